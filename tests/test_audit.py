@@ -88,6 +88,45 @@ def test_a_program_of_solvers(tmp_path: Path) -> None:
     assert "1.54030230587" in (tmp_path / "report.txt").read_text()
 
 
+BOUNDARY = """
+import numpy as np
+from scipy.integrate import solve_bvp
+
+def fun(x, y, p):
+    return np.vstack([y[1], -p[0]**2 * np.sin(y[0])])
+
+def fun_jac(x, y, p):
+    by_y, by_p = np.zeros((2, 2, x.size)), np.zeros((2, 1, x.size))
+    by_y[0, 1], by_y[1, 0], by_p[1, 0] = 1, -p[0]**2 * np.cos(y[0]), -2 * p[0] * np.sin(y[0])
+    return by_y, by_p
+
+def bc_jac(ya, yb, p):
+    return np.array([[1.0, 0], [0, 0], [0, 1]]), np.array([[0, 0], [1.0, 0], [0, 0]]), np.array([[0], [0], [1.0]])
+
+x, y = np.linspace(0, 1, 5), np.array([[0, 1, 0, -1.0, 0], np.zeros(5)])
+bc = lambda ya, yb, p: np.array([ya[0], yb[0], ya[1] - p[0]])
+solve_bvp(fun, bc, x, y, p=[6], fun_jac=fun_jac, bc_jac=bc_jac)
+free = lambda x, y: np.vstack([y[1], -np.exp(y[0])])
+free_jac = lambda x, y: np.stack([np.stack([0*x, 1 + 0*x]), np.stack([np.exp(y[0]), 0*x])])
+solve_bvp(free, lambda ya, yb: np.array([ya[0], yb[0]]), x, y, fun_jac=free_jac)
+"""
+
+
+def test_boundary_value_problems(tmp_path: Path) -> None:
+    """A Jacobian for each point of the mesh, by the parameters too, and those of the boundary conditions."""
+    code, found = audited(tmp_path, BOUNDARY)
+    verdicts = {name: (one["role"], one["verdict"]) for name, one in found.items()}
+    assert (code, verdicts) == (
+        1,
+        {
+            "fun_jac": ("fun_jac= of solve_bvp", "AGREES"),
+            "bc_jac": ("bc_jac= of solve_bvp", "DISAGREES"),
+            "<lambda>": ("fun_jac= of solve_bvp", "DISAGREES"),
+        },
+    )
+    assert "with respect to p" in found["bc_jac"]["message"] and "y[0, 1]" in found["<lambda>"]["message"]
+
+
 @pytest.mark.parametrize(
     ("options", "program", "code", "told"),
     [

@@ -263,9 +263,9 @@ def test_claims_about_one_derivative_share_what_is_read(monkeypatch: pytest.Monk
     walk = DirectionalJets.along
     monkeypatch.setattr(DirectionalJets, "along", lambda *args: walks.append(args) or walk(*args))
     comparison = ClaimComparison(query, target)
-    first = comparison.given(point)[1]
+    first = comparison.at_given_point(point)[1]
     assert len(walks) == 1
-    again = ClaimComparison(query, target).given(point)[1]
+    again = ClaimComparison(query, target).at_given_point(point)[1]
     assert first["given"] == again["given"]
     assert len(walks) == 1 and len(query.known) == 1
     comparison.beside(None, {**point, "x": ([2.5], ())})

@@ -96,31 +96,31 @@ def findings(outcome: Outcome, expected: Mapping[str, str]) -> list[Finding]:
     answers: dict[str, list[Row]] = {key: [] for key in outcome.gradients}
     for key, call, answer in outcome.judged:
         answers.setdefault(key, []).append({**answer, "call": call})
-    found = [finding(key, record, answers[key]) for key, record in outcome.gradients.items()]
-    for one in found:
-        one.expected = next((word for name, word in expected.items() if name_fits(name, one.title)), "")
+    results = [finding(key, record, answers[key]) for key, record in outcome.gradients.items()]
+    for result in results:
+        result.expected = next((word for name, word in expected.items() if name_fits(name, result.title)), "")
     rank = {word: place for place, word in enumerate(ORDER)}
-    return sorted(found, key=lambda one: (not one.fails, not one.owned, rank.get(one.verdict, 0), one.name, one.key))
+    return sorted(results, key=lambda x: (not x.fails, not x.owned, rank.get(x.verdict, 0), x.name, x.key))
 
 
-def expectations(given: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+def expectations(stated: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
     """The verdict that each name is expected to have, from settings or from NAME=VERDICT of a command line.
 
     Raises GradcliError GC723 for what is not a verdict.
     """
-    pairs = given.items() if isinstance(given, dict) else [one.partition("=")[::2] for one in given]
-    found = {name.strip(): word.strip().upper() for name, word in pairs}
-    for name, word in found.items():
+    pairs = stated.items() if isinstance(stated, dict) else [text.partition("=")[::2] for text in stated]
+    verdicts = {name.strip(): word.strip().upper() for name, word in pairs}
+    for name, word in verdicts.items():
         if word not in ORDER:
             guess = did_you_mean(word, ORDER)
             hint = f"did you mean {guess}?" if guess else f"write one of {', '.join(ORDER)}"
             raise error("GC723", f"`{visible(name)} = {visible(word)}` is not a verdict of an audit", help=hint)
-    return found
+    return verdicts
 
 
-def unused(found: Sequence[Finding], expected: Mapping[str, str]) -> list[str]:
+def unused(findings: Sequence[Finding], expected: Mapping[str, str]) -> list[str]:
     """The expected names that no gradient has."""
-    return [name for name in expected if not any(name_fits(name, one.title) for one in found)]
+    return [name for name in expected if not any(name_fits(name, finding.title) for finding in findings)]
 
 
 def name_fits(asked: str, name: str) -> bool:
@@ -139,7 +139,7 @@ def finding(key: str, record: Row, answers: Sequence[Row]) -> Finding:
             rows = [{"leaf": None, "verdict": verdict, "message": why, "evidence": {}}]
         points += [{**row, "call": answer["call"], "point": answer.get("point", {})} for row in rows]
     calls, untracked = record["calls"], record["untracked"]
-    worst = min(points, key=lambda one: ORDER.index(one["verdict"]), default=None)
+    worst = min(points, key=lambda row: ORDER.index(row["verdict"]), default=None)
     if worst is None:
         without = f" where a gradient was wanted ({untracked} calls without)" if untracked else ""
         reason = record["skipped"] or ("not kept" if calls else f"never called{without}")
@@ -158,27 +158,27 @@ def is_own(file: str) -> bool:
     """Whether a file lies under the current folder, and belongs to no installed package."""
     path = os.path.realpath(file)
     inside = path.startswith(os.path.realpath(os.getcwd()) + os.sep)
-    return inside and not any(one in path.split(os.sep) for one in INSTALLED)
+    return inside and not any(folder in path.split(os.sep) for folder in INSTALLED)
 
 
 def shown_path(path: str) -> str:
     """A path as people write it: relative to the current folder where it lies there."""
-    here = os.getcwd() + os.sep
-    return path.removeprefix(here)
+    folder = os.getcwd() + os.sep
+    return path.removeprefix(folder)
 
 
-def reports(found: Sequence[Finding]) -> list[Report]:
+def reports(findings: Sequence[Finding]) -> list[Report]:
     """The findings as reports, one for each file, for report files."""
     files: dict[str, list[Check]] = {}
-    for one in found:
-        files.setdefault(one.file, []).append(one.check())
+    for finding in findings:
+        files.setdefault(finding.file, []).append(finding.check())
     return [Report(file, tuple(checks), file=file) for file, checks in sorted(files.items())]
 
 
-def exit_code(found: Sequence[Finding], processes: int, lenient: bool) -> tuple[int, str]:
+def exit_code(findings: Sequence[Finding], processes: int, lenient: bool) -> tuple[int, str]:
     """The exit code of an audit whose command ended with 0, and why it is not 0."""
-    wrong = sum(one.fails for one in found)
-    undecided = sum(one.undecided for one in found)
+    wrong = sum(finding.fails for finding in findings)
+    undecided = sum(finding.undecided for finding in findings)
     if wrong:
         return 1, f"{counted(wrong, 'gradient')} of your own code failed"
     if undecided and not lenient:
@@ -186,7 +186,7 @@ def exit_code(found: Sequence[Finding], processes: int, lenient: bool) -> tuple[
     if not processes:
         hint = "PYTHONPATH is ignored by `python -I` and `-E`, and by programs that clear their environment"
         return 5, f"0 Python processes reported: {hint}"
-    if not found:
+    if not findings:
         count = f"{processes} Python process{'' if processes == 1 else 'es'} reported"
         return 5, f"{count}, and no hand-written gradient was called"
     return 0, ""
@@ -198,12 +198,13 @@ def exit_code(found: Sequence[Finding], processes: int, lenient: bool) -> tuple[
 # point show whether the program came to the same point.
 
 
-def save_points(found: Sequence[Finding], argv: Sequence[str], folder: str) -> None:
+def save_points(findings: Sequence[Finding], argv: Sequence[str], folder: str) -> None:
     """Save the worst point of each gradient that is wrong, and name the file in the finding."""
-    for one in found:
-        if one.verdict != "DISAGREES" or not folder:
+    for finding in findings:
+        if finding.verdict != "DISAGREES" or not folder:
             continue
-        call = {"key": one.key, "name": one.name, "call": one.worst["call"], "point": one.worst["point"]}
+        worst = finding.worst
+        call = {"key": finding.key, "name": finding.name, "call": worst["call"], "point": worst["point"]}
         text = json.dumps({"version": VERSION, "command": list(argv), "folder": os.getcwd(), **call})
         path = Path(folder, "audit", sha256(text.encode()).hexdigest()[:12] + ".json")
         try:
@@ -211,7 +212,7 @@ def save_points(found: Sequence[Finding], argv: Sequence[str], folder: str) -> N
             path.write_text(text + "\n", "utf-8")
         except OSError:  # a cache that cannot be written: nothing is offered
             continue
-        one.again = f"gradcli audit --again {path}"
+        finding.again = f"gradcli audit --again {path}"
 
 
 def saved_point(path: str) -> dict[str, Any]:
@@ -223,15 +224,15 @@ def saved_point(path: str) -> dict[str, Any]:
     except ValueError:
         content = None
     names = ("command", "folder", "key", "name", "call", "point")
-    if not isinstance(content, dict) or content.get("version") != VERSION or any(one not in content for one in names):
+    if not isinstance(content, dict) or content.get("version") != VERSION or any(name not in content for name in names):
         hint = "give one of the files that the report of the audit names"
         raise error("GC746", f"{visible(path, 200)} is not a point saved by gradcli audit", help=hint)
     return content
 
 
-def compared(found: Sequence[Finding], saved: dict[str, Any]) -> str:
+def compared(findings: Sequence[Finding], saved: dict[str, Any]) -> str:
     """What is to be said where the program did not come to the saved point."""
-    judged = next((one for one in found if one.key == saved["key"] and one.points), None)
+    judged = next((finding for finding in findings if finding.key == saved["key"] and finding.points), None)
     if judged is None:
         return f"{visible(saved['name'], 200)} was not called {saved['call']} times: has the program changed?"
     if judged.worst["point"] != saved["point"]:

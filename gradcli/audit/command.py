@@ -119,12 +119,12 @@ class Exported:
         self.key, self.call = str(record["job"]), int(record["call"])
         self.python = str(record["python"])
         self.about = {"exported": str(record["exported"]), "size": int(record["size"]), "kept": record["kept"]}
-        self.about["path"] = [one for one in record["path"] if one] + [HOME]
+        self.about["path"] = [folder for folder in record["path"] if folder] + [HOME]
 
     def judge(self, seconds: float) -> Judged:
         """Have it judged within so many seconds."""
         code = self.CODE.format(seconds=seconds, **self.about)
-        environment = {name: one for name, one in os.environ.items() if name != "PYTHONPATH"}
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         limit = 2 * seconds + GRACE
         try:
             done = subprocess.run(
@@ -189,33 +189,33 @@ class Judge:
         started = monotonic()
         if self.spent > self.limits.budget:
             copy.end()
-            told = f"the time for all checks ({self.limits.budget:g} s) ran out: raise --budget"
-            self.judged.append(Judged(copy.key, copy.call, {"unjudged": told}))
+            reason = f"the time for all checks ({self.limits.budget:g} s) ran out: raise --budget"
+            self.judged.append(Judged(copy.key, copy.call, {"unjudged": reason}))
             return
-        found = copy.judge(self.limits.timeout)
+        judged = copy.judge(self.limits.timeout)
         with self.lock:
-            self.judged.append(found)
+            self.judged.append(judged)
             self.spent += (monotonic() - started) / self.limits.jobs
 
     def decide(self, jobs: Sequence[Record]) -> list[Judged]:
         """Judge what is left, and what processes have exported; everything, in the order of the calls."""
         self.closing.set()
         self.thread.join()
-        for one in jobs:
-            if "exported" in one:
-                self.copies.append(Exported(one))
+        for job in jobs:
+            if "exported" in job:
+                self.copies.append(Exported(job))
             else:
-                self.judged.append(Judged(one["job"], one["call"], {"unjudged": one["unjudged"]}))
+                self.judged.append(Judged(job["job"], job["call"], {"unjudged": job["unjudged"]}))
         turns: dict[str, int] = {}
         order = []
-        for copy in sorted(self.copies, key=lambda one: (one.key, one.call)):
+        for copy in sorted(self.copies, key=lambda copy: (copy.key, copy.call)):
             turns[copy.key] = turns.get(copy.key, 0) + 1
             order.append((turns[copy.key], copy))
-        order.sort(key=lambda one: one[0])
+        order.sort(key=lambda turn: turn[0])
         with ThreadPoolExecutor(self.limits.jobs) as pool:
             for done, _ in enumerate(pool.map(self._judge, [copy for _, copy in order]), 1):
                 self.progress(done, len(order), "judging")
-        return sorted(self.judged, key=lambda one: (one.key, one.call))
+        return sorted(self.judged, key=lambda judged: (judged.key, judged.call))
 
     def close(self) -> None:
         """End every copy that still waits."""
@@ -232,8 +232,8 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
     Raises GradcliError GC745 where the command cannot be started, or the system has no `fork`.
     """
     if not hasattr(os, "fork"):
-        told = "gradcli audit copies processes, which this operating system cannot do"
-        raise error("GC745", told, help="use Linux or macOS")
+        message = "gradcli audit copies processes, which this operating system cannot do"
+        raise error("GC745", message, help="use Linux or macOS")
     folder = tempfile.mkdtemp(prefix="gradcli-")
     try:
         options = {"only": limits.only, "size": limits.size, "callbacks": limits.callbacks, "again": limits.again}
@@ -242,11 +242,11 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
         try:
             code = run(argv, folder)
             ended = monotonic()
-            judged = judge.decide([one for one in records(folder) if "job" in one])
+            judged = judge.decide([record for record in records(folder) if "job" in record])
         finally:
             judge.close()
         faults = [path.read_text("utf-8") for path in sorted(Path(folder).glob("*.trouble"))]
-        faults += [str(one["fault"]) for one in records(folder) if "fault" in one]
+        faults += [str(record["fault"]) for record in records(folder) if "fault" in record]
         return Outcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), monotonic() - ended)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -254,7 +254,7 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
 
 def run(argv: Sequence[str], folder: str) -> int:
     """The exit code of a command, as a shell has it; Ctrl-C is for the command, and the audit goes on behind it."""
-    path = os.pathsep.join(one for one in (INJECTED, os.environ.get("PYTHONPATH")) if one)
+    path = os.pathsep.join(folder for folder in (INJECTED, os.environ.get("PYTHONPATH")) if folder)
     environment = {**os.environ, "PYTHONPATH": path, "GRADCLI_AUDIT": folder}
     try:
         process = subprocess.Popen(list(argv), env=environment)
@@ -277,20 +277,20 @@ def run(argv: Sequence[str], folder: str) -> int:
 
 def recorded(folder: str) -> tuple[int, dict[str, Record]]:
     """How many Python processes reported, and the gradients that they called, those of several processes together."""
-    found: dict[str, Record] = {}
+    gradients: dict[str, Record] = {}
     counts: dict[tuple[str, str], Record] = {}
     processes = set()
     for record in records(folder):
         processes.add(record["pid"])
         if "gradient" in record:
-            found.setdefault(record["key"], {**record["gradient"], "skipped": "", "calls": 0, "untracked": 0})
+            gradients.setdefault(record["key"], {**record["gradient"], "skipped": "", "calls": 0, "untracked": 0})
         if "counts" in record:
             counts[record["counts"], record["pid"]] = record  # the last one of a process counts
-            found[record["counts"]]["skipped"] = record.get("skipped") or found[record["counts"]]["skipped"]
+            gradients[record["counts"]]["skipped"] = record.get("skipped") or gradients[record["counts"]]["skipped"]
     for (key, _), record in counts.items():
-        found[key]["calls"] += record["calls"]
-        found[key]["untracked"] += record.get("untracked", 0)
-    return len(processes), found
+        gradients[key]["calls"] += record["calls"]
+        gradients[key]["untracked"] += record.get("untracked", 0)
+    return len(processes), gradients
 
 
 def records(folder: str) -> Iterator[Record]:

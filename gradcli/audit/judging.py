@@ -93,24 +93,24 @@ def judged(subject: Subject, seconds: float) -> dict[str, Any]:
     f, derivative, at = subject
     draws = Draws()
     f = draws.behind(f)
-    options: dict[str, Any] = {name: draws.behind(one) if callable(one) else one for name, one in derivative.items()}
+    options: dict[str, Any] = {name: draws.behind(x) if callable(x) else x for name, x in derivative.items()}
     report = check_callable(f, **options, at=at, samples=SAMPLES, timeout=seconds)
     names = options.get("names") or parameters(f) or [f"x{i}" for i in range(len(at))]
     arguments = at if isinstance(at, dict) else dict(zip(names, at, strict=False))
     arrays = {name: numbers(value) for name, value in arguments.items()}
     checks = []
-    for one in report.checks:
-        row = {"leaf": one.leaf, "verdict": one.verdict, "message": one.message, "evidence": one.evidence}
+    for check in report.checks:
+        row = {"leaf": check.leaf, "verdict": check.verdict, "message": check.message, "evidence": check.evidence}
         checks.append(row)
-        if one.verdict in SETTLED or (one.verdict == "ERROR" and one.leaf is None):
+        if check.verdict in SETTLED or (check.verdict == "ERROR" and check.leaf is None):
             continue
         how = {name: value for name, value in options.items() if name != "wrt"}
-        with boxed(f, **how, wrt=[one.leaf] if one.leaf else None, at=at, timeout=seconds) as box:
+        with boxed(f, **how, wrt=[check.leaf] if check.leaf else None, at=at, timeout=seconds) as box:
             box, _ = opened(box)
-            found = sorted_out(box, one, draws, [*filter(callable, derivative.values()), f])
-        if found is not None:
-            row |= {"verdict": found.word, "message": found.reason}
-    notes = [one.message for one in report.diagnostics]
+            category = sorted_out(box, check, draws, [*filter(callable, derivative.values()), f])
+        if category is not None:
+            row |= {"verdict": category.word, "message": category.reason}
+    notes = [note.message for note in report.diagnostics]
     point = {name: packed(value) for name, value in arrays.items() if value is not None}
     return {"checks": checks, "notes": notes, "point": point}
 
@@ -138,8 +138,8 @@ def judge_exported(path: str, seconds: float, size: int, kept: dict[str, list[in
         def f(*moved: Any) -> Any:
             return np.asarray(value(*moved))
 
-        def vjp(*given: Any) -> Any:
-            return tuple(np.asarray(one) for one in pullback(np.reshape(given[-1], size), *given[:-1]))
+        def vjp(*moved: Any) -> Any:
+            return tuple(map(np.asarray, pullback(np.reshape(moved[-1], size), *moved[:-1])))
 
         return f, {"vjp": vjp, "names": [f"x{i}" for i in range(len(point))]}, point
 
@@ -155,11 +155,11 @@ def loaded(path: str, kept: Sequence[int], like: Sequence[Any], shape_of: Callab
     import jax
     from jax import export
 
-    shapes = [jax.ShapeDtypeStruct(np.shape(one), np.float64) for one in like]
-    made = export.export(jax.jit(shape_of), platforms=["cpu"])(*shapes)
+    shapes = [jax.ShapeDtypeStruct(np.shape(array), np.float64) for array in like]
+    exported = export.export(jax.jit(shape_of), platforms=["cpu"])(*shapes)
     module = Path(path).read_bytes()
     call: Callable[..., Any] = jax.jit(
-        replace(made, mlir_module_serialized=module, module_kept_var_idx=tuple(kept)).call
+        replace(exported, mlir_module_serialized=module, module_kept_var_idx=tuple(kept)).call
     )
     return call
 
@@ -195,10 +195,10 @@ def sorted_out(box: Box, check: Check, draws: Draws, code: Sequence[object] = ()
     The box holds the one argument that the check is about. `code` are the functions that compute value and derivative.
     """
     try:
-        found = unsteady(box, draws) or surrogate(box)
-        if found is None and check.verdict == "DISAGREES":
-            found = constrained(box)
-        return found or approximate(box, check, code)
+        category = unsteady(box, draws) or surrogate(box)
+        if category is None and check.verdict == "DISAGREES":
+            category = constrained(box)
+        return category or approximate(box, check, code)
     except (Failed, OutOfTime):
         return None
 
@@ -212,8 +212,8 @@ def unsteady(box: Box, draws: Draws) -> Sorted | None:
     )
     for role, ask in asked:
         if not np.array_equal(ask(), ask(), equal_nan=True):
-            told = f"{role} gives different numbers for the same argument and the same random numbers"
-            return Sorted("STATE CHANGED", f"{told}: it keeps state")
+            reason = f"{role} gives different numbers for the same argument and the same random numbers"
+            return Sorted("STATE CHANGED", f"{reason}: it keeps state")
     slopes, sent = drawn(box, draws)
     if np.ptp(slopes) == 0 and np.ptp(sent) == 0:
         return None
@@ -222,8 +222,8 @@ def unsteady(box: Box, draws: Draws) -> Sorted | None:
     mean = abs(float(gaps.mean()))
     if mean > FAR * error + SHIFT * float(np.abs(slopes).max()):
         return None  # an estimate, and off on the average
-    told = f"it depends on random numbers: an estimate whose average over {DRAWS} draws agrees with finite differences"
-    return Sorted("STOCHASTIC", told)
+    average = f"whose average over {DRAWS} draws agrees with finite differences"
+    return Sorted("STOCHASTIC", f"it depends on random numbers: an estimate {average}")
 
 
 def drawn(box: Box, draws: Draws) -> tuple[Floats, Floats]:
@@ -293,8 +293,7 @@ def is_mixed(x: Floats) -> bool:
 
 
 def unit(x: Floats) -> Floats:
-    found: Floats = x / float(np.linalg.norm(x))
-    return found
+    return np.asarray(x / np.linalg.norm(x))
 
 
 CONSTRAINTS = (
@@ -327,20 +326,20 @@ def constrained(box: Box) -> Sorted | None:
     name = box.names[0]
     shape = box.shape_of(name)
     point = box.x.reshape(shape)
-    for one in CONSTRAINTS:
-        if not one.holds(point):
+    for constraint in CONSTRAINTS:
+        if not constraint.holds(point):
             continue
 
-        def value(x: Floats, one: Constraint = one) -> Floats:
-            return box.value(one.project(x).reshape(-1))
+        def value(x: Floats, constraint: Constraint = constraint) -> Floats:
+            return box.value(constraint.project(x).reshape(-1))
 
-        def vjp(x: Floats, ct: Floats, one: Constraint = one) -> Floats:
-            sent = box.pullback(one.project(x).reshape(-1), np.asarray(ct))
-            return one.pullback(x, sent.reshape(shape))
+        def vjp(x: Floats, ct: Floats, constraint: Constraint = constraint) -> Floats:
+            sent = box.pullback(constraint.project(x).reshape(-1), np.asarray(ct))
+            return constraint.pullback(x, sent.reshape(shape))
 
         report = check_callable(value, vjp=vjp, at=(point,), samples=0, timeout=box.seconds)
         if all(check.verdict in ("AGREES", "IMPRECISE") for check in report.checks):
-            return Sorted(one.word, one.reason)
+            return Sorted(constraint.word, constraint.reason)
     return None
 
 
@@ -360,7 +359,7 @@ def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None
     scatter = scatter_of(box)
     if scatter > NOISE:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it has a noise of {scatter:.0e}, like a finite difference")
-    name = next((name for one in code for name in names_in(one) if NUMERICAL.search(name)), None)
+    name = next((name for function in code for name in names_in(function) if NUMERICAL.search(name)), None)
     if name is not None:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and its code calls {name}")
     return None
@@ -389,8 +388,8 @@ def relative_gap(check: Check) -> float | None:
     """The largest error of the entries that were seen, beside the largest of them."""
     rows: Any = check.evidence.get("worst")
     rows = [*rows] if isinstance(rows, list) else []
-    found: Any = check.evidence.get("counterexample")
-    rows += [one for one in (found, check.evidence) if isinstance(one, dict) and "claimed" in one]
+    counterexample: Any = check.evidence.get("counterexample")
+    rows += [row for row in (counterexample, check.evidence) if isinstance(row, dict) and "claimed" in row]
     right = ((row["claimed"], row.get("differences", row.get("exact"))) for row in rows)
     pairs = [(number(claimed), number(shown)) for claimed, shown in right if shown is not None]
     gaps = [abs(claimed - shown) for claimed, shown in pairs]

@@ -47,7 +47,7 @@ def _magnitude_value(xp: Any, x: Any, *, ranks: Any, axis: Axes) -> Any:
 def _everywhere(value: int) -> Callable[..., Any]:
     def entries(f: Any, x: Any, *, axis: Axes) -> Any:
         shape = reduced_shape(x.shape, axis)
-        return f.array([f.one if value else f.zero] * size_of(shape), shape)
+        return f.array([f.number(value)] * size_of(shape), shape)
 
     return entries
 

@@ -81,7 +81,7 @@ def determinant_and_adjugate(f: Any, a: Jet) -> tuple[list[Any], Jet]:
     det A = (-1)^n cn (D. K. Faddeev and V. N. Faddeeva, "Computational Methods of Linear Algebra", section 47).
     """
     size = len(a[0])
-    unit = [[f.one if i == j else f.zero for j in range(size)] for i in range(size)]
+    unit = [[f.number(int(i == j)) for j in range(size)] for i in range(size)]
     nothing = [[f.zero] * size for _ in range(size)]
     m: Jet = [unit, *([nothing] * (len(a) - 1))]
     am: Jet = a
@@ -154,7 +154,7 @@ def orthonormal_columns(f: Any, a: Matrix) -> Matrix:
         share = f.number(2) / f.total(x * x for x in normal)
         mirrors.append((j, normal, share))
         _reflect(f, work, j, normal, share)
-    q = [[f.one if i == j else f.zero for j in range(columns)] for i in range(rows)]
+    q = [[f.number(int(i == j)) for j in range(columns)] for i in range(rows)]
     for j, normal, share in reversed(mirrors):
         _reflect(f, q, j, normal, share)
     return q

@@ -32,7 +32,7 @@ def start_watching(folder: str) -> None:
 
 def run_hidden(folder: str) -> None:
     """Run the next `sitecustomize` of the path, and leave the path as it is without this folder."""
-    sys.path[:] = [one for one in sys.path if one != folder]
+    sys.path[:] = [place for place in sys.path if place != folder]
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is not None and spec.loader is not None:
         sys.modules["sitecustomize"] = module_from_spec(spec)

@@ -33,15 +33,14 @@ def count(
     module: ModuleType, fun: Any, raw: Any, args: tuple[Any, ...], options: dict[str, Any], argnums: tuple[int, ...]
 ) -> None:
     """Count a call of a primitive; calls inside a second derivative, whose arguments are boxes, are not counted."""
-    if any(type(one).__module__.startswith("autograd.") for one in args):
+    if any(type(arg).__module__.startswith("autograd.") for arg in args):
         return
     gradient = recorder.state.rules.get(fun)
     if gradient is None:
         gradient = described("autograd", "vjp", raw)
         gradient.name = f"{module_of(raw)}.{gradient.name}"
-        makers = [
-            one for table in held(module.primitive_vjps.get(fun)) if isinstance(table, dict) for one in table.values()
-        ]
+        tables = [table for table in held(module.primitive_vjps.get(fun)) if isinstance(table, dict)]
+        makers = [maker for table in tables for maker in table.values()]
         if makers:
             place = described("autograd", "vjp", makers[0])
             gradient.file, gradient.line = place.file, place.line
@@ -59,18 +58,18 @@ def subject(
     from autograd import make_vjp
 
     def filled(moved: tuple[Any, ...]) -> list[Any]:
-        given = [*args]
-        for i, one in zip(argnums, moved, strict=True):
-            given[i] = one
-        return given
+        filled_args = [*args]
+        for i, value in zip(argnums, moved, strict=True):
+            filled_args[i] = value
+        return filled_args
 
     def value(*moved: Any) -> Any:
         return fun(*filled(moved), **options)
 
     def pullback(*moved: Any) -> Any:
         *moved_too, weights = moved
-        given = filled(tuple(moved_too))
-        return tuple(make_vjp(fun, i)(*given, **options)[0](weights) for i in argnums)
+        arguments = filled(tuple(moved_too))
+        return tuple(make_vjp(fun, i)(*arguments, **options)[0](weights) for i in argnums)
 
     names = [f"x{i}" for i in argnums]
     return value, {"vjp": pullback, "names": names}, tuple(args[i] for i in argnums)

@@ -31,7 +31,7 @@ WATCHERS = {
         for name in (
             "optimize._minimize", "optimize._lsq.least_squares", "optimize._root", "optimize._minpack_py",
             "optimize._optimize", "optimize._lbfgsb_py", "optimize._tnc", "optimize._slsqp_py", "optimize._zeros_py",
-            "optimize._root_scalar", "integrate._ivp.ivp", "integrate._odepack_py",
+            "optimize._root_scalar", "integrate._ivp.ivp", "integrate._odepack_py", "integrate._bvp",
         )
     },
 }  # fmt: skip

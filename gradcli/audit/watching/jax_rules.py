@@ -48,12 +48,12 @@ class Traced:
         import jax.numpy as jnp
 
         leaves = [*self.fixed]
-        for i, one in zip(self.moving, moved, strict=True):
-            leaves[i] = one
+        for i, value in zip(self.moving, moved, strict=True):
+            leaves[i] = value
         args, options = jax.tree_util.tree_unflatten(self.tree, leaves)
         outputs = jax.tree_util.tree_leaves(self.call(self.rule, *args, **options))
-        floats = [one for one in outputs if jnp.issubdtype(jnp.result_type(one), jnp.floating)]
-        return jnp.concatenate([jnp.ravel(one).astype(jnp.float64) for one in floats])
+        floats = [output for output in outputs if jnp.issubdtype(jnp.result_type(output), jnp.floating)]
+        return jnp.concatenate([jnp.ravel(output).astype(jnp.float64) for output in floats])
 
     def pullback(self, weights: Any, *moved: Any) -> Any:
         """What the rule sends to the arguments that move."""
@@ -90,8 +90,9 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
 
     gradient = recorder.state.rules.get(rule)
     if gradient is None:
-        own = [getattr(rule, name, None) for name in ("bwd", "jvp")]  # that of defjvps is JAX's, around the user's
-        backward = next((one for one in own if one is not None and not module_of(one).startswith("jax.")), rule.fun)
+        own = filter(None, [getattr(rule, name, None) for name in ("bwd", "jvp")])
+        # that of defjvps is JAX's, around the user's
+        backward = next((function for function in own if not module_of(function).startswith("jax.")), rule.fun)
         place = described("JAX", kind, backward)
         gradient = described("JAX", kind, rule.fun)
         gradient.name = f"{module_of(rule.fun)}.{gradient.name}"
@@ -100,10 +101,10 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
         gradient.caller = recorder.caller_of("jax", "jaxlib")
         gradient = recorder.state.rules[rule] = recorder.known(gradient)
     static = {i % max(len(args), 1) for i in getattr(rule, "nondiff_argnums", ())}
-    numbers = [jax.tree_util.tree_structure(one).num_leaves for one in args]
+    numbers = [jax.tree_util.tree_structure(arg).num_leaves for arg in args]
     leaves, tree = jax.tree_util.tree_flatten((args, options))
     owner = [i for i, number in enumerate(numbers) for _ in range(number)] + [-1] * len(leaves)
-    arrays = [i for i, one in enumerate(leaves) if hasattr(one, "dtype") and hasattr(one, "shape")]
+    arrays = [i for i, leaf in enumerate(leaves) if hasattr(leaf, "dtype") and hasattr(leaf, "shape")]
     moving = [i for i in arrays if leaves[i].dtype.kind == "f" or "float" in str(leaves[i].dtype)]
     moving = [i for i in moving if owner[i] not in static]
     if not moving:
@@ -112,10 +113,10 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
     if not tracers:
         arrived(gradient, Traced(rule, call, leaves, tree, moving), leaves)
         return
-    shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) if i in tracers else one for i, one in enumerate(leaves)]
+    shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if i in tracers else leaf for i, leaf in enumerate(leaves)]
     _traced.append((gradient, Traced(rule, call, shapes, tree, moving), shapes))
     _register()
-    known = [None if i in tracers else one for i, one in enumerate(leaves)]
+    known = [None if i in tracers else leaf for i, leaf in enumerate(leaves)]
 
     def deliver(*values: Any) -> None:
         if not recorder.watching():
@@ -170,14 +171,14 @@ def export() -> None:
     with recorder.alone():
         for number, (gradient, call, traced, moved) in enumerate(_kept):
             if monotonic() > ends:
-                told = f"the {SECONDS:g} s for tracing at the end of the process ran out"
-                recorder.write({"job": gradient.key, "call": call, "unjudged": told})
+                reason = f"the {SECONDS:g} s for tracing at the end of the process ran out"
+                recorder.write({"job": gradient.key, "call": call, "unjudged": reason})
                 continue
             try:
                 write(f"{recorder.state.pid}-{number}", gradient, call, traced, moved)
             except Exception as problem:
-                told = f"it cannot be traced outside the program: {type(problem).__name__}: {problem}"
-                recorder.write({"job": gradient.key, "call": call, "unjudged": told.splitlines()[0][:300]})
+                reason = f"it cannot be traced outside the program: {type(problem).__name__}: {problem}"
+                recorder.write({"job": gradient.key, "call": call, "unjudged": reason.splitlines()[0][:300]})
 
 
 def write(name: str, gradient: Gradient, call: int, traced: Traced, moved: Sequence[Any]) -> None:
@@ -188,7 +189,7 @@ def write(name: str, gradient: Gradient, call: int, traced: Traced, moved: Seque
 
     enable = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
     with enable(True):
-        shapes = [jax.ShapeDtypeStruct(one.shape, np.float64) for one in moved]
+        shapes = [jax.ShapeDtypeStruct(array.shape, np.float64) for array in moved]
         weights = jax.eval_shape(traced.value, *shapes)
         parts = {
             "value": exporting.export(jax.jit(traced.value), platforms=["cpu"])(*shapes),

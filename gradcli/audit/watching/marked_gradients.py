@@ -37,17 +37,17 @@ def watched(f: Callable[..., Any], derivative: Any) -> Any:
     """The derivative, which counts its calls."""
     from gradcli.audit.watching import recorder
 
-    found: list[recorder.Gradient] = []  # once it was called
+    gradients: list[recorder.Gradient] = []  # once it was called
 
     def note(args: tuple[Any, ...], options: dict[str, Any]) -> None:
         if not recorder.watching():
             return
-        if not found:
+        if not gradients:
             with recorder.guarded():
-                found.append(first_call(f, derivative))
-        if found and recorder.wanted(recorder.module_of(derivative)) and recorder.due(found[0]):
-            given = [*args, *options.values()]
-            recorder.keep_copy(found[0], given, lambda: subject(f, derivative, args, options))
+                gradients.append(first_call(f, derivative))
+        if gradients and recorder.wanted(recorder.module_of(derivative)) and recorder.due(gradients[0]):
+            values = [*args, *options.values()]
+            recorder.keep_copy(gradients[0], values, lambda: subject(f, derivative, args, options))
 
     return recorder.standing_in(derivative, note)
 

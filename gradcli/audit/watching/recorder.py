@@ -106,9 +106,9 @@ def _begin() -> None:
     state.lock = RLock()
     state.inside, state.faults = set(), []
     write({"process": sys.orig_argv[1:] if len(sys.orig_argv) > 1 else [sys.executable]})
-    for one in state.gradients.values():
-        one.begin()
-        _announce(one)
+    for gradient in state.gradients.values():
+        gradient.begin()
+        _announce(gradient)
 
 
 def write(record: dict[str, Any]) -> None:
@@ -122,8 +122,9 @@ def finish() -> None:
     if state.pid != os.getpid():
         return
     with guarded():
-        for one in state.gradients.values():
-            write({"counts": one.key, "calls": one.calls, "untracked": one.untracked, "skipped": one.skipped})
+        for gradient in state.gradients.values():
+            counts = {"calls": gradient.calls, "untracked": gradient.untracked, "skipped": gradient.skipped}
+            write({"counts": gradient.key, **counts})
 
 
 @contextmanager
@@ -132,11 +133,11 @@ def guarded() -> Iterator[None]:
     try:
         yield
     except Exception as problem:
-        told = f"{type(problem).__name__}: {problem}"
-        if told not in state.faults and len(state.faults) < 10:
-            state.faults.append(told)
+        fault = f"{type(problem).__name__}: {problem}"
+        if fault not in state.faults and len(state.faults) < 10:
+            state.faults.append(fault)
             try:
-                write({"fault": told})
+                write({"fault": fault})
             except OSError:
                 state.folder = ""  # nowhere to write: nothing is kept from here on
 
@@ -163,14 +164,13 @@ def alone() -> Iterator[None]:
         state.inside.discard(get_ident())
 
 
-def known(found: Gradient) -> Gradient:
+def known(gradient: Gradient) -> Gradient:
     """The gradient as it is known in this process."""
     with state.lock:
-        gradient = state.gradients.get(found.key)
-        if gradient is None:
-            gradient = state.gradients[found.key] = found
+        if gradient.key not in state.gradients:
+            state.gradients[gradient.key] = gradient
             _announce(gradient)
-        return gradient
+        return state.gradients[gradient.key]
 
 
 def _announce(gradient: Gradient) -> None:
@@ -192,11 +192,11 @@ def keep(gradient: Gradient, arguments: Iterable[Any], how: Callable[[int], None
         call = gradient.calls
         gradient.next = 2 if call == 1 else 4 * call
         values = list(flat(arguments))
-        size = sum(size_of(one) for one in values)
+        size = sum(size_of(value) for value in values)
         if size > state.limit:
             skipped(gradient, f"a call with {size / 2**20:.3g} MiB of arguments (the limit is --size)")
             return
-        point = tuple(fingerprint(one) for one in values)
+        point = tuple(fingerprint(value) for value in values)
         if point in gradient.kept:
             return
         gradient.kept.append(point)
@@ -227,11 +227,11 @@ def skipped(gradient: Gradient, reason: str) -> None:
 
 def flat(values: Any) -> Iterator[Any]:
     """The arguments of a call without the lists and tuples around them."""
-    for one in values:
-        if isinstance(one, (list, tuple)):
-            yield from flat(one)
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from flat(value)
         else:
-            yield one
+            yield value
 
 
 def size_of(value: Any) -> int:
@@ -305,13 +305,13 @@ def described(library: str, role: str, function: Any, *beside: Any) -> Gradient:
     code = getattr(inner, "__code__", None)
     name = getattr(inner, "__qualname__", None) or type(function).__name__
     types, files = [], []
-    for one in [*held(function), *(part for other in beside for part in (other, *held(other)))]:
-        if callable(one) and hasattr(unwrapped(one), "__code__"):
-            files.append(str(unwrapped(one).__code__.co_filename))
-            one = next((part for part in held(one) if of_a_class(part)), None)
-        if of_a_class(one):
-            types.append(type(one).__qualname__)
-            files.append(str(getattr(sys.modules.get(type(one).__module__), "__file__", None) or ""))
+    for value in [*held(function), *(part for other in beside for part in (other, *held(other)))]:
+        if callable(value) and hasattr(unwrapped(value), "__code__"):
+            files.append(str(unwrapped(value).__code__.co_filename))
+            value = next(filter(of_a_class, held(value)), None)
+        if of_a_class(value):
+            types.append(type(value).__qualname__)
+            files.append(str(getattr(sys.modules.get(type(value).__module__), "__file__", None) or ""))
     of = ", ".join(dict.fromkeys(types))
     return Gradient(
         library,
@@ -319,7 +319,7 @@ def described(library: str, role: str, function: Any, *beside: Any) -> Gradient:
         f"{name} of {of}" if of and of not in name else str(name),
         str(code.co_filename) if code else "",
         int(code.co_firstlineno) if code else 0,
-        [one for one in files if one],
+        filter(None, files),
     )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Subject = tuple[Callable[..., Any], dict[str, Any], Any]
 
 GRADIENT, PAIR, PRODUCT, ENTRYWISE, TRANSPOSED = "gradient", "pair", "product", "entrywise", "transposed"
+SEVERAL = "several"  # a Jacobian for each argument from the point on
 # how the point stands among the arguments of a call: it is the first one, the second one, all behind the first one
 FIRST, SECOND, BEHIND = "first", "second", "behind"
 
@@ -48,7 +49,9 @@ SOLVERS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "root_scalar": (("fprime2", "fprime", FIRST), ("fprime", "f", FIRST)),
     "solve_ivp": (("jac", "fun", SECOND),),
     "odeint": (("Dfun", "func", FIRST),),
+    "solve_bvp": (("fun_jac", "fun", SECOND), ("bc_jac", "bc", FIRST)),
 }
+MOST_NODES = 4  # of the mesh of `solve_bvp` at which `fun_jac` is judged
 RETURNS_PAIR = {"fmin_l_bfgs_b", "fmin_tnc"}  # without `fprime` their function returns (value, gradient)
 
 
@@ -79,30 +82,30 @@ def replaced(
     name: str, order: list[str], args: tuple[Any, ...], options: Arguments
 ) -> tuple[tuple[Any, ...], Arguments]:
     """The arguments of a solver with the derivatives replaced."""
-    given = {**dict(zip(order, args, strict=False)), **options}
+    arguments = {**dict(zip(order, args, strict=False)), **options}
     caller = recorder.caller_of("scipy", "numpy")
     changed: Arguments = {}
     for parameter, function, way in SOLVERS[name]:
-        derivative, f = given.get(parameter), given.get(function)
+        derivative, f = arguments.get(parameter), arguments.get(function)
         role = f"{parameter}= of {name}"
         if derivative is True and callable(f):
             changed[function] = counted(role, way, PAIR, f, f, caller)
-        elif derivative is None and name in RETURNS_PAIR and not given.get("approx_grad") and callable(f):
+        elif derivative is None and name in RETURNS_PAIR and not arguments.get("approx_grad") and callable(f):
             changed[function] = counted(f"pair of {name}", way, PAIR, f, f, caller)
         elif callable(derivative):
             if f is True:  # of the pair that the function returns, the gradient
-                pair = given["fun"]
+                pair = arguments["fun"]
                 f = lambda *x, _pair=pair: _pair(*x)[1]  # noqa: E731
-            if name == "odeint" and given.get("tfirst"):
+            if name == "odeint" and arguments.get("tfirst"):
                 way = SECOND
             kind = PRODUCT if parameter in ("hessp", "fhess_p") else GRADIENT
-            kind = ENTRYWISE if name in ("newton", "root_scalar") else kind
-            turned = given.get("col_deriv") or (given.get("options") or {}).get("col_deriv")
+            kind = ENTRYWISE if name in ("newton", "root_scalar") else SEVERAL if name == "solve_bvp" else kind
+            turned = arguments.get("col_deriv") or (arguments.get("options") or {}).get("col_deriv")
             kind = TRANSPOSED if name in ("fsolve", "leastsq", "odeint", "root") and turned else kind
             if callable(f):
                 changed[parameter] = counted(role, way, kind, derivative, f, caller)
-    if name == "minimize" and given.get("constraints"):
-        changed["constraints"] = constrained(given["constraints"], caller)
+    if name == "minimize" and arguments.get("constraints"):
+        changed["constraints"] = constrained(arguments["constraints"], caller)
     args = tuple(changed.get(key, value) for key, value in zip(order, args, strict=False)) + args[len(order) :]
     return args, {key: changed.get(key, value) for key, value in options.items()}
 
@@ -117,8 +120,8 @@ def constrained(constraints: Any, caller: str) -> Any:
             if callable(hess):
 
                 def weighted(x: Any, v: Any) -> Any:
-                    found = jac(x)
-                    return found.T @ v if getattr(found, "ndim", 1) > 1 else found * v
+                    jacobian = jac(x)
+                    return jacobian.T @ v if getattr(jacobian, "ndim", 1) > 1 else jacobian * v
 
                 constraints.hess = counted("hess= of a NonlinearConstraint", FIRST, GRADIENT, hess, weighted, caller)
         return constraints
@@ -129,7 +132,7 @@ def constrained(constraints: Any, caller: str) -> Any:
             return {**constraints, "jac": jac}
         return constraints
     if isinstance(constraints, (list, tuple)):
-        return type(constraints)(constrained(one, caller) for one in constraints)
+        return type(constraints)(constrained(part, caller) for part in constraints)
     return constraints
 
 
@@ -155,6 +158,8 @@ def subject(way: str, kind: str, derivative: Any, f: Any, args: tuple[Any, ...],
     f, derivative = getattr(f, MARK, f), getattr(derivative, MARK, derivative)
     where = {FIRST: 0, SECOND: 1, BEHIND: 1}[way]
     before, behind = args[:where], args[where + 1 :]
+    if kind == SEVERAL:
+        return by_arguments(f, derivative, *before, arguments=args[where:])
     if kind == PRODUCT:
         behind = behind[1:]
 
@@ -163,29 +168,52 @@ def subject(way: str, kind: str, derivative: Any, f: Any, args: tuple[Any, ...],
             return function(*before, *x, **options)
         return function(*before, x, *more, *behind, **options)
 
-    def array_of(found: Any) -> Any:  # what stands for an array while it is recorded stays so
-        return found if hasattr(found, "__array_function__") else np.asarray(found)
+    def array_of(value: Any) -> Any:  # what stands for an array while it is recorded stays so
+        return value if hasattr(value, "__array_function__") else np.asarray(value)
 
     def value(x: Any) -> Any:
-        found = call(f, x)
-        found = array_of(found[0] if kind == PAIR else found)
-        return found.reshape(()) if found.size == 1 and not np.shape(x) else found
+        result = call(f, x)
+        result = array_of(result[0] if kind == PAIR else result)
+        return result.reshape(()) if result.size == 1 and not np.shape(x) else result
 
     def jacobian(x: Any) -> Any:
-        found = call(derivative, x)
-        found = found[1] if kind == PAIR else found
-        if hasattr(found, "toarray"):
-            found = found.toarray()
-        elif hasattr(found, "matmat"):
-            found = found.matmat(np.eye(np.size(x)))
-        found = array_of(found)
+        matrix = call(derivative, x)
+        matrix = matrix[1] if kind == PAIR else matrix
+        if hasattr(matrix, "toarray"):
+            matrix = matrix.toarray()
+        elif hasattr(matrix, "matmat"):
+            matrix = matrix.matmat(np.eye(np.size(x)))
+        matrix = array_of(matrix)
         if kind == ENTRYWISE and np.shape(x):
-            found = np.diag(found)
+            matrix = np.diag(matrix)
         shape = np.shape(value(x)) + np.shape(x)
-        found = found.T if kind == TRANSPOSED else found
-        return found.reshape(shape) if found.size == int(np.prod(shape)) else found
+        matrix = matrix.T if kind == TRANSPOSED else matrix
+        return matrix.reshape(shape) if matrix.size == int(np.prod(shape)) else matrix
 
     point = np.array(args[1:] if way == BEHIND else args[where], dtype=np.float64)
     if kind == PRODUCT:
         return value, {"vjp": lambda x, weights: array_of(call(derivative, x, weights))}, (point,)
     return value, {"jac": jacobian}, (point,)
+
+
+def by_arguments(f: Any, derivative: Any, mesh: Any = None, *, arguments: tuple[Any, ...]) -> Subject:
+    """A function of `solve_bvp` by its arguments; for each point of a `mesh` the derivative has its own Jacobian."""
+    import numpy as np
+
+    point = [np.array(x, dtype=np.float64) for x in arguments]
+    if mesh is not None:
+        nodes = np.unique(np.linspace(0, len(mesh) - 1, MOST_NODES, dtype=int))
+        mesh, point[0] = mesh[nodes], point[0][:, nodes]
+    before = () if mesh is None else (mesh,)
+
+    def jacobians(*moved: Any) -> Any:
+        parts = derivative(*before, *moved)
+        first, *others = map(np.asarray, parts if isinstance(parts, tuple) else (parts,))
+        if mesh is None:
+            return (first, *others)
+        whole = np.einsum("ija,ab->iajb", first, np.eye(len(mesh)))
+        return (whole, *(np.moveaxis(part, 2, 1) for part in others))
+
+    names = ["ya", "yb", "p"] if mesh is None else ["y", "p"]
+    options = {"jac": jacobians, "names": names[: len(point)]}
+    return lambda *moved: np.asarray(f(*before, *moved)), options, tuple(point)

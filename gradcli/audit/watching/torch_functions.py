@@ -28,7 +28,7 @@ def watch(module: ModuleType) -> None:
         __tracebackhide__ = True
         gradient = rules[cls] if cls in rules else first_seen(cls)
         if gradient is not None and recorder.watching():
-            if not torch.is_grad_enabled() or not any(getattr(one, "requires_grad", False) for one in args):
+            if not torch.is_grad_enabled() or not any(getattr(arg, "requires_grad", False) for arg in args):
                 gradient.untracked += 1
             elif recorder.due(gradient):
                 keep(gradient, cls, args, options)
@@ -53,7 +53,7 @@ def watch_operations(module: ModuleType) -> None:
                     wanted = recorder.wanted(backward.__module__)
                     rules[backward] = entered(str(self._qualname), backward) if wanted else None
                 gradient = rules[backward]
-                if gradient is not None and not any(getattr(one, "requires_grad", False) for one in args):
+                if gradient is not None and not any(getattr(arg, "requires_grad", False) for arg in args):
                     gradient.untracked += 1
                 elif gradient is not None and recorder.due(gradient):
                     keep(gradient, self, args, options)
@@ -65,14 +65,14 @@ def watch_operations(module: ModuleType) -> None:
 def entered(name: str, backward: Any, forward: Any = None) -> Gradient:
     """A rule by its name, at the line of its backward."""
     code = getattr(inspect.unwrap(backward), "__code__", None) or forward.__code__
-    found = Gradient("PyTorch", "backward", name, code.co_filename, code.co_firstlineno, ())
-    found.caller = recorder.caller_of("torch")
-    return recorder.known(found)
+    gradient = Gradient("PyTorch", "backward", name, code.co_filename, code.co_firstlineno, ())
+    gradient.caller = recorder.caller_of("torch")
+    return recorder.known(gradient)
 
 
 def keep(gradient: Gradient, cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Keep a call that is due, unless its tensors lie where a copy of the process cannot read them."""
-    away = next((str(one.device) for one in args if hasattr(one, "device") and str(one.device) != "cpu"), None)
+    away = next((str(arg.device) for arg in args if hasattr(arg, "device") and str(arg.device) != "cpu"), None)
     if away is not None:
         with recorder.guarded():
             recorder.skipped(gradient, f"its tensors are on {away}, which a copy of the process cannot use")
@@ -84,13 +84,13 @@ def first_seen(cls: Any) -> Gradient | None:
     """A Function that is called for the first time; None where it is left alone."""
     if not recorder.watching():
         return None
-    found = None
+    gradient = None
     with recorder.guarded():
         if recorder.wanted(cls.__module__):
             backward = getattr(cls, "backward", cls.forward)
-            found = entered(f"{cls.__module__}.{cls.__qualname__}", backward, cls.forward)
-    recorder.state.rules[cls] = found
-    return found
+            gradient = entered(f"{cls.__module__}.{cls.__qualname__}", backward, cls.forward)
+    recorder.state.rules[cls] = gradient
+    return gradient
 
 
 def subject(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, dict[str, Any], Any]:
@@ -98,29 +98,29 @@ def subject(cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[A
     import torch
 
     torch.set_default_dtype(torch.float64)
-    point = tuple(one.detach().clone() if isinstance(one, torch.Tensor) else one for one in args)
-    point = tuple(one.double() if is_float(one) else one for one in point)
+    point = tuple(arg.detach().clone() if isinstance(arg, torch.Tensor) else arg for arg in args)
+    point = tuple(value.double() if is_float(value) else value for value in point)
     is_class = isinstance(cls, type)
     given_names = [] if is_class else list(inspect.signature(cls._init_fn).parameters)
     names = parameter_names(cls, len(args)) if is_class else given_names[: len(args)]
-    moving = [name for name, one in zip(names, args, strict=True) if getattr(one, "requires_grad", False)]
+    moving = [name for name, arg in zip(names, args, strict=True) if getattr(arg, "requires_grad", False)]
     apply = cls.apply if is_class else cls
 
     @wraps(apply)  # by which the checks see that it is a rule
-    def function(*given: Any) -> Any:
+    def function(*moved: Any) -> Any:
         with torch.enable_grad(), torch.autocast("cpu", enabled=False):
             # a Function that works in place refuses a leaf
-            return apply(*(one.clone() if isinstance(one, torch.Tensor) else one for one in given), **options)
+            return apply(*(x.clone() if isinstance(x, torch.Tensor) else x for x in moved), **options)
 
     return function, {"wrt": moving, "names": names}, point
 
 
 def parameter_names(cls: Any, count: int) -> list[str]:
     """The names that `forward` has for its arguments; x0, x1, ... where it takes any number of them."""
-    found = list(inspect.signature(cls.forward).parameters.values())
-    if any(one.kind is one.VAR_POSITIONAL for one in found):
+    parameters = list(inspect.signature(cls.forward).parameters.values())
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return [f"x{i}" for i in range(count)]
-    names = [one.name for one in found]
+    names = [parameter.name for parameter in parameters]
     names = names[1:] if len(names) > count else names  # the context
     return names if len(names) == count else [f"x{i}" for i in range(count)]
 

@@ -77,7 +77,6 @@ class FormField(SymbolicField):
         self.tower = tower
         self.hold = hold
         self.zero = fmpq(0)
-        self.one = fmpq(1)
         self.ties: list[Form] = []  # what moves, and is zero at the point
         self.operations = 0
         self.namespace = Namespace(tower, self.sign)

@@ -103,11 +103,11 @@ def digits(x: Any, count: int = DIGITS) -> str:
 def written(exact: Any, claimed: Any, code: str) -> dict[str, str]:
     """The relation and the digits of a pair, of an unequal one as many as tell its numbers apart."""
     count = DIGITS
-    while (found := (digits(exact, count), digits(claimed, count)))[0] == found[1]:
+    while (texts := (digits(exact, count), digits(claimed, count)))[0] == texts[1]:
         if code != DISJOINT or count >= MOST_DIGITS:
             break
         count *= 2
-    return {"relation": code, "exact": found[0], "claimed": found[1]}
+    return {"relation": code, "exact": texts[0], "claimed": texts[1]}
 
 
 def answered(
@@ -155,13 +155,13 @@ def compared(
     """
     for bits in ball_numbers.doubling(start, work):
         with ball_numbers.precision(bits):
-            one, other = exact(bits), claimed(bits)
-            codes = {i: relation(one[i], other[i], rtol) for i in entries}
-        pairs = [(one[i], other[i]) for i, code in codes.items() if code == OPEN]
+            derivative, claim = exact(bits), claimed(bits)
+            codes = {i: relation(derivative[i], claim[i], rtol) for i in entries}
+        pairs = [(derivative[i], claim[i]) for i, code in codes.items() if code == OPEN]
         if not any(all(isinstance(x, Undecided) or not isinstance(x, Failure) for x in pair) for pair in pairs):
             break
-    least = min([bits, *(agreed(one[i], other[i], bits) for i in entries)])
-    return answered(codes, one, other, bits=bits, agreed=least)
+    least = min([bits, *(agreed(derivative[i], claim[i], bits) for i in entries)])
+    return answered(codes, derivative, claim, bits=bits, agreed=least)
 
 
 # --- points -------------------------------------------------------------------------------------------------------
@@ -183,63 +183,64 @@ class ClaimComparison:
         self.loops = any(map(is_reader, query.paths.all))
         self.start = START_BITS  # of a comparison; with loops, what the last one took
 
-    def compared(self, here: PointEvaluation) -> Answer:
+    def compared(self, evaluation: PointEvaluation) -> Answer:
         """The relation of each entry; of many entries along a random direction."""
-        claimed = partial(here.claimed, self.judged, steps=self.steps)
+        claimed = partial(evaluation.claimed, self.judged, steps=self.steps)
         if self.query.wholesale:
-            known, key = self.query.answers, (self.judged, self.rtol, here.literals, here.place)
+            known, key = self.query.answers, (self.judged, self.rtol, evaluation.literals, evaluation.place)
             if key not in known or TIE in known[key][1]["relations"]:
-                found = Wholesale(here, claimed, self.rtol).compared()
-                known[key] = here.signs, found
-            here.signs, found = known[key]
-            return found
-        found = compared(here.exact, claimed, self.query.entries, self.rtol, self.work, self.start)
+                answer = Wholesale(evaluation, claimed, self.rtol).compared()
+                known[key] = evaluation.signs, answer
+            evaluation.signs, answer = known[key]
+            return answer
+        answer = compared(evaluation.exact, claimed, self.query.entries, self.rtol, self.work, self.start)
         if self.loops:
-            self.start = found["bits"]
-        return found
+            self.start = answer["bits"]
+        return answer
 
     def region(self, point: Point) -> list[int]:
         """The signs that decide branches at a point."""
-        here = PointEvaluation(self.query, point, Literals(decimal=self.literals.decimal))
+        evaluation = PointEvaluation(self.query, point, Literals(decimal=self.literals.decimal))
         if self.query.wholesale:
-            self.compared(here)
+            self.compared(evaluation)
         else:
-            ball_numbers.with_bits(here.exact, lambda found: Undecided not in map(type, found.values()), self.work)
-        return here.signs
+            decided = lambda partials: Undecided not in map(type, partials.values())  # noqa: E731
+            ball_numbers.with_bits(evaluation.exact, decided, self.work)
+        return evaluation.signs
 
-    def given(self, point: Point) -> tuple[PointEvaluation, Answer]:
+    def at_given_point(self, point: Point) -> tuple[PointEvaluation, Answer]:
         """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
-        here, query = PointEvaluation(self.query, point, self.literals), self.query
-        value = here.value()
+        evaluation, query = PointEvaluation(self.query, point, self.literals), self.query
+        value = evaluation.value()
         if self.loops:
-            self.start = here.bits
+            self.start = evaluation.bits
         answer: Answer = {"ball": value, "given": None, "tie": None}
         if isinstance(value, Undefined):
-            return here, answer
-        found = answer["given"] = self.compared(here)
-        tied = [i for i, code in zip(found["entries"], found["relations"], strict=True) if code == TIE]
+            return evaluation, answer
+        comparison = answer["given"] = self.compared(evaluation)
+        tied = [i for i, code in zip(comparison["entries"], comparison["relations"], strict=True) if code == TIE]
         if tied:
-            seen = here.rough or here.ties(tied[: max(FEWEST_TIES, MOST_TIE_STEPS // query.paths.cost)])
-            answer["tie"] = {**tie_answer(seen), "node": found["node"], "turn": found["turn"]}
+            seen = evaluation.rough or evaluation.ties(tied[: max(FEWEST_TIES, MOST_TIE_STEPS // query.paths.cost)])
+            answer["tie"] = {**tie_answer(seen), "node": comparison["node"], "turn": comparison["turn"]}
             if seen.worst is None:
-                answer["given"] = self.compared(here)
-            return here, answer
+                answer["given"] = self.compared(evaluation)
+            return evaluation, answer
         if query.plane:
             with ball_numbers.precision(START_BITS):
-                lines = here.lines(START_BITS)
+                lines = evaluation.lines(START_BITS)
                 slopes = [lines.holomorphic(k) for k in range(min(query.target.type.size, FEW))]
             answer["holomorphic"] = False if False in slopes else None if None in slopes else True
-        return here, answer
+        return evaluation, answer
 
     def beside(self, signs: Sequence[int] | None, point: Point) -> Answer:
         """The comparison at another point: `region` is false where other branches are taken there.
 
         Without signs there is no region, and only a point at which both sides agree counts.
         """
-        here = PointEvaluation(self.query, point, self.literals)
-        found = self.compared(here)
-        inside = here.signs == signs if signs is not None else set(found["relations"]) <= {AGREE, CLOSE}
-        return found if inside else {"region": False}
+        evaluation = PointEvaluation(self.query, point, self.literals)
+        answer = self.compared(evaluation)
+        inside = evaluation.signs == signs if signs is not None else set(answer["relations"]) <= {AGREE, CLOSE}
+        return answer if inside else {"region": False}
 
 
 def tie_answer(seen: Tied) -> Answer:
@@ -257,10 +258,10 @@ def tie_answer(seen: Tied) -> Answer:
         "kind": "smooth" if worst is None else worst.kind,
         "reason": shown.reason,
         "axes": list(seen.axes),
-        "left": [plain(one.left.slope) for one in axes],
-        "right": [plain(one.right.slope) for one in axes],
+        "left": [plain(axis.left.slope) for axis in axes],
+        "right": [plain(axis.right.slope) for axis in axes],
         "value": plain(shown.value),
-        "limits": [plain(one.limit) for one in (shown.left, shown.right)],
+        "limits": [plain(side.limit) for side in (shown.left, shown.right)],
     }
 
 
@@ -282,28 +283,28 @@ class Wholesale:
     `tied` says whether a direction crosses a tie at which the output is smooth.
     """
 
-    def __init__(self, here: PointEvaluation, claimed: Callable[[int], Balls], rtol: float | None) -> None:
-        self.here = here
+    def __init__(self, evaluation: PointEvaluation, claimed: Callable[[int], Balls], rtol: float | None) -> None:
+        self.evaluation = evaluation
         self.claimed = claimed
         self.rtol = rtol
         self.tied = False
 
     def compared(self) -> Answer:
         """The answer of the function `compared`, and the chance that an error went unseen."""
-        for bits in ball_numbers.doubling(work=2 * self.here.query.paths.cost):
+        for bits in ball_numbers.doubling(work=2 * self.evaluation.query.paths.cost):
             with ball_numbers.precision(bits):
-                self.lines, self.claims = self.here.lines(bits), self.claimed(bits)
-                self.lines.signs, self.here.signs = [], []
-                found = self._joint()
-            if found.code != OPEN or not (found.failure is None or isinstance(found.failure, Undecided)):
+                self.lines, self.claims = self.evaluation.lines(bits), self.claimed(bits)
+                self.lines.signs, self.evaluation.signs = [], []
+                joint = self._joint()
+            if joint.code != OPEN or not (joint.failure is None or isinstance(joint.failure, Undecided)):
                 break
-        exact, codes = dict(self.claims), dict.fromkeys(self.claims, found.code)
-        if found.wrong is not None:
-            at, exact[at] = found.wrong
+        exact, codes = dict(self.claims), dict.fromkeys(self.claims, joint.code)
+        if joint.wrong is not None:
+            at, exact[at] = joint.wrong
             codes = {i: DISJOINT if i == at else OPEN for i in codes}
-        agreed = GOOD_BITS if found.code == AGREE else 0
-        seen = {"bits": bits, "agreed": agreed, "chance": found.chance, "tied": self.tied}
-        return answered(codes, exact, self.claims, found.failure, **seen)
+        agreed = GOOD_BITS if joint.code == AGREE else 0
+        seen = {"bits": bits, "agreed": agreed, "chance": joint.chance, "tied": self.tied}
+        return answered(codes, exact, self.claims, joint.failure, **seen)
 
     def _joint(self) -> Joint:
         failed = next((x for x in self.claims.values() if isinstance(x, Failure)), None)
@@ -313,12 +314,12 @@ class Wholesale:
         others = [i for i, x in self.claims.items() if not x.is_zero()]
         from random import Random  # start-up time: most checks are of few entries
 
-        generator = Random(self.here.query.seed)
+        generator = Random(self.evaluation.query.seed)
         chance = 0.0
         for group in filter(None, (others, zeros)):
             way = {i: speed(generator, self.claims[i]) for i in group}
             gap = self._gap(way)
-            self.here.signs = self.here.signs or list(self.lines.signs)
+            self.evaluation.signs = self.evaluation.signs or list(self.lines.signs)
             if isinstance(gap, Failure):
                 return Joint(WITHOUT.get(type(gap), OPEN), failure=gap)
             if not gap.contains(0):
@@ -336,7 +337,7 @@ class Wholesale:
             seen = sides(self.lines, way)
             if seen.kind != SMOOTH:
                 at = halved(way, lambda part: isinstance(self.lines.slope(part), Tie))
-                self.here.rough = Tied({} if at is None else {at: sides(self.lines, {at: 1})}, seen)
+                self.evaluation.rough = Tied({} if at is None else {at: sides(self.lines, {at: 1})}, seen)
                 return slope
             slope, self.tied = seen.slope, True
         return slope - self.lines.field.total(self.claims[i] * speed for i, speed in way.items())

@@ -139,10 +139,9 @@ class PointEvaluation:
         known = self.query.known
         key = (bits, self.literals, tuple(sorted(self.joined)), self.place)
         if key not in known:
-            found = self._exact(bits)
             if len(known) == MOST_KNOWN:
                 del known[next(iter(known))]
-            known[key] = found
+            known[key] = self._exact(bits)
         self.signs, partials = known[key]
         return partials
 
@@ -155,8 +154,8 @@ class PointEvaluation:
             return list(lines.signs), {i: lines.second(0, start + i) for i in query.entries}
         lines = self.lines(bits)
         lines.signs = []
-        found = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in query.entries}
-        return list(lines.signs), found
+        partials = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in query.entries}
+        return list(lines.signs), partials
 
     def _joined(self, lines: DirectionalJets, i: int) -> Any:
         seen = sides(lines, {i: 1})
@@ -186,13 +185,13 @@ class PointEvaluation:
             with ball_numbers.precision(bits):
                 lines = self.lines(bits)
                 seen = {i: sides(lines, {i: 1}) for i in entries}
-                smooth = all(one.kind == SMOOTH for one in seen.values())
-                found = Tied(seen, self._together(seen) if smooth else None)
-            if found.worst is None:
+                smooth = all(axis.kind == SMOOTH for axis in seen.values())
+                tied = Tied(seen, self._together(seen) if smooth else None)
+            if tied.worst is None:
                 self.joined |= set(entries)
-            if found.worst is None or not found.worst.lacks_digits:
+            if tied.worst is None or not tied.worst.lacks_digits:
                 break
-        return found
+        return tied
 
     def _together(self, seen: Mapping[int, Sides]) -> Sides | None:
         """The first direction along which the output is not smooth, or has another slope than the partials give."""

@@ -51,12 +51,12 @@ class DependencyCone:
 
     def split(self, entries: Sequence[Any]) -> dict[Node, Entries]:
         """The entries of all targets as those of each."""
-        found, start = {}, 0
+        parts, start = {}, 0
         for target in self.targets:
             stop = start + target.type.size
-            found[target] = Entries(entries[start:stop], target.type.shape)
+            parts[target] = Entries(entries[start:stop], target.type.shape)
             start = stop
-        return found
+        return parts
 
 
 class DirectionalJets:
@@ -133,12 +133,12 @@ class DirectionalJets:
         return 2 * half({i: 1}) if i == j else half({i: 1, j: 1}) - half({i: 1}) - half({j: 1})
 
 
-def coefficient(found: Any, k: int) -> Any:
+def coefficient(output: Any, k: int) -> Any:
     """A coefficient of the output along a line: 0 for a ball, which does not move."""
-    if not isinstance(found, Series):
-        return found if isinstance(found, Failure) else arb(0)
-    short = found.s.prec <= k
-    return Unclear(f"coefficient {k} of a series of {found.s.prec}") if short else found.s[k]
+    if not isinstance(output, Series):
+        return output if isinstance(output, Failure) else arb(0)
+    short = output.s.prec <= k
+    return Unclear(f"coefficient {k} of a series of {output.s.prec}") if short else output.s[k]
 
 
 # --- both sides of a tie ------------------------------------------------------------------------------------------
@@ -194,13 +194,13 @@ def sides(lines: DirectionalJets, direction: Direction) -> Sides:
 
 def side(lines: DirectionalJets, direction: Direction) -> Side:
     """The limit and the slope as the step grows from 0."""
-    found = lines.beside(direction)
-    if isinstance(found, Failure):
-        return Side(None, None, found.reason, isinstance(found, Undefined))
-    if not isinstance(found, (Expansion, Huge)):
-        return Side(found, arb(0))
+    output = lines.beside(direction)
+    if isinstance(output, Failure):
+        return Side(None, None, output.reason, isinstance(output, Undefined))
+    if not isinstance(output, (Expansion, Huge)):
+        return Side(output, arb(0))
     try:
-        grown, limit, gone = found.split()
+        grown, limit, gone = output.split()
         if not grown.is_zero():
             where = "inf" if grown.sign() > 0 else "-inf"
             return Side(None, float(where), f"the value has no finite limit: it tends to {where}", True)
@@ -217,17 +217,17 @@ def side(lines: DirectionalJets, direction: Direction) -> Side:
 def _kind(value: Any, left: Side, right: Side) -> tuple[str, str]:
     """The kind of a point, by its value and both sides, and the reason where there is one."""
     both = (left, right)
-    if any(one.limit is not None and not value.overlaps(one.limit) for one in both):
+    if any(side.limit is not None and not value.overlaps(side.limit) for side in both):
         return JUMP, ""
-    missing = [one for one in both if one.limit is None]
+    missing = [side for side in both if side.limit is None]
     if missing:
-        worst = max(missing, key=lambda one: one.certain)
+        worst = max(missing, key=lambda side: side.certain)
         return BOUNDARY if worst.certain else UNKNOWN, worst.reason
-    if any(isinstance(one.slope, float) for one in both):
+    if any(isinstance(side.slope, float) for side in both):
         return BOUNDARY, "no finite slope"
-    for one in both:
-        if one.slope is None:
-            return UNKNOWN, one.reason
+    for side in both:
+        if side.slope is None:
+            return UNKNOWN, side.reason
     if not left.slope.overlaps(right.slope):
         return KINK, ""
     pairs = ((left.slope, right.slope), (value, left.limit), (value, right.limit))
@@ -249,5 +249,5 @@ class Tied(NamedTuple):
     @property
     def worst(self) -> Sides | None:
         """The least smooth direction; None where all are smooth."""
-        rough = [one for one in (self.further, *self.axes.values()) if one is not None and one.kind != SMOOTH]
-        return min(rough, key=lambda one: WORST_FIRST.index(one.kind), default=None)
+        rough = [line for line in (self.further, *self.axes.values()) if line is not None and line.kind != SMOOTH]
+        return min(rough, key=lambda line: WORST_FIRST.index(line.kind), default=None)

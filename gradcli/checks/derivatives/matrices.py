@@ -90,19 +90,19 @@ def ball_eigenvalues(a: Matrix, apart: bool = False) -> list[Any]:
     exact = in_fractions(a)
     if exact is None:
         try:
-            found = [x.real for x in acb_mat(arb_mat(a)).eig(multiple=not apart)]
+            values = [x.real for x in acb_mat(arb_mat(a)).eig(multiple=not apart)]
         except ValueError:
             raise Undecided(NOT_SEPARATED) from None
-        return [x for group in overlapping(found) for x in [union(group)] * len(group)]
-    found = []
+        return [x for group in overlapping(values) for x in [union(group)] * len(group)]
+    values = []
     for factor, times in exact.charpoly().numer().factor()[1]:
         if apart and times > 1:
             raise Tie
         roots = [arb(fmpq(-factor[0], factor[1]))]
         if factor.degree() > 1:
             roots = [root.real for root, _ in factor.complex_roots()]
-        found += roots * times
-    return sorted(found, key=middle)
+        values += roots * times
+    return sorted(values, key=middle)
 
 
 def in_fractions(a: Matrix) -> Any:
@@ -154,14 +154,14 @@ def eigenspaces(f: Any, a: Matrix) -> list[tuple[Any, Matrix]]:
     groups = overlapping(ball_eigenvalues(a))
     if len(groups) != distinct(a):
         raise Undecided(NOT_SEPARATED)
-    found = []
+    spaces = []
     for own, *equal in groups:
         projection = arb_mat(a) * 0 + 1
         for other, *_ in groups:
             if other is not own:
                 projection *= (arb_mat(a) - other) / (own - other)
-        found.append((own, orthonormal(f, transposed(projection.table()), 1 + len(equal))))
-    return found
+        spaces.append((own, orthonormal(f, transposed(projection.table()), 1 + len(equal))))
+    return spaces
 
 
 def orthonormal(f: Any, rows: Matrix, count: int) -> Matrix:
@@ -228,7 +228,7 @@ def perturbed(f: Any, parts: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             known -= arb_mat([[x[k - m][i, j] * values[m][0, j] for j in range(size)] for i in range(size)])
         values.append(arb_mat([[known[j, j] for j in range(size)]]))
         x.append(arb_mat([[0 if i == j else known[i, j] / gaps[i][j] for j in range(size)] for i in range(size)]))
-    return values, [basis * one for one in x]
+    return values, [basis * part for part in x]
 
 
 def split(f: Any, parts: Sequence[Any]) -> list[Any]:
@@ -255,10 +255,10 @@ def eigenvalues(f: Any, a: Matrix) -> list[Any]:
     still = parts[0].table()
     one_sided = any(isinstance(x, Expansion) for row in a for x in row)
     if len(parts) == 1:
-        found = [arb_mat([ball_eigenvalues(still)])]
+        rows = [arb_mat([ball_eigenvalues(still)])]
     else:
-        found = split(f, parts) if one_sided and has_equal(still) else perturbed(f, parts)[0]
-    return [entry([row[0, j] for row in found]) for j in range(len(a))]
+        rows = split(f, parts) if one_sided and has_equal(still) else perturbed(f, parts)[0]
+    return [entry([row[0, j] for row in rows]) for j in range(len(a))]
 
 
 def eigenvectors(f: Any, a: Matrix) -> Matrix:
@@ -270,7 +270,7 @@ def eigenvectors(f: Any, a: Matrix) -> Matrix:
     if has_equal(still):
         raise Unclear("eigenvectors of equal eigenvalues along a direction")
     vectors = perturbed(f, parts)[1]
-    columns = [[entry([one[i, j] for one in vectors]) for i in range(len(a))] for j in range(len(a))]
+    columns = [[entry([part[i, j] for part in vectors]) for i in range(len(a))] for j in range(len(a))]
     return transposed([unit(f, column) for column in columns])
 
 
@@ -288,13 +288,13 @@ def gram(f: Any, a: Matrix) -> Matrix:
 
 def singular_values(f: Any, a: Matrix) -> list[Any]:
     """Descending."""
-    found = []
+    sizes = []
     for x in reversed(eigenvalues(f, gram(f, a))):
         if type(x) is arb and x.contains(0):
-            found.append(arb(0) if x.is_zero() else arb(0).union(x.abs_upper().sqrt()))
+            sizes.append(arb(0) if x.is_zero() else arb(0).union(x.abs_upper().sqrt()))
         else:
-            found.append(_turning(x).sqrt() if isinstance(x, Expansion) else x.sqrt())
-    return found
+            sizes.append(_turning(x).sqrt() if isinstance(x, Expansion) else x.sqrt())
+    return sizes
 
 
 def _turning(x: Any) -> Any:

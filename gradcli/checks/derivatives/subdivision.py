@@ -58,7 +58,7 @@ class Piece(NamedTuple):
         middle = (low + high) / 2
         cuts = (*self.cuts[:at], self.cuts[at] + 1, *self.cuts[at + 1 :])
         sides = ((*self.sides[:at], side, *self.sides[at + 1 :]) for side in ((low, middle), (middle, high)))
-        return [Piece(one, cuts) for one in sides]
+        return [Piece(half, cuts) for half in sides]
 
 
 class Cover:
@@ -83,7 +83,7 @@ class Cover:
         """
         sides = [tuple([part[name] for name in part for _ in self.point[name][0]]) for part in self.parts]
         most = min(pieces, max(LEAST // len(sides[0]), MOST_WORK // max(1, self.query.work(self.judged))))
-        queue, count = deque([Piece(one, (0,) * len(one)) for one in sides]), 0
+        queue, count = deque([Piece(part, (0,) * len(part)) for part in sides]), 0
         stuck: list[Piece] = []
         ended: Answer = {}
         while queue and count < most and not ended:
@@ -114,10 +114,10 @@ class Cover:
         bound = 0.0
         for i in self.query.entries:
             exact, other = lines.partial(i), claimed[i]
-            for one in (exact, other):
-                if isinstance(one, Failure):
-                    return ("undefined" if isinstance(one, Undefined) else "open"), one.reason
-                if not one.is_finite():
+            for ball in (exact, other):
+                if isinstance(ball, Failure):
+                    return ("undefined" if isinstance(ball, Undefined) else "open"), ball.reason
+                if not ball.is_finite():
                     return "open", None
             if relation(exact, other, None) == DISJOINT:
                 return "refuted", None
@@ -131,9 +131,9 @@ class Cover:
         return "settled", None
 
     def _balls(self, piece: Piece) -> Point:
-        found: dict[str, Any] = dict(self.point)
+        point: dict[str, Any] = dict(self.point)
         sides = iter(piece.sides)
         for name in self.parts[0]:
             flat, shape = self.point[name]
-            found[name] = ([arb(low).union(arb(high)) for low, high in (next(sides) for _ in flat)], shape)
-        return found
+            point[name] = ([arb(low).union(arb(high)) for low, high in (next(sides) for _ in flat)], shape)
+        return point

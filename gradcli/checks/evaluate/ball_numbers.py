@@ -73,10 +73,10 @@ def with_bits(read: Callable[[int], Any], enough: Callable[[Any], bool] = settle
     """The result of `read` with the fewest bits that are enough, within the budget."""
     for bits in doubling(work=work):
         with precision(bits):
-            found = read(bits)
-            if enough(found):
+            result = read(bits)
+            if enough(result):
                 break
-    return found
+    return result
 
 
 def doubling(start: int = START_BITS, work: int = 0) -> Iterator[int]:

@@ -67,16 +67,16 @@ def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
     def entries(f: Any, x: Entries, y: Entries) -> Any:
         rows, inner, columns = *x.shape[-2:], y.shape[-1]
-        moving = [entry for one in (x, y) for entry in one.flat if type(entry) is not arb]
+        moving = [entry for operand in (x, y) for entry in operand.flat if type(entry) is not arb]
         small = rows * inner * columns < SMALL
-        if small or not all(type(entry) is Series for entry in moving) or len({one.s.prec for one in moving}) > 1:
+        if small or not all(type(entry) is Series for entry in moving) or len({entry.s.prec for entry in moving}) > 1:
             return otherwise(f, x, y)
         order = moving[0].s.prec if moving else 1
         flat: list[Any] = []
-        for left, right in zip(*[map(coefficients, matrices(one)) for one in (x, y)], strict=True):
+        for left, right in zip(*[map(coefficients, matrices(operand)) for operand in (x, y)], strict=True):
             pairs = [[(i, k - i) for i in range(k + 1) if i < len(left) and k - i < len(right)] for k in range(order)]
-            found = [sum((left[i] * right[j] for i, j in pair), arb_mat(rows, columns)).entries() for pair in pairs]
-            flat += [Series(arb_series(list(own), order)) if moving else own[0] for own in zip(*found, strict=True)]
+            products = [sum((left[i] * right[j] for i, j in pair), arb_mat(rows, columns)).entries() for pair in pairs]
+            flat += [Series(arb_series(list(own), order)) if moving else own[0] for own in zip(*products, strict=True)]
         return f.array(flat, (*x.shape[:-1], columns))
 
     return entries
@@ -118,7 +118,6 @@ class BallField(Field):
         self.literals = literals
         self.rounded = literals.wide or literals.printed
         self.zero = arb(0)
-        self.one = arb(1)
         self.signs: list[int] = []
         self._constants = lru_cache(MOST_CONSTANTS)(self._constant)
 
@@ -238,7 +237,8 @@ class BallField(Field):
         """
         bits: int = ctx.prec
         least, lost = bits, False
-        for same_order in zip_longest(*[self.digits_of(x) for one in state for x in one.flat]):  # values, then slopes
+        digits = [self.digits_of(x) for carry in state for x in carry.flat]
+        for same_order in zip_longest(*digits):  # values, then slopes
             known = [x for x in same_order if x is not None and not x.is_exact()]
             noise = NOISE * max([float(abs(x.mid())) for x in known], default=0.0)
             for x in known:
@@ -277,12 +277,12 @@ class BallField(Field):
             return Undecided(str(reason), node)
         return super().failure_of(node, reason)
 
-    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
+    def accepted(self, node: Node, result: Any, operands: Sequence[Any]) -> Any:
         """A result; where it is not finite, why: outside the domain, a tie, too few bits, or too large."""
-        kind, primitive = type(made), node.primitive
-        if (kind is not arb and kind is not Series) or made.is_finite():
-            return made
-        name, value = primitive.name, at_point(made)
+        kind, primitive = type(result), node.primitive
+        if (kind is not arb and kind is not Series) or result.is_finite():
+            return result
+        name, value = primitive.name, at_point(result)
         balls = [at_point(x) for x in operands if type(x) in (arb, Series)]
         exact = all(x.is_exact() for x in balls)
         few_bits = Undecided(f"{name} needs more digits", node)
@@ -325,7 +325,6 @@ class ComplexField(BallField):
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__(literals)
         self.zero = Complex(arb(0))
-        self.one = Complex(arb(1))
 
     # --- numbers ----------------------------------------------------------------------------------------------
 
@@ -346,11 +345,11 @@ class ComplexField(BallField):
         return [part for x in flat for part in ((x, x) if isinstance(x, Failure) else (x.x, -x.y))]
 
     def joined(self, parts: Sequence[Any], before: Sequence[Any]) -> list[Any]:
-        found = []
+        entries = []
         for x, y, old in zip(parts[::2], parts[1::2], before, strict=True):
             same = isinstance(old, Failure) or (x is old.x and y is old.y)
-            found.append(old if same else Complex(x, y))
-        return found
+            entries.append(old if same else Complex(x, y))
+        return entries
 
     # --- decisions --------------------------------------------------------------------------------------------
 
@@ -374,10 +373,10 @@ class ComplexField(BallField):
             raise Unsupported(f"{node.primitive.name} of complex matrices")
         return super().array_rule(node)
 
-    def definition(self, node: Node, given: Callable[[Node], Node] | None = None) -> Definition:
+    def definition(self, node: Node, substitute: Callable[[Node], Node] | None = None) -> Definition:
         if node.primitive.name == "norm":  # of complex entries: that of their sizes
             return super().definition(node, lambda x: x.builder.call("abs", x))
-        return super().definition(node, given)
+        return super().definition(node, substitute)
 
     def still(self, node: Node, x: Any) -> Any:
         if not isinstance(x, Complex):
@@ -393,12 +392,12 @@ class ComplexField(BallField):
             xs = tuple([x.x if isinstance(x, Complex) else x for x in xs])
         return super().apply(node, rule, xs)
 
-    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
-        made = real(made)
-        if not isinstance(made, Complex) or made.is_finite():
-            return made
+    def accepted(self, node: Node, result: Any, operands: Sequence[Any]) -> Any:
+        result = real(result)
+        if not isinstance(result, Complex) or result.is_finite():
+            return result
         exact = all(x.is_exact() for x in operands if isinstance(x, Complex))
-        smooth = at_point(made.x).is_finite() and at_point(made.y).is_finite()
+        smooth = at_point(result.x).is_finite() and at_point(result.y).is_finite()
         kind = Undefined if exact and not smooth else Undecided
         return kind(f"{node.primitive.name} has no value here", node)
 
@@ -451,9 +450,9 @@ def enclose(nodes: Sequence[Node], point: Point) -> list[Entries]:
 
     Raises Unsupported for an operation without a `ball` rule.
     """
-    found: list[Entries] = with_bits(
+    values: list[Entries] = with_bits(
         lambda bits: read(BallField(), nodes, point),
-        lambda found: all(settled(x) for one in found for x in one.flat),
+        lambda values: all(settled(x) for entries in values for x in entries.flat),
         work_of(reachable(nodes)),
     )
-    return found
+    return values

@@ -72,8 +72,8 @@ class Reading:
                 continue
             for arg in node.args:
                 if known[arg] is not base[arg]:
-                    found = step(self, node)
-                    known[node] = still if all(map(is_, found.flat, still.flat)) else found
+                    entries = step(self, node)
+                    known[node] = still if all(map(is_, entries.flat, still.flat)) else entries
                     break
             else:
                 known[node] = still
@@ -148,12 +148,12 @@ class Reading:
         inputs, order, result = field.definition(node)
         inner = Reading(field, {}, dict(zip(inputs, xs, strict=True)))
         inner.entries = self.entries
-        found = inner[result].flat
+        flat = inner[result].flat
         self.entries = inner.entries
-        if any(isinstance(x, Failure) for x in found):  # what failed at a node inside failed at the one that it defines
+        if any(isinstance(x, Failure) for x in flat):  # what failed at a node inside failed at the one that it defines
             own = set(order)
-            found = [type(x)(x.reason, node) if isinstance(x, Failure) and x.node in own else x for x in found]
-        return Entries(found, node.type.shape)
+            flat = [type(x)(x.reason, node) if isinstance(x, Failure) and x.node in own else x for x in flat]
+        return Entries(flat, node.type.shape)
 
     def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
         """A rule for single entries, applied to each of many; where nothing moves, the entry of the base."""
@@ -172,12 +172,12 @@ class Reading:
         """A rule for whole arrays. It mixes entries, so a failure in one of them is a failure of all."""
         shape = node.type.shape
         try:
-            made: Any = rule(self.field, *xs, **node.params)
+            result: Any = rule(self.field, *xs, **node.params)
         except Exception as reason:
             return Entries([self.field.failure_of(node, reason)] * size_of(shape), shape)
-        found = made if isinstance(made, Entries) else Entries([made], shape)
+        entries = result if isinstance(result, Entries) else Entries([result], shape)
         operands = [entry for x in xs for entry in x.flat]
-        return Entries([self.field.accepted(node, entry, operands) for entry in found.flat], shape)
+        return Entries([self.field.accepted(node, entry, operands) for entry in entries.flat], shape)
 
 
 OWN_STEPS: Mapping[str, Step] = {"where": Reading.chosen, "detach": Reading.detached, "ste": Reading.straight_through}
@@ -229,7 +229,7 @@ def steps(node: Node) -> int:
 def work_of(order: Iterable[Node]) -> int:
     """How many operations on single entries some nodes take, roughly; the readers of one loop share its turns."""
     order = list(order)
-    return sum([steps(node) for node in (*readers_by_loop(order), *(one for one in order if not is_reader(one)))])
+    return sum([steps(node) for node in (*readers_by_loop(order), *(step for step in order if not is_reader(step)))])
 
 
 # --- loops --------------------------------------------------------------------------------------------------------
@@ -314,24 +314,24 @@ class Turns:
             if (done % LOOK == 0 or done == count) and field.is_lost(state, done, count):
                 lost = Undecided(f"all digits are lost in turn {turn}")
                 return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
-        found = {}
+        entries = {}
         for node, step in self.shown.items():
             turns = stored[step] if "at" in node.params else {count: known[step].flat}
-            found[node] = Entries([entry for number in sorted(turns) for entry in turns[number]], node.shape)
-        return found
+            entries[node] = Entries([entry for number in sorted(turns) for entry in turns[number]], node.shape)
+        return entries
 
 
 def _exact(reading: Reading, node: Node) -> Entries:
     """The step of a counted number: in fractions where balls do not decide, as at a tie of 0.1*i and 0.3."""
-    field, found = reading.field, reading.pointwise(node)
-    if not isinstance(found.flat[0], Undecided) or field.rounded:
-        return found
+    field, entries = reading.field, reading.pointwise(node)
+    if not isinstance(entries.flat[0], Undecided) or field.rounded:
+        return entries
     from gradcli.lowering.statics import exact_value  # start-up time is a feature
 
     try:
         value = exact_value(node, lambda index: field.index(reading.known[index].flat[0]), lambda _: math.nan, None)
     except GradcliError:  # no fraction, or a division by 0
-        return found
+        return entries
     return Entries([bool(value) if node.type.kind == "bool" else field.constant(value)], ())
 
 

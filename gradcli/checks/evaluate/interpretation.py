@@ -123,7 +123,6 @@ class Field(ABC):
     """
 
     zero: Any
-    one: Any
     array = Entries
     hold = False  # whether what is detached becomes a symbol of its own
     rounded = False  # whether a literal stands for all numbers that round to it
@@ -158,11 +157,11 @@ class Field(ABC):
         """The rule of an operation on whole arrays; None where its definition is read."""
         return node.primitive.entries
 
-    def definition(self, node: Node, given: Callable[[Node], Node] | None = None) -> Definition:
+    def definition(self, node: Node, substitute: Callable[[Node], Node] | None = None) -> Definition:
         """A composite written out on inputs of its own; `given` maps these to the operands to use."""
         key = definition_key(node)
         if key not in self._definitions:
-            self._definitions[key] = written_out(node, given)
+            self._definitions[key] = written_out(node, substitute)
         return self._definitions[key]
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
@@ -171,14 +170,14 @@ class Field(ABC):
             if isinstance(x, Failure):
                 return x
         try:
-            made = rule(self.namespace, *xs, **node.params)
+            result = rule(self.namespace, *xs, **node.params)
         except Exception as reason:
             return self.failure_of(node, reason)
-        return self.accepted(node, made, xs)
+        return self.accepted(node, result, xs)
 
-    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
+    def accepted(self, node: Node, result: Any, operands: Sequence[Any]) -> Any:
         """The result of a rule on some entries, or a Failure where it is no value."""
-        return made
+        return result
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         """The failure that an exception stands for; raises the exception where it is a fault."""
@@ -229,10 +228,10 @@ class Field(ABC):
 
     def scatter(self, x: Entries, positions: Sequence[int], shape: Sequence[int]) -> Entries:
         """Entries of x added up at positions of an array of zeros."""
-        found: list[list[Any]] = [[] for _ in range(size_of(tuple(shape)))]
+        sums: list[list[Any]] = [[] for _ in range(size_of(tuple(shape)))]
         for entry, position in zip(x.flat, positions, strict=True):
-            found[position].append(entry)
-        return Entries([self.total(parts) for parts in found], shape)
+            sums[position].append(entry)
+        return Entries([self.total(parts) for parts in sums], shape)
 
     def take_along(self, x: Entries, index: Entries, axis: int) -> Entries:
         """NumPy's take_along_axis."""
@@ -283,8 +282,8 @@ class SymbolicField(Field):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return primitive.symbolic
 
-    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
-        return Undefined(f"{node.primitive.name} has no value here", node) if made is None else made
+    def accepted(self, node: Node, result: Any, operands: Sequence[Any]) -> Any:
+        return Undefined(f"{node.primitive.name} has no value here", node) if result is None else result
 
     def failure_of(self, node: Node, reason: Exception) -> Failure:
         if isinstance(reason, ZeroDivisionError):
@@ -322,11 +321,11 @@ def rounded_constants(nodes: Sequence[Node]) -> list[str]:
     """The literals of many digits that some nodes read, as they are written, in order and once each."""
     from decimal import Context, Decimal  # start-up time is a feature
 
-    found = []
+    texts = []
     for node in reachable(nodes):
         value = node.params.get("value") if node.primitive is CONSTANT else None
         if isinstance(value, (int, Fraction)) and last_unit(value) is not None:
             number = Fraction(value)
             exact = Context(prec=400).divide(Decimal(number.numerator), Decimal(number.denominator))
-            found.append(f"{exact.normalize():f}" if abs(exact.adjusted()) < 30 else str(exact.normalize()))
-    return list(dict.fromkeys(found))
+            texts.append(f"{exact.normalize():f}" if abs(exact.adjusted()) < 30 else str(exact.normalize()))
+    return list(dict.fromkeys(texts))

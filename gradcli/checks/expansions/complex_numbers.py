@@ -80,10 +80,10 @@ class Complex(Moving):
 
     def differs_from_zero(self) -> bool:
         """Whether it is not 0; raises Tie where it vanishes at the point and moves, Undecided."""
-        found = [decided(part) for part in (self.x, self.y)]
-        if any(found):
+        signs = [decided(part) for part in (self.x, self.y)]
+        if any(signs):
             return True
-        if None in found:
+        if None in signs:
             raise Undecided("a number that may be 0")
         if not self.is_zero():
             raise Tie

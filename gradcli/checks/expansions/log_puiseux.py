@@ -119,9 +119,9 @@ class Expansion(Moving):
         if not isinstance(other, Expansion):
             return NotImplemented
         terms: dict[Key, Any] = {}
-        for one, c in self.terms.items():
-            for two, d in other.terms.items():
-                key = _sum(one, two)
+        for left, c in self.terms.items():
+            for right, d in other.terms.items():
+                key = _sum(left, right)
                 terms[key] = terms[key] + c * d if key in terms else c * d
         rests = [_sum(a.first(), b.rest) for a, b in ((self, other), (other, self)) if b.rest is not None]
         return Expansion(terms, min(rests, default=None))
@@ -166,13 +166,13 @@ class Expansion(Moving):
         """A series of python-flint composed with this expansion, which vanishes at the point."""
         if self.first() <= ONE:
             raise Unclear("a term that does not vanish")
-        found, power = Expansion({ONE: around[0]}), Expansion({ONE: arb(1)})
+        total, power = Expansion({ONE: around[0]}), Expansion({ONE: arb(1)})
         for k in range(1, around.prec):
             power = power * self
-            found = found + power * around[k]
+            total = total + power * around[k]
         if self.is_zero():
-            return found
-        return Expansion(found.terms, _nearer(found.rest, _times(self.first(), Fraction(around.prec))))
+            return total
+        return Expansion(total.terms, _nearer(total.rest, _times(self.first(), Fraction(around.prec))))
 
     def sqrt(self) -> Any:
         return self if self.is_zero() else self.raised(Fraction(1, 2))
@@ -206,9 +206,9 @@ class Expansion(Moving):
 
     def power(self, exponent: Any) -> Any:
         """A power with an exponent that does not move, of a function that is positive near the point."""
-        found = rational(exponent)
-        if found is not None:
-            return self.raised(found)
+        fraction = rational(exponent)
+        if fraction is not None:
+            return self.raised(fraction)
         first = self.first()
         if first <= ONE or first[1:] != ONE[1:] or ball_numbers.sign(exponent) < 0:
             return (exponent * self.log()).exp()
@@ -371,17 +371,17 @@ def rational(x: Any) -> Fraction | None:
     """The fraction that a ball is; None where it is not a single number."""
     if not x.is_exact():
         return None
-    found = x.fmpq()
-    return Fraction(int(found.p), int(found.q))
+    fraction = x.fmpq()
+    return Fraction(int(fraction.p), int(fraction.q))
 
 
-def _sum(one: Key, two: Key) -> Key:
-    return one[0] + two[0], one[1] + two[1], one[2] + two[2]
+def _sum(a: Key, b: Key) -> Key:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 def _times(key: Key, factor: Fraction) -> Key:
     return key[0] * factor, key[1] * factor, key[2] * factor
 
 
-def _nearer(one: Key | None, two: Key | None) -> Key | None:
-    return two if one is None else one if two is None else min(one, two)
+def _nearer(a: Key | None, b: Key | None) -> Key | None:
+    return b if a is None else a if b is None else min(a, b)

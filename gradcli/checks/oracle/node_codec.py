@@ -35,7 +35,7 @@ class NodeCodec:
         if isinstance(value, Node):
             return {"node": self.rows[value]} if value in self.rows else None
         parts = [value.real, value.imag] if value.dtype.kind == "c" else [value]
-        return {"entries": [one.reshape(-1).tolist() for one in parts], "shape": value.shape}
+        return {"entries": [part.reshape(-1).tolist() for part in parts], "shape": value.shape}
 
     def _restored(self, value: Message) -> Any:
         if value.keys() == {"node"}:

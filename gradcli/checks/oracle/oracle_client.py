@@ -115,7 +115,7 @@ class Exact:
 
     def compare(self, right: Node, points: Sequence[Values], **about: Any) -> Answer:
         """The judged node against a `derivative` (see `Subject.derivative`), or the node `left`, at each point."""
-        return self.ask("compare", right=right, points=[self._used(one) for one in points], **about)
+        return self.ask("compare", right=right, points=[self._used(point) for point in points], **about)
 
     def prove(self, right: Node, values: Values, **about: Any) -> Answer:
         """Whether a node is equal to `left`, or its `entries` to the derivatives of `output` by `target`, by algebra.
@@ -156,6 +156,8 @@ class Oracle:
 
     def __exit__(self, *exc: object) -> None:
         self._users -= 1
+        if not self._users:
+            self._held = None  # the check is over, and the graph of its program may be large
         self._lock.release()
 
     def memory(self) -> float:

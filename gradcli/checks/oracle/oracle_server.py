@@ -82,7 +82,7 @@ class Session:
 
     def on_values(self, nodes: Sequence[Node], point: Point) -> Answer:
         """The enclosures of some nodes: nearest float, digits, sign, or the failure of each entry."""
-        return {"entries": [[_entry(x) for x in one.flat] for one in balls.enclose(nodes, point)]}
+        return {"entries": [[_entry(x) for x in row.flat] for row in balls.enclose(nodes, point)]}
 
     def on_judge(
         self,
@@ -101,18 +101,18 @@ class Session:
         judging = ClaimComparison(self._query(derivative), right, rtol)
         work = work_of(reachable([judging.query.output, right]))
         wanted = min(wanted, max(MOST_WORK // max(work, 1), 0 if judging.loops else 1))
-        given, answer = judging.given(point)
+        evaluation, answer = judging.at_given_point(point)
         answer["value"] = _entry(answer.pop("ball"))
         tie = answer["tie"]
-        found: list[Answer] = []
+        near: list[Answer] = []
         if answer["given"] is not None and (tie is None or tie["kind"] == "smooth"):
             for position, change in enumerate(beside):
-                if len(found) == wanted:
+                if len(near) == wanted:
                     break
-                one = judging.beside(given.signs if tie is None else None, {**point, **change})
-                if one["region"] and speaks(one["relations"]):
-                    found.append({"position": position, **one})
-        return {**answer, "beside": found}
+                comparison = judging.beside(evaluation.signs if tie is None else None, {**point, **change})
+                if comparison["region"] and speaks(comparison["relations"]):
+                    near.append({"position": position, **comparison})
+        return {**answer, "beside": near}
 
     def on_compare(
         self,
@@ -158,12 +158,12 @@ class Session:
         """The derivative with respect to one entry, with as many bits as it takes for 56 good ones."""
         query = self._query(derivative)
         (entry,) = query.entries
-        here = PointEvaluation(query, derivative["point"])
-        found = ball_numbers.with_bits(lambda bits: here.exact(bits)[entry], work=query.paths.cost)
-        if isinstance(found, Failure):
-            return _problem(found.kind, found.reason)
-        radius, digits = float(found.rad()), ball_numbers.digits(found)
-        known = isfinite(radius) and (radius > 0 or found.is_exact())  # else no double holds it
+        evaluation = PointEvaluation(query, derivative["point"])
+        ball = ball_numbers.with_bits(lambda bits: evaluation.exact(bits)[entry], work=query.paths.cost)
+        if isinstance(ball, Failure):
+            return _problem(ball.kind, ball.reason)
+        radius, digits = float(ball.rad()), ball_numbers.digits(ball)
+        known = isfinite(radius) and (radius > 0 or ball.is_exact())  # else no double holds it
         return {"value": digits, "bound": radius} if known else {"value": digits}
 
     def on_sympy(self, **question: Any) -> Answer:

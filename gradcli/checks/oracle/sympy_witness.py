@@ -105,17 +105,16 @@ class SympyField(SymbolicField):
         super().__init__()
         self.hold = hold
         self.zero = sympy.Integer(0)
-        self.one = sympy.Integer(1)
         self.values: dict[Any, Any] = {}
         self.ties: list[Any] = []  # expressions that decided a branch and are 0 at the point
         self.namespace = SimpleNamespace(**vars(sympy), sign_at_point=self.sign)
 
     def symbol(self, name: str, value: Any = None) -> Any:
         """The symbol of a name, and its value at the point if it has one: a float or a number of SymPy."""
-        made = sympy.Symbol(name, real=True)
+        symbol = sympy.Symbol(name, real=True)
         if value is not None:
-            self.values[made] = self.datum(value) if isinstance(value, float) else value
-        return made
+            self.values[symbol] = self.datum(value) if isinstance(value, float) else value
+        return symbol
 
     def value_of(self, expression: Any, digits: int = DIGITS) -> Any:
         """The value of an expression at the point as a SymPy number; raises Undecided where no digits are known."""
@@ -150,10 +149,10 @@ class SympyField(SymbolicField):
     def sqrt(self, x: Any) -> Any:
         return x if isinstance(x, Failure) else sympy.sqrt(x)
 
-    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
-        if not isinstance(made, (bool, int, Failure, NoneType)) and tree_size(made) > MOST_OPERATIONS:
+    def accepted(self, node: Node, result: Any, operands: Sequence[Any]) -> Any:
+        if not isinstance(result, (bool, int, Failure, NoneType)) and tree_size(result) > MOST_OPERATIONS:
             raise Unsupported(f"more than {MOST_OPERATIONS:,} operations in SymPy")
-        return super().accepted(node, made, operands)
+        return super().accepted(node, result, operands)
 
 
 def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
@@ -169,7 +168,7 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
     with limited(MOST_CALLS):
         field = SympyField(hold=True)
         leaves: dict[str, Entries] = {}
-        for node in [one for one in order if one.primitive is LEAF]:
+        for node in [leaf for leaf in order if leaf.primitive is LEAF]:
             name, (values, shape) = node.params["name"], point[node.params["name"]]
             free = len(field.values) + len(values) < MOST_SYMBOLS
             flat = [
@@ -181,8 +180,8 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
             leaves[name] = Entries(flat, shape)
         inputs = leaves.get(target.params["name"]) if target.primitive is LEAF else None
         if inputs is None:
-            found = enumerate(Reading(field, leaves)[target].flat)
-            flat = [field.symbol(f"value{position(i, target.shape)}", field.value_of(x)) for i, x in found]
+            entries = enumerate(Reading(field, leaves)[target].flat)
+            flat = [field.symbol(f"value{position(i, target.shape)}", field.value_of(x)) for i, x in entries]
             inputs = Entries(flat, target.shape)
         symbol = inputs.flat[entry]
         value = accepted(Reading(field, leaves, {target: inputs})[output].flat[0])
@@ -203,9 +202,9 @@ def exactly(x: Any) -> Any:
     return sympy.sympify(x, strict=True)  # allowed: strict refuses text, so nothing is evaluated
 
 
-def accepted(found: Any) -> Any:
+def accepted(entry: Any) -> Any:
     """The expression of an entry; raises what is wrong with it."""
-    expression = exactly(found)
+    expression = exactly(entry)
     for part in sympy.preorder_traversal(expression):
         if type(part).__name__ in NOT_REAL:
             raise Unsupported(f"SymPy's {type(part).__name__}")
@@ -270,14 +269,14 @@ def proposals(node: Node, style: str) -> list[str]:
     with limited(MOST_FOR_A_TEXT):
         expression = accepted(Reading(field, leaves)[node].flat[0])
     without_marks = dict.fromkeys(map(ord, marks.values()))
-    found: list[str] = []
+    texts: list[str] = []
     for way in ways(expression, style):
         try:
             with limited(MOST_FOR_A_TEXT):
-                found.append(ScriptPrinter().doprint(way(expression)).translate(without_marks))
+                texts.append(ScriptPrinter().doprint(way(expression)).translate(without_marks))
         except (Unsupported, ArithmeticError, ValueError, TypeError, AttributeError, NotImplementedError):
             continue  # SymPy raises what it likes: one proposal fewer
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(texts))
 
 
 def ways(expression: Any, style: str) -> Iterator[Callable[[Any], Any]]:
