@@ -70,7 +70,7 @@ def is_tensor(obj: Any) -> Any:
 
 _FUNCTIONS: dict[str, Any] = _install.functions()
 _FUNCTIONS.update(inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None, strided="torch.strided")
-_DTYPES = {name: one for name, one in vars(_dtypes).items() if isinstance(one, dtype)}
+_DTYPES = {name: kind for name, kind in vars(_dtypes).items() if isinstance(kind, dtype)}
 _HARMLESS = {**_SWITCHES, **_TOP, "default_generator": _default_generator}  # compile, set_num_threads, accelerator, ...
 globals().update(_FUNCTIONS)
 globals().update(_HARMLESS)

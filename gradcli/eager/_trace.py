@@ -94,8 +94,8 @@ class Trace:
         """The node of a tensor; one from outside becomes an input."""
         if isinstance(x, Traced):
             return x._graph
-        found = self.captures.get(id(x))
-        if found is None:
+        capture = self.captures.get(id(x))
+        if capture is None:
             array, kind = x._raw, KINDS.get(x._raw.dtype.kind)
             if kind is None:
                 raise RuntimeError(f"tensors of {x.dtype} cannot be recorded")
@@ -110,8 +110,8 @@ class Trace:
             node = leaf
             if truth:  # what is exact knows numbers; a mask is where they are greater
                 node = self.builder.call("greater", leaf, self.builder.constant(Fraction(1, 2), array.shape))
-            found = self.captures[id(x)] = Capture(x, leaf, array, node)
-        return found.node
+            capture = self.captures[id(x)] = Capture(x, leaf, array, node)
+        return capture.node
 
     def lifted(self, x: Any) -> Traced:
         """A tensor as a stand-in."""
@@ -144,8 +144,8 @@ class Trace:
             return node if kind is None else self._of_kind(node, kind)
         value = np.asarray(x).item()
         number = int(value) if isinstance(value, bool) else value
-        found = self.builder.constant(number, shape)
-        return found if kind in (None, "float") else self._of_kind(found, kind or "float")
+        constant = self.builder.constant(number, shape)
+        return constant if kind in (None, "float") else self._of_kind(constant, kind or "float")
 
     def _of_kind(self, node: Node, kind: str) -> Node:
         if node.type.kind == kind:
@@ -209,10 +209,10 @@ class Trace:
             raise RuntimeError(
                 "while a function is recorded (vmap, record), views and tensors from outside cannot be changed in place"
             )
-        found = function(self.copied(x))
-        if found._raw.shape != x._raw.shape:
-            raise RuntimeError(f"the in-place result has shape {list(found.shape)}, but the tensor {list(x.shape)}")
-        x._graph = self.lifted(found)._graph
+        result = function(self.copied(x))
+        if result._raw.shape != x._raw.shape:
+            raise RuntimeError(f"the in-place result has shape {list(result.shape)}, but the tensor {list(x.shape)}")
+        x._graph = self.lifted(result)._graph
         return x
 
     def release(self) -> None:
@@ -336,9 +336,9 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
         inputs.append(Traced(np.zeros_like(array), node))
     paths = Paths(trace, lambda: _run(trace, f, inputs), runs)
     outputs = paths.joined()
-    for one in trace.captures.values():
-        name = one.leaf.params["name"]
-        leaves[name] = Leaf(name, one.leaf, np.array(one.array), None, True)
+    for capture in trace.captures.values():
+        name = capture.leaf.params["name"]
+        leaves[name] = Leaf(name, capture.leaf, np.array(capture.array), None, True)
     program = Recorded(trace.builder, leaves, outputs)
     program.guards, program.rules = paths.guards, tuple(trace.rules)
     return program
@@ -355,22 +355,22 @@ def _outside(f: Callable[..., Any]) -> dict[int, str]:
             around[name] = cell.cell_contents
         except ValueError:  # not assigned yet
             continue
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for name, value in around.items():
         if isinstance(value, Tensor):
-            found[id(value)] = name
+            names[id(value)] = name
         elif hasattr(type(value), "named_parameters"):
-            found.update((id(x), f"{name}.{inside}") for inside, x in value.named_parameters())
-    return found
+            names.update((id(x), f"{name}.{inside}") for inside, x in value.named_parameters())
+    return names
 
 
 def _run(trace: Trace, f: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Node]:
     """The outputs of one run of a function."""
-    given = [trace.copied(x) if isinstance(x, Traced) else x for x in inputs]
+    arguments = [trace.copied(x) if isinstance(x, Traced) else x for x in inputs]
     try:
         with trace.running():
-            found = f(*given)
-        tensors = [found] if isinstance(found, Tensor) else list(found)
+            results = f(*arguments)
+        tensors = [results] if isinstance(results, Tensor) else list(results)
         if not all(isinstance(x, Tensor) for x in tensors):
             raise TypeError("a recorded function must return tensors")
         return [trace.node_of(x) for x in tensors]
@@ -398,7 +398,7 @@ class Paths:
             trace.guards, trace.forced, trace.aside = outer
         if not forced:
             self.guards = guards
-        paths = [(*[one.taken for one in guards[:i]], not guards[i].taken) for i in range(len(forced), len(guards))]
+        paths = [(*[guard.taken for guard in guards[:i]], not guards[i].taken) for i in range(len(forced), len(guards))]
         others = [self._other(path, outputs) for path in paths]  # early branches first: loops end there
         for guard, other in zip(reversed(guards[len(forced) :]), reversed(others), strict=True):
             outputs = [self._either(guard, *pair) for pair in zip(outputs, other, strict=True)]
@@ -408,19 +408,19 @@ class Paths:
         """The outputs of the other side of a branch; NaN where it fails, or where there are too many paths."""
         if self.runs > 0:
             try:
-                found = self.joined(path)
+                outputs = self.joined(path)
             except (ArithmeticError, ValueError, RuntimeError):
-                found = []
-            if [node.type for node in found] == [node.type for node in like]:
-                return found
+                outputs = []
+            if [node.type for node in outputs] == [node.type for node in like]:
+                return outputs
         zero = self.trace.builder.constant(0)
         return [stretch(self.trace.builder.call("div", zero, zero), node.type.shape) for node in like]
 
-    def _either(self, guard: Guard, here: Node, there: Node) -> Node:
-        if here is there:
-            return here
-        sides = (here, there) if guard.taken else (there, here)
-        return self.trace.builder.call("where", stretch(guard.condition, here.type.shape), *sides)
+    def _either(self, guard: Guard, taken: Node, other: Node) -> Node:
+        if taken is other:
+            return taken
+        sides = (taken, other) if guard.taken else (other, taken)
+        return self.trace.builder.call("where", stretch(guard.condition, taken.type.shape), *sides)
 
 
 def names_of(f: Callable[..., Any], count: int) -> list[str]:
@@ -429,7 +429,7 @@ def names_of(f: Callable[..., Any], count: int) -> list[str]:
         parameters = list(inspect.signature(f).parameters.values())
     except (TypeError, ValueError):
         parameters = []
-    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return names[:count] if len(names) >= count else [f"x{i}" for i in range(count)]
 
 
@@ -447,7 +447,7 @@ def note(form: Form, row: Node, back: Sequence[Node]) -> None:
     if key in trace.judged or len(trace.rules) >= MOST_RULES:
         return
     trace.judged.add(key)
-    same = sum(1 for one in trace.rules if one.name.partition("#")[0] == form.name)
+    same = sum(1 for rule in trace.rules if rule.name.partition("#")[0] == form.name)
     title = f"{form.name}#{same + 1}" if same else form.name
     skipped = 1 if owner.setup_context is None else 0  # ctx
     names = names_of(owner.forward, len(form.args) + skipped)[skipped:]
@@ -459,8 +459,8 @@ def note(form: Form, row: Node, back: Sequence[Node]) -> None:
     filled = dict(zip([*form.live, *form.held], [*at, *at], strict=True))
     (output,) = placed(builder, [row], filled)
     ct = builder.leaf(f"{title}.{cotangent_name(names)}", output.type.shape)
-    assert form.made is not None and form.arriving is not None
-    results = placed(builder, [back[k] for k in floats], {**filled, form.made: output, form.arriving: ct})
+    assert form.returned is not None and form.arriving is not None
+    results = placed(builder, [back[k] for k in floats], {**filled, form.returned: output, form.arriving: ct})
     backward = owner._rule()
     code = getattr(backward, "__wrapped__", backward).__code__
     file, first = code.co_filename, code.co_firstlineno
@@ -478,10 +478,10 @@ def _operands(form: Form) -> list[Node]:
         for leaf, stands in before.items()
     }
     try:
-        found = trace.outermost(form.operands)
+        known = trace.outermost(form.operands)
     finally:
         trace.standing = before
-    return [x if one is None else one for one, x in zip(found, form.operands, strict=True)]
+    return [x if node is None else node for node, x in zip(known, form.operands, strict=True)]
 
 
 class Answer(NamedTuple):
@@ -501,13 +501,13 @@ class Answer(NamedTuple):
         likes = [np.zeros(self.values[k]._raw.shape, self.values[k]._raw.dtype) for k in self.differentiable]
         if len(likes) == 1:
             return [Traced(likes[0], row)]
-        found, start = [], 0
+        pieces, start = [], 0
         whole: Any = Traced(np.zeros(row.type.shape, likes[0].dtype), row)
         for like in likes:
             piece = whole[start : start + like.size].reshape(like.shape)
-            found.append(Traced(like, piece._graph))
+            pieces.append(Traced(like, piece._graph))
             start += like.size
-        return found
+        return pieces
 
 
 class Form:
@@ -521,9 +521,9 @@ class Form:
         self.moving = [i for i in tensors if type(args[i]) is Traced or args[i].requires_grad]
         self.operands = [trace.node_of(args[i]) for i in self.moving]
         types = [node.type for node in self.operands]
-        self.held = [builder.fresh_leaf(one) for one in types]  # the operands while forward runs
-        self.live = [builder.fresh_leaf(one) for one in types]  # and as backward finds them
-        self.made: Node | None = None  # stands for the results, all in one row
+        self.held = [builder.fresh_leaf(type) for type in types]  # the operands while forward runs
+        self.live = [builder.fresh_leaf(type) for type in types]  # and as backward finds them
+        self.returned: Node | None = None  # stands for the results, all in one row
         self.arriving: Node | None = None
         self.answer: Answer | None = None  # of the example's own way
         self.sent: set[int] = set()  # operands that backward sends something to
@@ -535,34 +535,34 @@ class Form:
     def run(self) -> list[Node]:
         """The differentiable results as one row, the other results, and the gradient of each operand."""
         trace = self.trace
-        given = list(self.args)
+        args = list(self.args)
         for i, leaf in zip(self.moving, self.held, strict=True):
-            given[i] = Traced(np.zeros(given[i]._raw.shape, given[i]._raw.dtype), leaf)
+            args[i] = Traced(np.zeros(args[i]._raw.shape, args[i]._raw.dtype), leaf)
         context = Context()
         context._node = lambda: None
         context.needs_input_grad = tuple([i in self.moving and x.dtype.kind >= 2 for i, x in enumerate(self.args)])
-        answer = self._stage("forward", self.owner._run_forward, context, tuple(given))
-        found = self._look(context, given, answer)
-        self.answer = self.answer or found
-        moved = [trace.lifted(found.values[k]) for k in found.differentiable]
-        others = [trace.node_of(found.values[k]) for k in found.others()]
+        returned = self._stage("forward", self.owner._run_forward, context, tuple(args))
+        answer = self._look(context, args, returned)
+        self.answer = self.answer or answer
+        moved = [trace.lifted(answer.values[k]) for k in answer.differentiable]
+        others = [trace.node_of(answer.values[k]) for k in answer.others()]
         if not moved:
             return others
         row = moved[0] if len(moved) == 1 else cat([x.reshape(-1) for x in moved])
         node = row._graph
-        if self.made is None:
-            self.made, self.arriving = trace.builder.fresh_leaf(node.type), trace.builder.fresh_leaf(node.type)
+        if self.returned is None:
+            self.returned, self.arriving = trace.builder.fresh_leaf(node.type), trace.builder.fresh_leaf(node.type)
         assert self.arriving is not None
-        trace.standing[self.made] = node  # in terms of the leaves, which stand for the operands
+        trace.standing[self.returned] = node  # in terms of the leaves, which stand for the operands
         trace.standing[self.arriving] = None
         for i, leaf in zip(self.moving, self.live, strict=True):
-            given[i]._graph = leaf
-        for k, one in zip(found.differentiable, found.pieces(self.made), strict=True):
-            out = found.values[k]
-            if type(out) is Traced and (k in found.dirty or not any(out is x for x in given)):
-                out._graph = one._graph
-        cts = dict(zip(found.differentiable, found.pieces(self.arriving), strict=True))
-        sent = self._stage("backward", self._backward, context, found, cts)
+            args[i]._graph = leaf
+        for k, piece in zip(answer.differentiable, answer.pieces(self.returned), strict=True):
+            out = answer.values[k]
+            if type(out) is Traced and (k in answer.dirty or not any(out is x for x in args)):
+                out._graph = piece._graph
+        cts = dict(zip(answer.differentiable, answer.pieces(self.arriving), strict=True))
+        sent = self._stage("backward", self._backward, context, answer, cts)
         back = []
         for k, (leaf, ct) in enumerate(zip(self.live, sent, strict=True)):
             if ct is not None and leaf.type.kind == "float":
@@ -570,17 +570,17 @@ class Form:
             back.append(trace.builder.constant(0, leaf.type.shape) if ct is None else trace.node_of(ct))
         return [node, *others, *back]
 
-    def _backward(self, context: Context, found: Answer, cts: dict[int, Any]) -> list[Any]:
+    def _backward(self, context: Context, answer: Answer, cts: dict[int, Any]) -> list[Any]:
         """The gradients that backward returns for the operands, in their shapes."""
         node: FunctionNode = object.__new__(self.owner._backward_cls)
         node.context, node.owner = context, self.owner
         node.slots = [(x._raw.shape, x._raw.dtype) if isinstance(x, Tensor) else None for x in self.args]
-        given = [
+        arriving = [
             cts[k] if k in cts else Tensor(np.zeros(x._raw.shape, x._raw.dtype)) if isinstance(x, Tensor) else None
-            for k, x in enumerate(found.values)
+            for k, x in enumerate(answer.values)
         ]
         with enable_grad():
-            sent = node.call_backward(given, True)
+            sent = node.call_backward(arriving, True)
         places = [i for i, slot in enumerate(node.slots) if slot is not None]
         return [sent[places.index(i)] for i in self.moving]
 
@@ -592,20 +592,20 @@ class Form:
                 raise
             raise RuntimeError(f"{self.name}.{what}{_innermost(problem)}: {problem}") from problem
 
-    def _look(self, context: Context, given: list[Any], answer: Any) -> Answer:
+    def _look(self, context: Context, args: list[Any], answer: Any) -> Answer:
         """Which results have a gradient, and which are operands that were changed in place."""
         values = answer if isinstance(answer, tuple) else (answer,)
         dirty = {
             k: i
             for k, out in enumerate(values)
-            for i, x in enumerate(given)
-            if out is x and any(x is one for one in context._dirty)
+            for i, x in enumerate(args)
+            if out is x and any(x is y for y in context._dirty)
         }
         for i, leaf in zip(self.moving, self.held, strict=True):
-            if given[i]._graph is not leaf and i not in dirty.values():
+            if args[i]._graph is not leaf and i not in dirty.values():
                 raise RuntimeError("an argument is changed in place, but not marked with mark_dirty() and returned")
         tensors = [k for k, x in enumerate(values) if isinstance(x, Tensor) and x.dtype.kind >= 2]
-        differentiable = [k for k in tensors if not any(values[k] is one for one in context._fixed)]
+        differentiable = [k for k in tensors if not any(values[k] is y for y in context._fixed)]
         return Answer(values, isinstance(answer, tuple), differentiable, dirty)
 
     # --- the operation ------------------------------------------------------------------------------------------
@@ -634,14 +634,14 @@ class Form:
         for k, i in answer.dirty.items():
             taken = results[k]
             results[k] = trace.change(self.args[i], lambda _, taken=taken: taken)  # type: ignore[misc, assignment]
-        found = tuple([results.get(k, x) for k, x in enumerate(answer.values)])
-        return found if answer.several else found[0]
+        values = tuple([results.get(k, x) for k, x in enumerate(answer.values)])
+        return values if answer.several else values[0]
 
     def _outer(self, nodes: Sequence[Node]) -> list[Node]:
         """What forward or backward reads beside its operands; it gets no gradient."""
-        own = {*self.held, *self.live, self.made, self.arriving}
-        known = {one.leaf for one in self.trace.captures.values()}
-        return [one for one in between(nodes, own - {None}) if one.primitive is LEAF and one not in own | known]  # type: ignore[arg-type]
+        own = {*self.held, *self.live, self.returned, self.arriving}
+        known = {capture.leaf for capture in self.trace.captures.values()}
+        return [node for node in between(nodes, own - {None}) if node.primitive is LEAF and node not in own | known]  # type: ignore[arg-type]
 
     def _operation(self, back: Sequence[Node], outer: Sequence[Node]) -> Primitive:
         count = len(self.operands)
@@ -653,9 +653,9 @@ class Form:
             for leaf, x in zip(self.held, xs, strict=False):
                 if leaf in reached:
                     filled[leaf] = self.trace.held(x)
-            assert self.made is not None and self.arriving is not None
-            if self.made in reached:
-                filled[self.made] = builder.apply(operation, (value, *xs), {})
+            assert self.returned is not None and self.arriving is not None
+            if self.returned in reached:
+                filled[self.returned] = builder.apply(operation, (value, *xs), {})
             filled[self.arriving] = ct
             return placed(builder, back, filled)
 
@@ -666,10 +666,10 @@ class Form:
 
 def _innermost(problem: BaseException) -> str:
     """The innermost line of the user's code in a traceback, in brackets."""
-    found, frame = "", problem.__traceback__
+    where, frame = "", problem.__traceback__
     while frame is not None:
         code = frame.tb_frame
         if not ours[code.f_globals.get("__name__")]:
-            found = f" ({code.f_code.co_filename.rpartition('/')[2]}, line {frame.tb_lineno})"
+            where = f" ({code.f_code.co_filename.rpartition('/')[2]}, line {frame.tb_lineno})"
         frame = frame.tb_next
-    return found
+    return where

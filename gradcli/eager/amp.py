@@ -110,7 +110,7 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, (list, tuple)):
-            return type(outputs)([self.scale(one) for one in outputs])
+            return type(outputs)([self.scale(output) for output in outputs])
         return outputs * self._state["scale"]
 
     def unscale_(self, optimizer: Optimizer) -> None:

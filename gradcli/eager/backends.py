@@ -1,7 +1,7 @@
 """Names of PyTorch that choose libraries, devices and compilers; those of `torch.cuda` use a GPU that CuPy finds.
 
-gradcli computes in one way, so a flag keeps what is assigned to it, a decorator returns its function, and a question
-about other hardware is answered with no. `torch.backends` is this module; the other modules and functions are made from
+gradcli computes in one way, so a flag keeps what is assigned to it, a decorator returns its function, and questions
+about other hardware have the answer no. `torch.backends` is this module; the other modules and functions are made from
 the tables below.
 
 >>> torch.backends.cudnn.benchmark = True
@@ -39,9 +39,9 @@ _NO, _NONE, _ZERO = _always(False), _always(None), _always(0)
 _ABSENT = {"is_available": _NO, "device_count": _ZERO, "synchronize": _NONE, "empty_cache": _NONE, "manual_seed": _NONE}
 
 
-def _on_gpu(answer: Any, without: Any = need_gpu) -> Any:
+def _on_gpu(function: Any, without: Any = need_gpu) -> Any:
     """A function of CuPy and of its own arguments; `without` is called in its place where there is no GPU."""
-    return lambda *args, **kwargs: answer(import_module("cupy"), *args) if cuda_is_available() else without()
+    return lambda *args, **kwargs: function(import_module("cupy"), *args) if cuda_is_available() else without()
 
 
 def _number(where: Any) -> int:
@@ -94,13 +94,13 @@ _deterministic = [False]
 
 def _module(name: str, names: dict[str, Any]) -> ModuleType:
     """A module of the names; an unknown one is an AttributeError that proposes the nearest."""
-    found = ModuleType(f"{HOME}.{name}", f"PyTorch's `torch.{name}`.")
+    module = ModuleType(f"{HOME}.{name}", f"PyTorch's `torch.{name}`.")
 
     def unknown(wanted: str) -> Any:
-        raise missing(name, wanted, [one for one in vars(found) if not one.startswith("_")])
+        raise missing(name, wanted, [known for known in vars(module) if not known.startswith("_")])
 
-    vars(found).update(names, __getattr__=unknown)
-    return found
+    vars(module).update(names, __getattr__=unknown)
+    return module
 
 
 def _pair(name: str) -> dict[str, Any]:
@@ -166,17 +166,17 @@ def get_default_device() -> device:
 
 
 _functions = (compile, use_deterministic_algorithms, are_deterministic_algorithms_enabled)
-FUNCTIONS: dict[str, Any] = {one.__name__: one for one in (*_functions, set_default_device, get_default_device)}
+FUNCTIONS: dict[str, Any] = {f.__name__: f for f in (*_functions, set_default_device, get_default_device)}
 for _name in SETTINGS:
     FUNCTIONS |= _pair(_name)
 
-MADE = {name: _module(name, names) for name, names in MODULES.items()}
-TOP = {name: module for name, module in MADE.items() if "." not in name}  # those directly below `torch`
-for _name, _made in MADE.items():
+ROOMS = {name: _module(name, names) for name, names in MODULES.items()}
+TOP = {name: module for name, module in ROOMS.items() if "." not in name}  # those directly below `torch`
+for _name, _part in ROOMS.items():
     _room, _, _own = _name.rpartition(".")
     if _room:
-        (globals() if _room == "backends" else vars(MADE[_room]))[_own] = _made
+        (globals() if _room == "backends" else vars(ROOMS[_room]))[_own] = _part
 
 
 def __getattr__(name: str) -> Any:
-    raise missing("backends", name, [one.split(".")[1] for one in MODULES if one.startswith("backends.")])
+    raise missing("backends", name, [path.split(".")[1] for path in MODULES if path.startswith("backends.")])

@@ -86,8 +86,8 @@ def _tensors(*values: Any) -> tuple[Tensor, ...]:
             raise ValueError("Input arguments must all be instances of Number or torch.Tensor")
     kinds = [x.dtype for x in values if isinstance(x, Tensor)]
     kind = kinds[0] if kinds else get_default_dtype()
-    made = [x if isinstance(x, Tensor) else full((), x, dtype=kind) for x in values]
-    return broadcast_tensors(*made)
+    tensors = [x if isinstance(x, Tensor) else full((), x, dtype=kind) for x in values]
+    return broadcast_tensors(*tensors)
 
 
 def _is_number(x: Any) -> Any:
@@ -144,14 +144,14 @@ class _ProbsOrLogits(Distribution):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        name, given = ("logits", logits) if probs is None else ("probs", probs)
-        self._param = self._normalized(name, given)
+        name, value = ("logits", logits) if probs is None else ("probs", probs)
+        self._param = self._normalized(name, value)
         setattr(self, name, self._param)
         super().__init__(self._param.shape[: self._param.ndim - self._axes], validate_args=validate_args)
 
-    def _normalized(self, name: str, given: Any) -> Tensor:
+    def _normalized(self, name: str, value: Any) -> Tensor:
         """The parameter `name` as a tensor."""
-        return _tensors(given)[0]
+        return _tensors(value)[0]
 
     def __getattr__(self, name: str) -> Any:
         """`probs` or `logits`, whichever was not given."""
@@ -227,13 +227,13 @@ class Categorical(_ProbsOrLogits):
     _to_probs = staticmethod(lambda logits: softmax(logits, -1))
     _to_logits = staticmethod(lambda probs: probs.log())
 
-    def _normalized(self, name: str, given: Any) -> Tensor:
-        if given.dim() < 1:
+    def _normalized(self, name: str, value: Any) -> Tensor:
+        if value.dim() < 1:
             raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
-        self._num_events = given.shape[-1]
-        total: Any = given.sum(-1, keepdim=True) if name == "probs" else given.logsumexp(-1, keepdim=True)
-        found: Tensor = given / total if name == "probs" else given - total
-        return found
+        self._num_events = value.shape[-1]
+        total: Any = value.sum(-1, keepdim=True) if name == "probs" else value.logsumexp(-1, keepdim=True)
+        normalized: Tensor = value / total if name == "probs" else value - total
+        return normalized
 
     mode = property(lambda self: self.probs.argmax(-1), doc="The most likely class.")
 

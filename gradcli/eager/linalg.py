@@ -54,18 +54,18 @@ def _of_square(ours: str, function: Any, x: Tensor) -> Tensor:
     return _of(ours, function, x)
 
 
-def _finite(found: Tensor, reason: str, *xs: Tensor) -> Tensor:
+def _finite(result: Tensor, reason: str, *xs: Tensor) -> Tensor:
     """A result; LinAlgError where it is not finite, although the operands are."""
-    if not np.isfinite(found._raw).all() and all(np.isfinite(x._raw).all() for x in xs):
+    if not np.isfinite(result._raw).all() and all(np.isfinite(x._raw).all() for x in xs):
         raise LinAlgError(reason)
-    return found
+    return result
 
 
 @op("inverse", only=LINALG, node="LinalgInvExBackward0")
 def inv(A: Tensor) -> Tensor:
     """The inverse; LinAlgError for a singular matrix."""
-    found = _of_square("inv", inv, A)
-    return _finite(found, "linalg.inv: the matrix is singular, so it has no inverse", A)
+    inverse = _of_square("inv", inv, A)
+    return _finite(inverse, "linalg.inv: the matrix is singular, so it has no inverse", A)
 
 
 @op(node="LinalgDetBackward0")
@@ -96,8 +96,8 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         raise RuntimeError(f"linalg.solve: A and B need one dtype, not {A.dtype} and {B.dtype}")
     if not left:
         return solve(A.mT, B.mT).mT
-    found = _of("solve", solve, A, B)
-    return _finite(found, "linalg.solve: the matrix is singular, so the system has no unique solution", A, B)
+    solution = _of("solve", solve, A, B)
+    return _finite(solution, "linalg.solve: the matrix is singular, so the system has no unique solution", A, B)
 
 
 @op(only=LINALG, node="LinalgSolveTriangularBackward0")
@@ -125,10 +125,10 @@ def _triangular(A: Any, B: Any, *, upper: bool, left: bool, unitriangular: bool)
 @op(node="LinalgCholeskyExBackward0")
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L L^T; LinAlgError unless A is positive definite."""
-    found = _of_square("cholesky", cholesky, A)
-    if np.isnan(found._raw).any():
+    factor = _of_square("cholesky", cholesky, A)
+    if np.isnan(factor._raw).any():
         raise LinAlgError("linalg.cholesky: the input is not positive-definite")
-    return found.mT if upper else found
+    return factor.mT if upper else factor
 
 
 @op(only=LINALG, node="LinalgEighBackward0")
@@ -183,14 +183,14 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         return Tensor(np.broadcast_to(np.eye(A.shape[-1], dtype=A._raw.dtype), A._raw.shape).copy())
     if n == 3:
         return matmul(matmul(A, A), A)
-    found: Any = None
+    product: Any = None
     square: Any = None
     while n:
         square = A if square is None else matmul(square, square)
         if n & 1:
-            found = square if found is None else matmul(found, square)
+            product = square if product is None else matmul(product, square)
         n >>= 1
-    return found  # type: ignore[no-any-return]
+    return product  # type: ignore[no-any-return]
 
 
 @op(node="LinalgMatrixExpBackward0")
@@ -212,8 +212,8 @@ def matrix_norm(A: Tensor, ord: Order = "fro", dim: Sizes = (-2, -1), keepdim: b
         rows, columns = (axis_of(d, A.ndim) + A.ndim for d in dim)
         first, second = (rows, columns) if ord == 1 else (columns, rows)
         sums = _reductions.sum(_elementwise.ROWS["abs"](A), first, True)
-        found: Tensor = _reductions.amax(sums, second, True)
-        return found if keepdim else found.squeeze((rows, columns))
+        largest: Tensor = _reductions.amax(sums, second, True)
+        return largest if keepdim else largest.squeeze((rows, columns))
     raise RuntimeError(f"linalg.matrix_norm: order {ord!r} is not supported")
 
 
@@ -223,7 +223,7 @@ def pinv(A: Tensor) -> Any:
     return declared("pinv", A)
 
 
-_FUNCTIONS = {name: checked(one) for name, one in functions_of(sys.modules[__name__]).items() if name in globals()}
+_FUNCTIONS = {name: checked(f) for name, f in functions_of(sys.modules[__name__]).items() if name in globals()}
 globals().update(_FUNCTIONS)
 __all__ = sorted(_FUNCTIONS)
 

@@ -58,12 +58,12 @@ class EagerWatch(Watch):
                 if x._requires:
                     entry.requires = wanted = True
                 inputs.append(entry.mark)
-        made = self._enter(result, "operation", name, tuple(inputs))
-        made.wanted = wanted
-        if name in SCORES and not made.finite:
+        entry = self._enter(result, "operation", name, tuple(inputs))
+        entry.wanted = wanted
+        if name in SCORES and not entry.finite:
             scores = xs[SCORES[name]] if len(xs) > SCORES[name] else None
             if tensors.is_tensor(scores):
-                made.masked = tensors.masked_rows(scores, result)
+                entry.masked = tensors.masked_rows(scores, result)
 
     def given_node(self, result: Any) -> None:
         """A result has another node, or another name for it, than when it was reported."""
@@ -77,10 +77,10 @@ class EagerWatch(Watch):
 
     def changed(self, tensor: Any, result: Any, rewritten: bool) -> None:
         """A tensor was changed in place; `result` is what was computed for it, and may become its history."""
-        before, made = self.mark(tensor), self.mark(result)
-        self.changing(tensor, before, self.entries[made].name, rewritten)
+        before, after = self.mark(tensor), self.mark(result)
+        self.changing(tensor, before, self.entries[after].name, rewritten)
         if rewritten and tensor._base is None:
-            tensor._mark = made
+            tensor._mark = after
 
     def grad_read(self, tensor: Any) -> None:
         """`.grad` was read; only reads by the file itself count."""

@@ -148,9 +148,9 @@ class _Writer:
             self._tensors.append((node, np.asarray(devices.moved(x._array, "cpu")), ".".join(place)))
             return node
         if kind in _SEQUENCES.values():
-            return [kind.__name__, [self._node(one, (*place, str(i)), depth + 1) for i, one in enumerate(x)]]
+            return [kind.__name__, [self._node(item, (*place, str(i)), depth + 1) for i, item in enumerate(x)]]
         if kind in _MAPPINGS.values():
-            pairs = [[self._node(one, (*place, str(pair[0])), depth + 1) for one in pair] for pair in x.items()]
+            pairs = [[self._node(item, (*place, str(pair[0])), depth + 1) for item in pair] for pair in x.items()]
             return [kind.__name__, pairs]
         for tag, (written, encode, _) in _TEXTS.items():
             if kind is written:
@@ -272,9 +272,9 @@ class _Reader:
             return node
         tag, held = node[:2]
         if tag in _SEQUENCES:
-            return _SEQUENCES[tag]([self._value(one) for one in held])
+            return _SEQUENCES[tag]([self._value(item) for item in held])
         if tag in _MAPPINGS:
-            return _MAPPINGS[tag]({self._value(key): self._value(one) for key, one in held})
+            return _MAPPINGS[tag]({self._value(key): self._value(value) for key, value in held})
         if tag in _TEXTS:
             return _TEXTS[tag][2](held)
         return self._tensor(tag, held, *node[2:])

@@ -37,12 +37,12 @@ def assert_close(
     if isinstance(expected, (tuple, list)) and not isinstance(actual, Tensor):
         if not isinstance(actual, (tuple, list)) or len(actual) != len(expected):
             raise AssertionError("The sequences have different lengths")
-        for one, other in zip(actual, expected, strict=True):
+        for left, right in zip(actual, expected, strict=True):
             options = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_dtype": check_dtype, "msg": msg}
-            assert_close(one, other, **options)
+            assert_close(left, right, **options)
         return
-    one, other = (_array(x) for x in (actual, expected))
-    said = _difference(one, other, rtol, atol, equal_nan, check_dtype)
+    left, right = (_array(x) for x in (actual, expected))
+    said = _difference(left, right, rtol, atol, equal_nan, check_dtype)
     if said:
         raise AssertionError(msg(said) if callable(msg) else msg or said)
 
@@ -55,20 +55,20 @@ def _array(x: Any) -> Any:
     raise TypeError(f"No comparison is known for inputs of type {type(x).__name__}")
 
 
-def _difference(one: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool, check_dtype: bool) -> str | None:
+def _difference(left: Any, right: Any, rtol: Any, atol: Any, equal_nan: bool, check_dtype: bool) -> str | None:
     """What is different, in words."""
-    if one.shape != other.shape:
-        return f"The values for attribute 'shape' do not match: {list(one.shape)} != {list(other.shape)}."
-    if check_dtype and one.dtype != other.dtype:
-        return f"The values for attribute 'dtype' do not match: torch.{one.dtype} != torch.{other.dtype}."
-    names = (one.dtype.name, other.dtype.name)
+    if left.shape != right.shape:
+        return f"The values for attribute 'shape' do not match: {list(left.shape)} != {list(right.shape)}."
+    if check_dtype and left.dtype != right.dtype:
+        return f"The values for attribute 'dtype' do not match: torch.{left.dtype} != torch.{right.dtype}."
+    names = (left.dtype.name, right.dtype.name)
     relative = max(_CLOSE.get(name, (0.0, 0.0))[0] for name in names) if rtol is None else rtol
     absolute = max(_CLOSE.get(name, (0.0, 0.0))[1] for name in names) if atol is None else atol
-    close = np.isclose(one, other, relative, absolute, equal_nan)
+    close = np.isclose(left, right, relative, absolute, equal_nan)
     if close.all():
         return None
     count = int(close.size - close.sum())
-    largest = np.abs(np.subtract(one, other, dtype=np.result_type(one, other, np.float32)))[~close].max()
+    largest = np.abs(np.subtract(left, right, dtype=np.result_type(left, right, np.float32)))[~close].max()
     share = 100 * count / close.size
     return (
         f"Tensor-likes are not close!\n\nMismatched elements: {count} / {close.size} ({share:.1f}%)\n"

@@ -17,7 +17,7 @@ from typing import Any
 from gradcli.diagnostics import did_you_mean
 from gradcli.eager._core import dtypes
 from gradcli.eager._core.unsupported import COMPANIONS, INSTEAD, REAL, advice
-from gradcli.eager.backends import MADE
+from gradcli.eager.backends import ROOMS
 
 ALIAS, HOME = "torch", "gradcli.eager"
 # the rooms below `torch` that a script may import; everything else in the package is inside matter
@@ -53,16 +53,16 @@ class Finder:
 def modules() -> dict[str, Any]:
     """`torch` and all modules below it that scripts may import, by their dotted names."""
     home = import_module(HOME)
-    rooms: dict[str, Any] = {name: getattr(home, name) for name in PUBLIC} | MADE
-    for name, one in sys.modules.items():
+    rooms: dict[str, Any] = {name: getattr(home, name) for name in PUBLIC} | ROOMS
+    for name, module in sys.modules.items():
         below = name.removeprefix(HOME + ".")
         if below != name and below.partition(".")[0] in PUBLIC and "._" not in below:
-            rooms[below] = one
+            rooms[below] = module
     for name, files in SAME.items():
         rooms |= {f"{name}.{file}": rooms[name] for file in files}
         for file in files:
             vars(rooms[name]).setdefault(file, rooms[name])
-    return {ALIAS: home, **{f"{ALIAS}.{name}": one for name, one in rooms.items()}}
+    return {ALIAS: home, **{f"{ALIAS}.{name}": module for name, module in rooms.items()}}
 
 
 def explained(error: ImportError) -> str | None:
@@ -70,13 +70,13 @@ def explained(error: ImportError) -> str | None:
 
     None for other errors. Python's own messages have lost what the module said.
     """
-    found = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error.msg))
-    if found is not None and (found[2] == HOME or found[2].startswith(HOME + ".")):
-        room = found[2].removeprefix(HOME)
+    match = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error.msg))
+    if match is not None and (match[2] == HOME or match[2].startswith(HOME + ".")):
+        room = match[2].removeprefix(HOME)
         known = [name for name in dir(modules()[ALIAS + room]) if not name.startswith("_")]
-        return f"cannot import name {found[1]!r} from {ALIAS + room!r}{advice(room.removeprefix('.'), found[1], known)}"
-    found = re.match(rf"No module named '({ALIAS}\.[\w.]+)'; '[\w.]+' is not a package", str(error.msg))
-    return None if found is None else unknown(found[1])
+        return f"cannot import name {match[1]!r} from {ALIAS + room!r}{advice(room.removeprefix('.'), match[1], known)}"
+    match = re.match(rf"No module named '({ALIAS}\.[\w.]+)'; '[\w.]+' is not a package", str(error.msg))
+    return None if match is None else unknown(match[1])
 
 
 def unknown(name: str) -> str:
@@ -84,8 +84,8 @@ def unknown(name: str) -> str:
     parts = name.split(".")[1:]
     around = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
     near = did_you_mean(name, sorted(modules()))
-    told = next((INSTEAD[one] for one in around if one in INSTEAD), f"did you mean {near}?" if near else REAL)
-    return f"No module named {name!r} in gradcli; {told}"
+    hint = next((INSTEAD[path] for path in around if path in INSTEAD), f"did you mean {near}?" if near else REAL)
+    return f"No module named {name!r} in gradcli; {hint}"
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def aliases(dtype: str | None = None) -> Iterator[None]:
         raise
     finally:
         dtypes.set_default_dtype(default)
-        sys.meta_path[:] = [one for one in sys.meta_path if one is not finder]
+        sys.meta_path[:] = [other for other in sys.meta_path if other is not finder]
         _forget()
         sys.modules.update(before)
 

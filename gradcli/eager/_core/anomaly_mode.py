@@ -70,8 +70,8 @@ def inspect(node: Node, cts: list[Any], results: list[Any]) -> None:
 
 def _origin(node: Node) -> str:
     """The line of a node's operation, and what was wrong with the forward values that the node saved."""
-    for one in node.saved or ():
-        raw = getattr(one, "_raw", None)
+    for value in node.saved or ():
+        raw = getattr(value, "_raw", None)
         if raw is not None and raw.dtype.kind in "fc" and not np.isfinite(raw).all():
             what = "NaN" if np.isnan(raw).any() else "infinite"
             return f"{spoken(node.place)}, and a value that it saved in forward is {what} already"

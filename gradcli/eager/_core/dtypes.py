@@ -74,11 +74,11 @@ FLOATS = (float32.np, float64.np)
 
 def of(array_type: Any) -> dtype:
     """The format of a NumPy array; TypeError for one that tensors do not have."""
-    found = _BY_NUMPY.get(array_type) or _BY_NUMPY.get(np.dtype(array_type))
-    if found is None:
+    result = _BY_NUMPY.get(array_type) or _BY_NUMPY.get(np.dtype(array_type))
+    if result is None:
         names = ", ".join(kind.name for kind in _BY_NUMPY.values())
         raise TypeError(f"there are no tensors of {array_type}, only of {names}")
-    return found
+    return result
 
 
 _WORDS: dict[type, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64}
@@ -123,9 +123,9 @@ def common(with_axes: list[dtype], without: list[dtype], numbers: list[dtype]) -
     return result
 
 
-def _joined(one: dtype, other: dtype) -> dtype:
-    if one is other:
-        return one
-    if one.kind != other.kind:
-        return one if one.kind > other.kind else other
-    return of(np.promote_types(one.np, other.np))
+def _joined(left: dtype, right: dtype) -> dtype:
+    if left is right:
+        return left
+    if left.kind != right.kind:
+        return left if left.kind > right.kind else right
+    return of(np.promote_types(left.np, right.np))

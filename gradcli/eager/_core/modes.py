@@ -101,8 +101,8 @@ class _Ours(dict[Any, bool]):
     """By the name of a module whether it is one of this package."""
 
     def __missing__(self, name: Any) -> bool:
-        found = self[name] = isinstance(name, str) and name.startswith("gradcli.")
-        return found
+        answer = self[name] = isinstance(name, str) and name.startswith("gradcli.")
+        return answer
 
 
 ours = _Ours()
@@ -157,15 +157,15 @@ class _Mode:
 
     grad: bool | None = None
     inference: bool | None = None
-    given: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+    arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
-        made = object.__new__(cls)
+        mode = object.__new__(cls)
         if not args or not callable(args[0]):
-            made.given = (args, options)
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(args[0])  # `@no_grad` without parentheses decorates at once
+            mode.arguments = (args, options)
+            return mode
+        mode.__init__()  # type: ignore[misc]
+        return mode(args[0])  # `@no_grad` without parentheses decorates at once
 
     def __init__(self) -> None:
         self.before: list[tuple[bool, bool]] = []
@@ -181,7 +181,7 @@ class _Mode:
         state.grad_enabled, state.inference = self.before.pop()
 
     def __call__(self, function: Any) -> Any:
-        args, options = self.given
+        args, options = self.arguments
         again = functools.partial(type(self), *args, **options)
         if inspect.isgeneratorfunction(function):
 

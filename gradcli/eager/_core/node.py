@@ -31,13 +31,13 @@ class Saved:
 
 def saved_result(raw: Any, counter: Any, output: int = 0) -> Saved:
     """A result as its node keeps it."""
-    found = Saved()
-    found._raw, found._count = raw, counter
+    saved = Saved()
+    saved._raw, saved._count = raw, counter
     if counter.value:
-        found.version = counter.value
+        saved.version = counter.value
     if output:
-        found.output = output
-    return found
+        saved.output = output
+    return saved
 
 
 class Packed:
@@ -59,10 +59,10 @@ class Packed:
 
     def attached(self, node: Node) -> Tensor:
         """What the unpack hook returns, in the place that the packed tensor had in the graph."""
-        found, source = self.tensor(), self.source
-        if source is None or source is found:
-            return found
-        result = Tensor(found._raw, True)
+        tensor, source = self.tensor(), self.source
+        if source is None or source is tensor:
+            return tensor
+        result = Tensor(tensor._raw, True)
         if isinstance(source, int):
             result._edge = (node, source)
         elif source._seq < 0:
@@ -75,21 +75,21 @@ class Packed:
 
     def tensor(self) -> Tensor:
         """What the unpack hook returns; TypeError unless it is a tensor, RuntimeError unless it has the shape."""
-        found = self.unpack(self.kept)
-        if not isinstance(found, Tensor):
-            raise TypeError(f"the unpack hook of saved_tensors_hooks must return a tensor, not {type(found).__name__}")
-        if found._raw.shape != self.shape:
+        tensor = self.unpack(self.kept)
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"the unpack hook of saved_tensors_hooks must return a tensor, not {type(tensor).__name__}")
+        if tensor._raw.shape != self.shape:
             raise RuntimeError(
-                f"the unpack hook of saved_tensors_hooks returned a tensor of shape {list(found.shape)}, "
+                f"the unpack hook of saved_tensors_hooks returned a tensor of shape {list(tensor.shape)}, "
                 f"but one of shape {list(self.shape)} was packed"
             )
-        return found
+        return tensor
 
 
 def versions(saved: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The versions that saved values have now; None where all are 0."""
-    for one in saved:
-        if one is not None and one._count is not None and one._count.value:
+    for value in saved:
+        if value is not None and value._count is not None and value._count.value:
             return tuple([0 if x is None or x._count is None else x._count.value for x in saved])
     return None
 
@@ -205,11 +205,11 @@ class Node(Hooked):
     def check_versions(self) -> None:
         """RuntimeError where something saved was changed in place since."""
         saved, known = self.saved or (), self.vers
-        for i, one in enumerate(saved):
-            if one is None:
+        for i, value in enumerate(saved):
+            if value is None:
                 continue
-            version = one.version if isinstance(one, Saved) else 0 if known is None else known[i]
-            counter = one._count
+            version = value.version if isinstance(value, Saved) else 0 if known is None else known[i]
+            counter = value._count
             if counter is not None and counter.value != version:
                 name = self.name()
                 events.report("stopped", "changed", name, self.place, counter.place)
@@ -221,16 +221,16 @@ class Node(Hooked):
 
     def tensor_saved(self, i: int) -> Any:
         """A saved value as a tensor: the operand itself, or the result with this node as its `grad_fn`."""
-        one = (self.saved or ())[i]
-        if type(one) is Packed:
-            return one.attached(self)
-        if one is None or isinstance(one, Tensor):
-            return one
-        result = Tensor(one._raw, False, one._count)
-        if type(one) is Saved:
-            result._requires, result._edge = True, (self, one.output)
-            if one.tangent is not None and state.dual is not None:
-                state.dual.give(result, one.tangent)
+        value = (self.saved or ())[i]
+        if type(value) is Packed:
+            return value.attached(self)
+        if value is None or isinstance(value, Tensor):
+            return value
+        result = Tensor(value._raw, False, value._count)
+        if type(value) is Saved:
+            result._requires, result._edge = True, (self, value.output)
+            if value.tangent is not None and state.dual is not None:
+                state.dual.give(result, value.tangent)
         return result
 
     def release(self) -> None:
@@ -283,10 +283,10 @@ _classes: dict[Any, type[Node]] = {}
 
 def class_named(base: type[Node], name: str) -> Any:
     """The class of nodes of this name; the same one each time."""
-    found = _classes.get((base, name))
-    if found is None:
-        found = _classes[base, name] = type(name, (base,), {"__module__": "builtins", "__slots__": ()})
-    return found
+    kind = _classes.get((base, name))
+    if kind is None:
+        kind = _classes[base, name] = type(name, (base,), {"__module__": "builtins", "__slots__": ()})
+    return kind
 
 
 def edge_of(source: Any) -> tuple[Any, int]:
@@ -301,8 +301,8 @@ def edge_of(source: Any) -> tuple[Any, int]:
 def accumulator(leaf: Tensor) -> AccumulateGrad:
     """The `AccumulateGrad` of a leaf: the same object while anyone holds it."""
     held = leaf._accumulator
-    found: AccumulateGrad | None = held() if held is not None else None
-    if found is None:
-        found = AccumulateGrad(leaf)
-        leaf._accumulator = weakref.ref(found)
-    return found
+    node: AccumulateGrad | None = held() if held is not None else None
+    if node is None:
+        node = AccumulateGrad(leaf)
+        leaf._accumulator = weakref.ref(node)
+    return node

@@ -65,8 +65,8 @@ def set_printoptions(
     """
     global _current
     base = _current if profile is None else _PROFILES.get(profile, _current)
-    given: Any = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    _current = base._replace(sci_mode=sci_mode, **{name: new for name, new in given.items() if new is not None})
+    changes: Any = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    _current = base._replace(sci_mode=sci_mode, **{name: new for name, new in changes.items() if new is not None})
 
 
 def tensor_text(

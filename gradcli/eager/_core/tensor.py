@@ -92,7 +92,7 @@ class Tensor(Operand):
     _mark = -1  # its number in the record of a run, if someone records
     _base: Tensor | None = None
     _path: tuple[Any, ...] = ()
-    _made = ""  # how a view was made, where that forbids changing it in place: "no_grad" or "several"
+    _frozen_by = ""  # of a view that refuses in-place changes: "no_grad" or "several"
     _seen = 0  # of a view: the version of the memory that its own history belongs to
     _hooks: dict[int, Any] | None = None
     _post_hooks: dict[int, Any] | None = None
@@ -334,17 +334,17 @@ class Tensor(Operand):
 
     def detach(self) -> Tensor:
         """The same memory and version without the history."""
-        found = Tensor(self._array, False, self._counter)
-        found._inference = self._inference
-        events.report("cut", "detach()", (self,), found)
-        return found
+        result = Tensor(self._array, False, self._counter)
+        result._inference = self._inference
+        events.report("cut", "detach()", (self,), result)
+        return result
 
     @property
     def data(self) -> Tensor:
         """The same memory without the history and with a version of its own: changes are not noticed."""
-        found = Tensor(self._array)
-        events.report("cut", ".data", (self,), found)
-        return found
+        result = Tensor(self._array)
+        events.report("cut", ".data", (self,), result)
+        return result
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -402,11 +402,11 @@ class Tensor(Operand):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError("only leaf tensors can be deep-copied; use clone() or detach() for others")
-        found = memo[id(self)] = Tensor(self._array.copy(), self._requires)
-        found.__class__ = type(self)
+        copy = memo[id(self)] = Tensor(self._array.copy(), self._requires)
+        copy.__class__ = type(self)
         if self._grad is not None:
-            found._grad = self._grad.__deepcopy__(memo)
-        return found
+            copy._grad = self._grad.__deepcopy__(memo)
+        return copy
 
     def __getattr__(self, name: str) -> Any:
         hint = advice("", name, dir(type(self)))

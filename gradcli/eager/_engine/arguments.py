@@ -64,32 +64,32 @@ def options(text: str, **defaults: Any) -> Options:
     (<Parameter "p">, <Parameter "q=<built-in function len>">, <Parameter "r=(1, 2)">)
     """
     tree: Any = ast.parse(f"lambda {text}: 0", mode="eval")
-    given = tree.body.args
-    required = [None] * (len(given.args) - len(given.defaults))
+    arguments = tree.body.args
+    required = [None] * (len(arguments.args) - len(arguments.defaults))
     kind: Any = Parameter.POSITIONAL_OR_KEYWORD
-    rows = [(kind, *row) for row in zip(given.args, required + given.defaults, strict=True)]
-    rows += [(Parameter.KEYWORD_ONLY, *row) for row in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
-    found = []
-    for kind, one, default in rows:
-        value = Parameter.empty if default is None else defaults.get(one.arg, ...)
-        found.append(Parameter(one.arg, kind, default=ast.literal_eval(default) if value is ... else value))
-    return Options(found)
+    rows = [(kind, *row) for row in zip(arguments.args, required + arguments.defaults, strict=True)]
+    rows += [(Parameter.KEYWORD_ONLY, *row) for row in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    parameters = []
+    for kind, argument, default in rows:
+        value = Parameter.empty if default is None else defaults.get(argument.arg, ...)
+        parameters.append(Parameter(argument.arg, kind, default=ast.literal_eval(default) if value is ... else value))
+    return Options(parameters)
 
 
 Shape = tuple[int, ...]
 
 
-def sizes(given: tuple[Any, ...], named: Any = None, name: str = "size") -> Shape:
+def sizes(args: tuple[Any, ...], named: Any = None, name: str = "size") -> Shape:
     """Sizes given one by one, as one sequence, or by name. TypeError for none, and for what is not a whole number."""
-    if not given:
+    if not args:
         if named is None:
             raise TypeError(f"missing 1 required positional argument: {name!r} (tuple of ints)")
-        given = (named,)
+        args = (named,)
     elif named is not None:
         raise TypeError(f"got multiple values for argument {name!r}")
-    if len(given) == 1 and isinstance(given[0], (tuple, list)):
-        given = tuple(given[0])
-    return tuple([n if n.__class__ is int else _whole(n) for n in given])
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = tuple(args[0])
+    return tuple([n if n.__class__ is int else _whole(n) for n in args])
 
 
 def _whole(n: Any) -> int:
@@ -199,13 +199,13 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
         if types not in passed:
             check(args)
             pairs = zip(types, tests)  # noqa: B905 - not all are given
-            if others is None and not lowest and all(one in _PLAIN or test in _BY_TYPE for one, test in pairs):
+            if others is None and not lowest and all(t in _PLAIN or test in _BY_TYPE for t, test in pairs):
                 passed.add(types)
         if kwargs:
             words: tuple[Any, ...] = (*kwargs, *map(type, kwargs.values()))
             if words not in passed:
-                given, kwargs = kwargs, named(kwargs)
-                if kwargs is given and _PLAIN.issuperset(words[len(kwargs) :]):
+                before, kwargs = kwargs, named(kwargs)
+                if kwargs is before and _PLAIN.issuperset(words[len(kwargs) :]):
                     passed.add(words)
         for at in plain:
             if at < len(args) and isinstance(args[at], Tensor):
@@ -237,7 +237,7 @@ def checked(function: Any, method: bool = False, floating: bool = False, call: A
         for name in kwargs.keys() - known:  # `axis` is `dim`
             other = _ALIASES.get(name, "")
             if other in known and other not in kwargs:
-                kwargs = {other if one == name else one: x for one, x in kwargs.items()}
+                kwargs = {other if key == name else key: x for key, x in kwargs.items()}
         if "dtype" in kwargs:
             kwargs = {**kwargs, "dtype": dtypes.meant(kwargs["dtype"])}
         for name, x in kwargs.items():

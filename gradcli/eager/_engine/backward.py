@@ -65,7 +65,7 @@ def answered(answer: Any, values: Sequence[Tensor | None], what: str) -> list[Te
         raise TypeError(f"{what} returned {type(answer).__name__} where a tuple or None is expected")
     if len(answer) != len(values):
         raise RuntimeError(f"{what} returned an incorrect number of gradients: {len(answer)}, not {len(values)}")
-    return [None if one is None else _fitting(one, value, what) for one, value in zip(answer, values, strict=True)]
+    return [None if ct is None else _fitting(ct, value, what) for ct, value in zip(answer, values, strict=True)]
 
 
 def _fitting(answer: Any, value: Tensor | None, what: str) -> Tensor:
@@ -83,7 +83,7 @@ def _fitting(answer: Any, value: Tensor | None, what: str) -> Tensor:
 _adding = RLock()  # threads may send gradients to one leaf, as Hogwild training does: none is lost
 
 
-_LARGE = 1024  # below this many entries a copy is cheaper than asking
+_LARGE = 1024  # below this many entries a copy is cheaper than the test
 
 
 def _alone(held: list[Any]) -> bool:
@@ -130,8 +130,8 @@ def add_to_grad(leaf: Tensor, value: Tensor, create_graph: bool) -> None:
         if not create_graph:
             add_raw(leaf, value._raw)
             if known is None and value._inference:
-                made: Any = leaf._grad
-                made._inference = made._special = True
+                grad: Any = leaf._grad
+                grad._inference = grad._special = True
         elif known is None:
             leaf._grad = copied(value, COPY)
             leaf._grad._added = 1
@@ -247,7 +247,7 @@ class Watch:
     def __init__(self, sources: Sequence[Any], targets: Sequence[Tensor] | None, retain: bool, create: bool) -> None:
         self.retain, self.create, self.accumulate = retain, create, targets is None
         self.missing: dict[int, int] = {}  # by leaf: contributions that have not arrived
-        self.found: list[Any] = [None] * len(targets or ())
+        self.gradients: list[Any] = [None] * len(targets or ())
         self.wanted: dict[tuple[int, int], list[int]] = {}
         self.needed: set[int] | None = None
         for i, x in enumerate(targets or ()):
@@ -277,12 +277,12 @@ class Watch:
         return source is not None and (_key(source) in self.wanted or id(_vertex(source)) in self.needed)
 
     def start(self, leaves: dict[int, list[Any]]) -> None:
-        """The leaves among the roots that no node leads to run first."""
+        """Run the leaves among the roots that no node leads to."""
         for key in [key for key in leaves if not self.missing[key]]:
             self._run_leaf(*leaves.pop(key))
 
     def arrived(self, node: Node, leaves: dict[int, list[Any]]) -> None:
-        """A node has run: the leaves that expect no other contribution run now."""
+        """Run the leaves for which the contribution of this node was the last one."""
         for source in node.ins:
             if source is not None and not source._seq:
                 self.missing[id(source)] -= 1
@@ -309,7 +309,7 @@ class Watch:
         if self.wanted:
             for at in range(node.outputs):
                 for target in self.wanted.get((id(node), at), ()):
-                    self.found[target] = None if cts[at] is None else self._own(cts[at])
+                    self.gradients[target] = None if cts[at] is None else self._own(cts[at])
         return self._results(node, cts) if runs else [None] * len(node.ins)
 
     def _through(self, hooks: dict[int, Any], values: list[Any], what: str, *others: Any) -> list[Any]:
@@ -318,7 +318,7 @@ class Watch:
             before = self._tensors(values)
             changed = hook(before, *others)
             if changed is not None:
-                values = [self._raw(one) for one in answered(changed, before, what)]
+                values = [self._raw(gradient) for gradient in answered(changed, before, what)]
         return values
 
     def _results(self, node: Node, cts: list[Any]) -> list[Any]:
@@ -345,7 +345,7 @@ class Watch:
         if leaf._hooks:
             value = self._hooked(value, leaf._hooks, "a leaf")
         for target in self.wanted.get((id(leaf), 0), ()):
-            self.found[target] = self._own(value)
+            self.gradients[target] = self._own(value)
         if not self.accumulate:
             return
         extra = leaf._leaf_hooks
@@ -425,31 +425,31 @@ def backward(
             "memory until .grad is set to None; autograd.grad() makes none",
             UserWarning,
         )
-    found = run(roots, seeds, create_graph if retain_graph is None else retain_graph, create_graph, chosen)
+    gradients = run(roots, seeds, create_graph if retain_graph is None else retain_graph, create_graph, chosen)
     if chosen is not None:
-        for x, value in zip(chosen, found, strict=True):
+        for x, value in zip(chosen, gradients, strict=True):
             if value is not None:
                 add_to_grad(x, value, create_graph)
 
 
-def tensors_of(given: Any) -> tuple[Tensor, ...]:
+def tensors_of(xs: Any) -> tuple[Tensor, ...]:
     """One tensor or several as a tuple; TypeError for anything else."""
-    xs = (given,) if isinstance(given, Tensor) else tuple(given)
-    for x in xs:
+    tensors = (xs,) if isinstance(xs, Tensor) else tuple(xs)
+    for x in tensors:
         if not isinstance(x, Tensor):
             raise TypeError(f"only tensors have gradients, and this is {type(x).__name__}")
-    return xs
+    return tensors
 
 
 def seeds_of(roots: Sequence[Tensor], gradients: Any) -> list[Tensor]:
     """The gradients to start with: 1 for a scalar; RuntimeError where one is needed or does not fit."""
-    given = [None] * len(roots) if gradients is None else gradients
-    if isinstance(given, Tensor):
-        given = [given]
-    if len(given) != len(roots):
-        raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
+    cotangents = [None] * len(roots) if gradients is None else gradients
+    if isinstance(cotangents, Tensor):
+        cotangents = [cotangents]
+    if len(cotangents) != len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(cotangents)} gradients")
     seeds = []
-    for root, seed in zip(roots, given, strict=True):
+    for root, seed in zip(roots, cotangents, strict=True):
         if not root.requires_grad:
             events.report("refused", root)
             raise RuntimeError(
@@ -521,4 +521,4 @@ def run(
     finally:
         state.grad_enabled = before  # a Function of the user's may have changed other flags
     events.report("swept")
-    return watch.found
+    return watch.gradients

@@ -27,21 +27,21 @@ class Steps:
     __slots__ = ("functions", "inputs", "order", "outputs")
 
     def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> None:
-        given = set(inputs)
+        known = set(inputs)
         self.inputs = list(inputs)
         self.outputs = list(outputs)
-        self.order = [node for node in between(outputs, inputs) if node not in given]
+        self.order = [node for node in between(outputs, inputs) if node not in known]
         self.functions: dict[Any, Any] = {}
 
     def function(self, kind: np.dtype[Any]) -> Callable[..., list[Array]]:
         """A function from the arrays of the inputs to those of the outputs."""
-        found = self.functions.get(kind)
-        if found is None:
+        value = self.functions.get(kind)
+        if value is None:
             script = Script(kind)
             names = [f"v{i}" for i in range(len(self.inputs))]
             results = straight(script, dict(zip(self.inputs, names, strict=True)), self.order, self.outputs)
-            found = self.functions[kind] = script.function("value", ", ".join(names), f"return [{', '.join(results)}]")
-        return found  # type: ignore[no-any-return]
+            value = self.functions[kind] = script.function("value", ", ".join(names), f"return [{', '.join(results)}]")
+        return value  # type: ignore[no-any-return]
 
     def on_operands(
         self, kind: np.dtype[Any], values: Sequence[Any], lift: Callable[[Any], Any], apply: Callable[..., Any]
@@ -75,10 +75,10 @@ def written(
     spies = [_Spy(script, arg, shape) for arg, shape in zip(args, shapes, strict=True)]
     script.parts = []
     try:
-        found = impl(_Names(script), *spies, **params)
+        result = impl(_Names(script), *spies, **params)
     except Exception:  # whatever a stand-in cannot do, the function itself can
         return None
-    return _shared(script, found.text) if isinstance(found, _Spy) else None
+    return _shared(script, result.text) if isinstance(result, _Spy) else None
 
 
 def _shared(script: Script, text: str) -> str:
@@ -119,16 +119,16 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
         if xs[1] != "float":
             raise _Opaque
         return f"{texts[0]}.astype({script.name(script.kind)})"
-    function, given = getattr(script.xp, name), []
+    function, arguments = getattr(script.xp, name), []
     if name in _REDUCTIONS and "axis" in options and set(options) <= {"axis", "keepdims"}:
         function = _REDUCTIONS[name]
     elif name == "broadcast_to" and script.backward:
         function = numpy_kernels.repeated
     elif name in _ALONG:
-        function, given = _ALONG[name], [script.name(function)]
-    given += [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
-    given += [f"{key}={_plain(script, value)}" for key, value in options.items()]
-    return f"{script.name(function)}({', '.join(given)})"
+        function, arguments = _ALONG[name], [script.name(function)]
+    arguments += [x.text if isinstance(x, _Spy) else _plain(script, x) for x in xs]
+    arguments += [f"{key}={_plain(script, value)}" for key, value in options.items()]
+    return f"{script.name(function)}({', '.join(arguments)})"
 
 
 def _plain(script: Script, x: Any) -> str:
@@ -210,11 +210,11 @@ class Script:
 
     def name(self, value: Any) -> str:
         """A name for an object."""
-        found = self.known.get(id(value))
-        if found is None:
-            found = self.known[id(value)] = f"{self.prefix}{len(self.names)}"
-            self.names[found] = value
-        return found
+        name = self.known.get(id(value))
+        if name is None:
+            name = self.known[id(value)] = f"{self.prefix}{len(self.names)}"
+            self.names[name] = value
+        return name
 
     def number(self, node: Node, alone: bool = False) -> str:
         """The text of a constant of the graph; `alone`: as one number where it has a shape."""
@@ -244,11 +244,11 @@ class Script:
 
     def text(self, impl: Any, args: Sequence[str], shapes: Sequence[Any], params: dict[str, Any]) -> str:
         """The text of an `impl` on named operands: what it does, or a call of it."""
-        found = written(self, impl, args, shapes, params)
-        if found is not None:
-            return found
-        given = ", ".join([*args, *[f"{key}={self.name(value)}" for key, value in params.items()]])
-        return f"{self.name(impl)}({self.name(self.xp)}, {given})"
+        text = written(self, impl, args, shapes, params)
+        if text is not None:
+            return text
+        arguments = ", ".join([*args, *[f"{key}={self.name(value)}" for key, value in params.items()]])
+        return f"{self.name(impl)}({self.name(self.xp)}, {arguments})"
 
     def function(self, title: str, arguments: str, end: str) -> Any:
         """The finished function."""
@@ -263,22 +263,22 @@ def _joined(script: Script, node: Node, names: dict[Node, str], users: dict[Node
     """
     if node.primitive.name not in ("mul", "sum") or script.kind.char not in "fd":
         return None
-    for one, other in (node.args, reversed(node.args)) if len(node.args) == 2 else ((None, node.args[0]),):
-        inner = other.args if script.backward and other.primitive.name == "mul" and len(users[other]) == 1 else ()
-        if one is None:
-            short = node.params["axis"] == (-1,) and other.shape[-1] <= numpy_kernels.ROW
+    for left, right in (node.args, reversed(node.args)) if len(node.args) == 2 else ((None, node.args[0]),):
+        inner = right.args if script.backward and right.primitive.name == "mul" and len(users[right]) == 1 else ()
+        if left is None:
+            short = node.params["axis"] == (-1,) and right.shape[-1] <= numpy_kernels.ROW
             if inner and short and not any(x.primitive.name in _REPEATED for x in inner):
                 return f"{script.name(np.vecdot)}({names[inner[0]]}, {names[inner[1]]})"
-        elif inner and one.primitive.name == "broadcast" and names[one] == names[one.args[0]]:
+        elif inner and left.primitive.name == "broadcast" and names[left] == names[left.args[0]]:
             for x, number in (inner, reversed(inner)):
-                if number.primitive is CONSTANT and names[other].startswith("("):
-                    return f"(({names[one]} * {names[number]}) * {names[x]})"
-        elif one.primitive.name == "step" and other.primitive.name != "step":
-            through = f"{script.name(np.logical_not)}({names[one.args[0]]} <= 0)"
-            return f"{script.name(numpy_kernels.passed)}({names[other]}, {through})"
-        elif one.primitive.name == "where" and _is_number(one.args[2], 0) and one.args[1].primitive is CONSTANT:
-            factor = "" if _is_number(one.args[1], 1) else f" * {script.number(one.args[1])}"
-            return f"{script.name(numpy_kernels.passed)}({names[other]}{factor}, {names[one.args[0]]})"
+                if number.primitive is CONSTANT and names[right].startswith("("):
+                    return f"(({names[left]} * {names[number]}) * {names[x]})"
+        elif left.primitive.name == "step" and right.primitive.name != "step":
+            through = f"{script.name(np.logical_not)}({names[left.args[0]]} <= 0)"
+            return f"{script.name(numpy_kernels.passed)}({names[right]}, {through})"
+        elif left.primitive.name == "where" and _is_number(left.args[2], 0) and left.args[1].primitive is CONSTANT:
+            factor = "" if _is_number(left.args[1], 1) else f" * {script.number(left.args[1])}"
+            return f"{script.name(numpy_kernels.passed)}({names[right]}{factor}, {names[left.args[0]]})"
     return None
 
 
@@ -302,12 +302,12 @@ def _left_to_numpy(node: Node, users: Sequence[Node]) -> bool:
     return True
 
 
-def straight(script: Script, given: dict[Node, str], order: Sequence[Node], outputs: Sequence[Node]) -> list[str]:
+def straight(script: Script, named: dict[Node, str], order: Sequence[Node], outputs: Sequence[Node]) -> list[str]:
     """Write the lines for some nodes; the names of the outputs.
 
     What is used once and is short is written where it is used.
     """
-    names = dict(given)
+    names = dict(named)
     users: dict[Node, list[Node]] = {}
     for node in order:
         for arg in node.args:

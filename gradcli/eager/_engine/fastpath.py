@@ -1,8 +1,8 @@
 """Generated functions for what is called again and again: operators, and operations of known shapes.
 
-An operator that is called a hundred thousand times cannot afford questions. The functions made here ask the few that
-are needed (is anything unusual on, are the operands plain tensors of one float format) and take the long way of
-`record.py` if an answer is no. What they compute and what they save is read off the declarations, as everywhere.
+An operator that is called a hundred thousand times cannot afford many tests. The functions generated here make the few
+that are needed (is anything unusual on, are the operands plain tensors of one float format) and take the long way of
+`record.py` if one fails. What they compute and what they save is read off the declarations, as everywhere.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if {none}:
     return r"""
 
 NODE = """
-n = {made}()
+n = {cls}()
 n.ins = ({ins},)
 n.vjp = {vjp}
 n.broadcast_to = {broadcast_to}
@@ -78,7 +78,7 @@ def {name}(input):
     + _deep(
         2,
         NODE,
-        made="Made",
+        cls="NodeClass",
         ins="s",
         vjp="(vjps64 if double else vjps32)[1]",
         broadcast_to=None,
@@ -117,7 +117,7 @@ def {name}({signature}):
     + _deep(
         3,
         NODE,
-        made="Made",
+        cls="NodeClass",
         ins="s, t",
         vjp="(vjps64 if double else vjps32)[1 if t is None else 2 if s is None else 3]",
         broadcast_to="None if a.shape == b.shape else ((a.shape, d), (b.shape, d))",
@@ -133,7 +133,7 @@ def {name}({signature}):
     + _deep(
         3,
         NODE,
-        made="OfNumber",
+        cls="OfNumber",
         ins="{edges}",
         vjp="(vjps64 if double else vjps32)[{number}]",
         broadcast_to=None,
@@ -182,18 +182,18 @@ class Numbers(dict[Any, Number]):
         self.kind = kind
 
     def __missing__(self, value: Any) -> Number:
-        found = Number(np.asarray(value, self.kind))
+        number = Number(np.asarray(value, self.kind))
         if value:  # 0.0 and -0.0 would be one entry
             if len(self) >= _MANY:
                 self.clear()
-            self[value] = found
-        return found
+            self[value] = number
+        return number
 
 
 NUMBERS = {F32: Numbers(F32), F64: Numbers(F64)}
 # what generated functions name
 _SHARED: dict[str, Any] = {
-    one.__name__: one for one in (Counter, Number, Saved, Tensor, _getframe, outside, source_of, versions)
+    item.__name__: item for item in (Counter, Number, Saved, Tensor, _getframe, outside, source_of, versions)
 }
 _SHARED.update(ours=ours, sequence=sequence, state=state, new=object.__new__, F32=F32, F64=F64)
 _SHARED.update(numbers32=NUMBERS[F32], numbers64=NUMBERS[F64], __name__="gradcli.eager.generated")
@@ -225,7 +225,7 @@ class Recipe:
         self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
     ) -> None:
         self.plan, self.kind, self.size, self.shown, self.view = plan, kind, plan.size, shown, view
-        self.made = class_named(RuleNode, name)
+        self.node_class = class_named(RuleNode, name)
         self.types = [(array.shape, array.dtype) for array in arrays]
         self.turned = tuple([k for k, array in enumerate(arrays) if array.flags.f_contiguous and array.ndim == 2])
         self.ways: dict[int, Any] = {}
@@ -247,22 +247,22 @@ class Recipe:
         end = _deep(1, RESULT, sources="", none=not bits)
         if back:
             vjp = plan.vjp(mask, self.kind, self.shown, turned=self.turned)
-            shape = np.broadcast_shapes(*[one for one, _ in self.types]) if plan.pointwise else plan.out.shape
-            script.names.update(vjp=vjp, broadcast_to=vjp.fitted_to(self.types, shape), Made=self.made)
+            shape = np.broadcast_shapes(*[shape for shape, _ in self.types]) if plan.pointwise else plan.out.shape
+            script.names.update(vjp=vjp, broadcast_to=vjp.fitted_to(self.types, shape), NodeClass=self.node_class)
             operands = [f"x{k}" for k in back.reads]
             end += _deep(
                 1,
                 NODE,
-                made="Made",
+                cls="NodeClass",
                 ins=", ".join(f"s{k}" if mask[k] else "None" for k in self.shown),
                 vjp="vjp",
                 broadcast_to="broadcast_to",
-                kept=_kept([*operands, *["r"] * back.needs_out, *[f"Number({one})" for one in kept]]),
+                kept=_kept([*operands, *["r"] * back.needs_out, *[f"Number({name})" for name in kept]]),
                 vers=_versions(operands),
             )
         script.names.update(_SHARED)
-        given = ", ".join([*[f"x{k}" for k in every], *[f"s{k}" for k in every if plan.differentiable[k]]])
-        return limited(self.ways, bits, script.function("way", given, end))
+        arguments = ", ".join([*[f"x{k}" for k in every], *[f"s{k}" for k in every if plan.differentiable[k]]])
+        return limited(self.ways, bits, script.function("way", arguments, end))
 
 
 def key_of(signature: Any, xs: Sequence[Any]) -> Any:
@@ -330,11 +330,11 @@ class Vjps(dict[int, Any]):
     def __missing__(self, mask: int) -> Any:
         plan = plan_of(self.function, (), ("float",) * self.count, {}, True)
         moves = tuple([bool((mask or 1) >> i & 1) for i in range(self.count)])
-        found = self[mask] = plan.vjp(moves, self.kind, tuple(range(self.count)) if mask else (0,))
-        return found
+        vjp = self[mask] = plan.vjp(moves, self.kind, tuple(range(self.count)) if mask else (0,))
+        return vjp
 
 
-def _made(
+def _deferred(
     name: str, function: Any, arguments: str, count: int, write: Callable[[list[Script]], str], **scope: Any
 ) -> Any:
     """A function of operands that is written out when it is first called."""
@@ -344,16 +344,16 @@ def _made(
         text = write(scripts)
         for script in scripts:
             scope.update(script.names)
-        made.__code__ = generated.function(text, scope, name).__code__
-        return made
+        stub.__code__ = generated.function(text, scope, name).__code__
+        return stub
 
     parameters = arguments.replace("alpha=alpha", "*, alpha=1")
     scope.update(_SHARED, build=build, vjps32=Vjps(function, count, F32), vjps64=Vjps(function, count, F64))
     text = f"def {name}({parameters}):\n    return build()({arguments})\n"
-    made: Any = generated.function(text, scope, name)
-    scope[name] = made
-    made.__kwdefaults__ = {"alpha": 1} if "alpha" in arguments else None
-    return made
+    stub: Any = generated.function(text, scope, name)
+    scope[name] = stub
+    stub.__kwdefaults__ = {"alpha": 1} if "alpha" in arguments else None
+    return stub
 
 
 def unary(name: str, primitive: Any, node: str, long_way: Callable[..., Any]) -> Any:
@@ -366,7 +366,7 @@ def unary(name: str, primitive: Any, node: str, long_way: Callable[..., Any]) ->
         text = _expression(scripts, primitive, ("a",))
         return ONE.format(name=name, text=text, kept=kept, vers=_versions(operands))
 
-    return _made(name, primitive, "input", 1, write, long_way=long_way, Made=class_named(RuleNode, node))
+    return _deferred(name, primitive, "input", 1, write, long_way=long_way, NodeClass=class_named(RuleNode, node))
 
 
 def binary(
@@ -400,5 +400,5 @@ def binary(
             **texts,
         )
 
-    classes = {"Made": class_named(RuleNode, node), "OfNumber": class_named(RuleNode, of_number or node)}
-    return _made(name, primitive, call, 2, write, long_way=long_way, **classes)
+    classes = {"NodeClass": class_named(RuleNode, node), "OfNumber": class_named(RuleNode, of_number or node)}
+    return _deferred(name, primitive, call, 2, write, long_way=long_way, **classes)

@@ -25,8 +25,8 @@ _maximum: Any = np.maximum.reduce
 def largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
     """The largest entries along an axis: NumPy is slow along a short last axis, and fast across it."""
     if axis in (-1, (-1,)) and x.ndim > 1 and 0 < x.shape[-1] <= _SHORT and x.flags.c_contiguous:
-        found = _maximum(np.ascontiguousarray(x.reshape(-1, x.shape[-1]).T), axis=0)
-        return found.reshape(*x.shape[:-1], 1) if keepdims else found.reshape(x.shape[:-1])
+        maxima = _maximum(np.ascontiguousarray(x.reshape(-1, x.shape[-1]).T), axis=0)
+        return maxima.reshape(*x.shape[:-1], 1) if keepdims else maxima.reshape(x.shape[:-1])
     return _maximum(x, axis=axis, keepdims=keepdims)
 
 
@@ -57,16 +57,16 @@ def product(rows: int, inner: int, columns: int) -> Any:
     OpenBLAS wakes others for 64 x 64 x 64 (a vector: 96 x 96). On a busy machine it then waits for milliseconds, a
     thousand times as long as the product takes; from 200 x 200 x 200 on a second thread may gain more than that costs.
     """
-    found = np.dot if inner == 1 else np.matmul  # matmul has a slow loop for one column
+    multiply = np.dot if inner == 1 else np.matmul  # matmul has a slow loop for one column
     small = (2**18 if rows > 1 < columns else _SHARED) < rows * inner * columns <= 2**23
-    return partial(on_one_thread, found) if small else found
+    return partial(on_one_thread, multiply) if small else multiply
 
 
 @lru_cache(64)
 def _ones(count: int, kind: Any) -> Any:
-    found = np.ones(count, kind)
-    found.flags.writeable = False
-    return found
+    ones = np.ones(count, kind)
+    ones.flags.writeable = False
+    return ones
 
 
 def column_sums(x: Any) -> Any:
@@ -81,9 +81,9 @@ def column_sums(x: Any) -> Any:
         ones = _ones(count, x.dtype)
         return on_one_thread(ones.dot, x) if x.size > _SHARED else ones.dot(x)
     blocks = count // _BLOCK
-    found = np.add.reduce(np.matmul(_ones(_BLOCK, x.dtype), x[: blocks * _BLOCK].reshape(blocks, _BLOCK, -1)), 0)
+    total = np.add.reduce(np.matmul(_ones(_BLOCK, x.dtype), x[: blocks * _BLOCK].reshape(blocks, _BLOCK, -1)), 0)
     rest = count - blocks * _BLOCK
-    return found + _ones(rest, x.dtype).dot(x[-rest:]) if rest else found
+    return total + _ones(rest, x.dtype).dot(x[-rest:]) if rest else total
 
 
 @lru_cache(256)
@@ -107,9 +107,9 @@ def sums(x: Any, axis: Any, keepdims: bool = False) -> Any:
     """The sums along some axes; those of rows as a product with ones, which is two to four times as fast."""
     shape = x.shape
     if axis.__class__ is tuple and x.size >= _BLOCK and x.dtype.char in "fd" and x.flags.c_contiguous:
-        found = _rows_of(shape, axis)
-        if found is not None:
-            inner, outer, left = found
+        split = _rows_of(shape, axis)
+        if split is not None:
+            inner, outer, left = split
             rows = x.reshape(-1, inner)
             ones = _ones(inner, x.dtype)
             result = (on_one_thread(rows.dot, ones) if x.size > _SHARED else rows.dot(ones)).reshape(outer)
@@ -124,9 +124,9 @@ def sums(x: Any, axis: Any, keepdims: bool = False) -> Any:
 @lru_cache(64)
 def _rows(count: int) -> Any:
     """The numbers of the rows of a matrix, as a column."""
-    found = np.arange(count).reshape(-1, 1)
-    found.flags.writeable = False
-    return found
+    numbers = np.arange(count).reshape(-1, 1)
+    numbers.flags.writeable = False
+    return numbers
 
 
 def in_range(index: Any, size: int) -> bool:
@@ -161,8 +161,8 @@ def _in_rows(x: Any, index: Any, axis: int) -> bool:
 def taken_along(general: Any, x: Any, index: Any, axis: int) -> Any:
     """The entries at positions along an axis; `general` does what is not plain."""
     if _in_rows(x, index, axis):
-        found = taken_along(general, x.reshape(-1, x.shape[-1]), index.reshape(-1, index.shape[-1]), -1)
-        return found.reshape(index.shape)
+        taken = taken_along(general, x.reshape(-1, x.shape[-1]), index.reshape(-1, index.shape[-1]), -1)
+        return taken.reshape(index.shape)
     if _by_row(x, index, axis, x.shape[-1]):
         return x[_rows(x.shape[0]), index]
     rows = _whole_rows(x, index, axis, x.shape[0])
@@ -172,18 +172,18 @@ def taken_along(general: Any, x: Any, index: Any, axis: int) -> Any:
 def put_along(general: Any, x: Any, index: Any, axis: int, size: int) -> Any:
     """Zeros with the entries of x added at positions along an axis; `general` does what is not plain."""
     if _in_rows(x, index, axis):
-        found = put_along(general, x.reshape(-1, x.shape[-1]), index.reshape(-1, index.shape[-1]), -1, size)
-        return found.reshape(*x.shape[:-1], size)
+        result = put_along(general, x.reshape(-1, x.shape[-1]), index.reshape(-1, index.shape[-1]), -1, size)
+        return result.reshape(*x.shape[:-1], size)
     if index.shape[-1] == 1 and x.shape == index.shape and _by_row(x, index, axis, size):
-        found = np.zeros((x.shape[0], size), x.dtype)
-        found[_rows(x.shape[0]), index] = x
-        return found
+        result = np.zeros((x.shape[0], size), x.dtype)
+        result[_rows(x.shape[0]), index] = x
+        return result
     rows = _whole_rows(x, index, axis, size)
     if rows is None:
         return general(x, index, axis, size)
-    found, width = np.zeros((size, x.shape[1]), x.dtype), x.shape[1]
-    np.add.at(found.reshape(-1), (rows[:, None] * width + np.arange(width)).reshape(-1), x.reshape(-1))
-    return found
+    result, width = np.zeros((size, x.shape[1]), x.dtype), x.shape[1]
+    np.add.at(result.reshape(-1), (rows[:, None] * width + np.arange(width)).reshape(-1), x.reshape(-1))
+    return result
 
 
 def sigmoid(x: Any) -> Any:
@@ -192,7 +192,7 @@ def sigmoid(x: Any) -> Any:
     """
     if not x.ndim:
         return x.dtype.type(1 / (1 + np.exp(-np.float64(x))))
-    found = np.negative(x)
-    np.exp(found, out=found)
-    found += 1
-    return np.reciprocal(found, out=found)
+    result = np.negative(x)
+    np.exp(result, out=result)
+    result += 1
+    return np.reciprocal(result, out=result)

@@ -95,11 +95,11 @@ class Backward:
             rule = _FROM_RESULT.get(plan.out.primitive.name)
             alone = plan.out.args == tuple(plan.leaves)  # whether the operation is one declared operation
             if rule is not None and alone:
-                found: list[Any] = [rule(ct, plan.out, **plan.out.params)]
+                gradients: list[Any] = [rule(ct, plan.out, **plan.out.params)]
             else:
-                found = pull(builder, [(plan.out, ct)], [plan.leaves[i] for i in wanted])
-        self.positions = [i for i, node in zip(wanted, found, strict=True) if node is not None]
-        results = [node for node in found if node is not None]
+                gradients = pull(builder, [(plan.out, ct)], [plan.leaves[i] for i in wanted])
+        self.positions = [i for i, node in zip(wanted, gradients, strict=True) if node is not None]
+        results = [node for node in gradients if node is not None]
         # PyTorch computes a quotient again where it is read
         kept = plan.out not in plan.leaves and not (alone and plan.out.primitive.name == "div")
         used = set(between(results, (ct, *plan.leaves, plan.out) if kept else (ct, *plan.leaves)))
@@ -109,8 +109,8 @@ class Backward:
         if self.needs_out:
             inputs.append(plan.out)
         self.steps = Steps(inputs, results)
-        found = between(results, {*inputs, *plan.reduced})
-        self.kept = [node for node in found if node in plan.reduced and node not in inputs]
+        ends = between(results, {*inputs, *plan.reduced})
+        self.kept = [node for node in ends if node in plan.reduced and node not in inputs]
         self.quick = Steps([*inputs, *self.kept], results) if self.kept else self.steps
         self.forward = Steps(plan.leaves, [plan.out, *self.kept]) if self.kept else plan.forward
 
@@ -191,21 +191,21 @@ def _unchanged(count: int) -> list[str]:
     return [
         "known = node.vers",
         "if known is None:",
-        f"    if {' or '.join(f'({one})' for one in counters)}: node.check_versions()",
-        f"elif {' or '.join(f'({one} != known[{i}])' for i, one in enumerate(counters))}: node.check_versions()",
+        f"    if {' or '.join(f'({change})' for change in counters)}: node.check_versions()",
+        f"elif {' or '.join(f'({change} != known[{i}])' for i, change in enumerate(counters))}: node.check_versions()",
     ]
 
 
 def _reduced(order: Sequence[Node], out: Node) -> set[Node]:
     """What is computed from a quarter of the entries or fewer to which something was reduced, but for the result."""
     sizes = {node: prod(node.shape) for node in order}
-    found: set[Node] = set()
+    reduced: set[Node] = set()
     for node in order:
         largest = max([sizes[arg] for arg in node.args], default=0)
         few = 4 * sizes[node] <= largest and node.primitive.name != "slice"  # which takes no time
-        if node is not out and (few or (sizes[node] <= largest and not found.isdisjoint(node.args))):
-            found.add(node)
-    return found
+        if node is not out and (few or (sizes[node] <= largest and not reduced.isdisjoint(node.args))):
+            reduced.add(node)
+    return reduced
 
 
 class Plan:
@@ -250,9 +250,9 @@ class Plan:
         moving = [leaf for leaf, moves in zip(self.leaves, mask, strict=True) if moves]
         with building(self.builder, reachable([self.out, *self.leaves])):
             tangents = [self.builder.fresh_leaf(leaf.type) for leaf in moving]
-            (found,) = push(self.builder, [self.out], dict(zip(moving, tangents, strict=True)))
+            (out,) = push(self.builder, [self.out], dict(zip(moving, tangents, strict=True)))
         stop = [] if self.out in self.leaves else [self.out]
-        return limited(self.tangents, mask, None if found is None else Steps([*self.leaves, *stop, *tangents], [found]))
+        return limited(self.tangents, mask, None if out is None else Steps([*self.leaves, *stop, *tangents], [out]))
 
     def vjp(
         self,

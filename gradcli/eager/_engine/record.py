@@ -55,8 +55,8 @@ def kind_of(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool
             return first
     with_axes = [dtypes.of(x.dtype) for x in arrays if x.ndim]
     without = [dtypes.of(x.dtype) for x in arrays if not x.ndim]
-    found = dtypes.common(with_axes, without, list(map(dtypes.of_number, numbers)))
-    return found.np if keep_integer or found.kind >= 2 else dtypes.get_default_dtype().np
+    common = dtypes.common(with_axes, without, list(map(dtypes.of_number, numbers)))
+    return common.np if keep_integer or common.kind >= 2 else dtypes.get_default_dtype().np
 
 
 def manner(
@@ -136,14 +136,14 @@ def record(
             if recorder_only:  # as if nobody recorded it
                 state.mode = PLAIN if state._grad else SILENT
             try:
-                found: Tensor | None = recipe.follow(recipe, *operands)
+                result: Tensor | None = recipe.follow(recipe, *operands)
             finally:
                 if recorder_only:
                     state.mode = SPECIAL
-            if found is not None:
+            if result is not None:
                 if events.own.current is not None:
-                    events.own.current.operation(name, xs, found)
-                return found
+                    events.own.current.operation(name, xs, result)
+                return result
     if tracer.traced(xs):
         return tracer.own.current.operation(function, xs, params, name, {"edges": edges, "view": view}, **how)  # type: ignore[no-any-return]
     pointwise, keep_integer, keep_dtype = manner(function, **how)
@@ -165,8 +165,8 @@ def record(
         out, *more = plan.value(kind, arrays, mask)
     except GradcliError as wrong:
         first = wrong.diagnostics[0]
-        told = re.sub(r"\b[fib]\d+\[", "[", first.message)  # the formats of the program, not of the tensors
-        raise (IndexError if first.code in INDEX_ERRORS else RuntimeError)(told) from None
+        message = re.sub(r"\b[fib]\d+\[", "[", first.message)  # the formats of the program, not of the tensors
+        raise (IndexError if first.code in INDEX_ERRORS else RuntimeError)(message) from None
     except ValueError as wrong:
         raise RuntimeError(_mismatch([array.shape for array in arrays]) or str(wrong)) from None
     if kind.kind in "iu" and getattr(function, "__name__", "") in ("remainder", "fmod") and not np.all(arrays[1]):
@@ -295,11 +295,11 @@ class GradientNode(Node):
             return [None] * len(self.ins)
         self.check_versions()
         tensors = [ct if ct is None or isinstance(ct, Tensor) else Tensor(ct) for ct in cts]
-        xs = [one if isinstance(one, Tensor) else one.tensor() for one in self.saved or ()]
-        found = self.gradient(*tensors, *xs)
+        xs = [x if isinstance(x, Tensor) else x.tensor() for x in self.saved or ()]
+        gradients = self.gradient(*tensors, *xs)
         if create_graph:
-            return list(found)
-        return [None if one is None else one._raw for one in found]
+            return list(gradients)
+        return [None if gradient is None else gradient._raw for gradient in gradients]
 
 
 def cast(x: Tensor, to: dtypes.dtype) -> Tensor:
@@ -333,8 +333,8 @@ def _summed(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The transpose of broadcasting, in graph operations."""
     extra = len(x.shape) - len(shape)
     axes = [i for i in range(len(x.shape)) if i < extra or (shape[i - extra] == 1 and x.shape[i] != 1)]
-    found = catalogue()["sum"](x, axis=tuple(i - len(x.shape) for i in axes))
-    return found if found.shape == shape else catalogue()["reshape"](found, shape=shape)
+    total = catalogue()["sum"](x, axis=tuple(i - len(x.shape) for i in axes))
+    return total if total.shape == shape else catalogue()["reshape"](total, shape=shape)
 
 
 def fitted(value: Tensor, shape: tuple[int, ...], kind: Any) -> Tensor:
@@ -365,9 +365,9 @@ class SeveralNode(Node):
         for ct, part in zip(cts, self.parts, strict=True):
             if ct is None or part is None:  # nothing flows through a step, as in PyTorch's
                 continue
-            for i, found in enumerate(part.run([ct], create_graph)):
-                if found is not None:
-                    total[i] = found if total[i] is None else total[i] + found
+            for i, gradient in enumerate(part.run([ct], create_graph)):
+                if gradient is not None:
+                    total[i] = gradient if total[i] is None else total[i] + gradient
         return total
 
     def release(self) -> None:
@@ -380,20 +380,20 @@ class SeveralNode(Node):
 
 def one_node(name: str, *results: Tensor | None) -> tuple[Tensor, ...]:
     """The results as outputs of one node in this order; None stands for an output that was not requested."""
-    found = [x for x in results if x is not None]
+    present = [x for x in results if x is not None]
     nodes = [None if x is None else x._node for x in results]
-    made = [node for node in nodes if node is not None]
-    if not made or any(isinstance(x, tracer.Traced) for x in found):
-        return tuple(found)
-    saved = tuple([one for node in made for one in node.saved or ()])
-    node = class_named(SeveralNode, name)(made[0].ins, saved, made[-1].place)
+    recorded = [node for node in nodes if node is not None]
+    if not recorded or any(isinstance(x, tracer.Traced) for x in present):
+        return tuple(present)
+    saved = tuple([value for node in recorded for value in node.saved or ()])
+    node = class_named(SeveralNode, name)(recorded[0].ins, saved, recorded[-1].place)
     node.vers = versions(saved)
     node.outputs, node.parts = len(results), tuple(nodes)
     for i, x in enumerate(results):
         if x is not None:
             x._requires, x._edge = True, (node, i)
             events.report("given_node", x)
-    return tuple(found)
+    return tuple(present)
 
 
 HOME = "torch.return_types"
@@ -424,7 +424,7 @@ def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:
     for dimension in reversed(range(rank)):
         sizes = list(dict.fromkeys(shape[dimension] for shape in aligned if shape[dimension] != 1))
         if len(sizes) > 1:
-            told = f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({sizes[1]})"
-            told += f" at non-singleton dimension {dimension}"
-            return f"{told}; the shapes are {' and '.join(str(list(shape)) for shape in shapes)}"
+            message = f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({sizes[1]})"
+            message += f" at non-singleton dimension {dimension}"
+            return f"{message}; the shapes are {' and '.join(str(list(shape)) for shape in shapes)}"
     return ""

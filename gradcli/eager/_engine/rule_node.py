@@ -71,8 +71,8 @@ class RuleNode(Node):
         if ct is None:
             return [None] * len(self.ins)
         if not create_graph:
-            found = list(self.vjp.back(self, ct))
-            return found if self.broadcast_to is None else fit(found, self.broadcast_to)
+            gradients = list(self.vjp.back(self, ct))
+            return gradients if self.broadcast_to is None else fit(gradients, self.broadcast_to)
         self.check_versions()
         vjp = self.vjp
         turned = vjp.kind.kind == "c"
@@ -83,11 +83,11 @@ class RuleNode(Node):
         results = steps.on_operands(vjp.kind, values, number, self._applied)
         if turned:
             results = [result.conj() for result in results]
-        found = [None if at < 0 else results[at] for at in vjp.where]
+        gradients = [None if at < 0 else results[at] for at in vjp.where]
         if self.broadcast_to is None:
-            return found
-        pairs = zip(found, self.broadcast_to, strict=True)
-        return [None if one is None else fitted_tensor(value, *one) for value, one in pairs]
+            return gradients
+        pairs = zip(gradients, self.broadcast_to, strict=True)
+        return [None if target is None else fitted_tensor(value, *target) for value, target in pairs]
 
     def _applied(self, primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
         if primitive.name == "cast" and params["kind"] == "float":
@@ -120,16 +120,16 @@ class FixedNode(RuleNode):
     keeps = True
 
 
-def fit(found: Any, broadcast_to: tuple[Any, ...]) -> list[Any]:
+def fit(values: Any, broadcast_to: tuple[Any, ...]) -> list[Any]:
     """Gradients in the shapes and formats of their inputs."""
     results: list[Any] = []
-    for value, one in zip(found, broadcast_to):  # noqa: B905 - the keyword costs as much as the loop
-        if one is None:
+    for value, target in zip(values, broadcast_to):  # noqa: B905 - the keyword costs as much as the loop
+        if target is None:
             results.append(None)
-        elif value is not None and value.shape == one[0] and value.dtype is one[1]:
+        elif value is not None and value.shape == target[0] and value.dtype is target[1]:
             results.append(value)
         else:
-            results.append(fitted(value, *one))
+            results.append(fitted(value, *target))
     return results
 
 
@@ -155,15 +155,15 @@ def fitted(value: Any, shape: tuple[int, ...], kind: Any) -> Any:
 
 def fitted_tensor(value: Tensor | None, shape: tuple[int, ...], kind: Any) -> Tensor:
     """A gradient that is a tensor, in the shape and format of its input."""
-    found: Tensor = Tensor(np.zeros(shape, kind)) if value is None else value._fitted(shape, kind)
-    return found
+    result: Tensor = Tensor(np.zeros(shape, kind)) if value is None else value._fitted(shape, kind)
+    return result
 
 
 def number(array: Any) -> Tensor:
     """A number of a formula as an operand; pack hooks are not called for it."""
-    found = Tensor(array)
-    found._is_number = True
-    return found
+    tensor = Tensor(array)
+    tensor._is_number = True
+    return tensor
 
 
 def kept(x: Tensor) -> Any:

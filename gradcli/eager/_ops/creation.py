@@ -20,7 +20,7 @@ from gradcli.eager._ops.elementwise import add, mul, without_rule
 from gradcli.eager._ops.table import FUNCTION, Operation, described, op, rows
 
 
-def made(aliases: str = "", **columns: Any) -> Callable[[Callable[..., Any]], Operation[..., Tensor]]:
+def creates(aliases: str = "", **columns: Any) -> Callable[[Callable[..., Any]], Operation[..., Tensor]]:
     """The row of a function that makes a tensor, or its array: it takes PyTorch's options of memory and gradients."""
 
     def with_row(make: Callable[..., Any]) -> Operation[..., Tensor]:
@@ -38,14 +38,14 @@ def made(aliases: str = "", **columns: Any) -> Callable[[Callable[..., Any]], Op
             where = None if device is None else devices.device(device)
             if "dtype" in options:
                 options["dtype"] = dtypes.meant(options["dtype"])
-            found = run(*args, **options)
-            if not isinstance(found, Tensor):
-                found = Tensor(found if found.ndim else found[()])
+            result = run(*args, **options)
+            if not isinstance(result, Tensor):
+                result = Tensor(result if result.ndim else result[()])
             if requires_grad:
-                found.requires_grad_()
+                result.requires_grad_()
             if where is not None and where.type != "cpu":
-                found._raw = devices.moved(found._array, where)
-            return found
+                result._raw = devices.moved(result._array, where)
+            return result
 
         return op(aliases, only=FUNCTION, **columns)(placed)
 
@@ -61,12 +61,12 @@ def tensor(data: Any, *, dtype: Any = None, **options: Any) -> Tensor:
 
     Raises ValueError for rows of different lengths, RuntimeError for a format that cannot require grad.
     """
-    found = _copied(data, dtype=dtype, **options)
-    events.report("cut", "torch.tensor()", data if isinstance(data, (list, tuple)) else (data,), found)
-    return found
+    result = _copied(data, dtype=dtype, **options)
+    events.report("cut", "torch.tensor()", data if isinstance(data, (list, tuple)) else (data,), result)
+    return result
 
 
-@made()
+@creates()
 def _copied(data: Any, *, dtype: dtypes.dtype | None = None) -> Any:
     if isinstance(data, Tensor):
         warn("to copy a tensor, use clone().detach(), and requires_grad_(True) after it", UserWarning)
@@ -93,10 +93,10 @@ def _array(data: Any) -> Any:
 def _plain(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data._array
-    return [_plain(one) for one in data] if isinstance(data, (list, tuple)) else data
+    return [_plain(entry) for entry in data] if isinstance(data, (list, tuple)) else data
 
 
-@made("asarray")
+@creates("asarray")
 def as_tensor(data: Any, dtype: dtypes.dtype | None = None) -> Any:
     """The data as a tensor: a tensor of this format as it is, an array without a copy."""
     if isinstance(data, Tensor):
@@ -115,17 +115,17 @@ def from_numpy(array: Any) -> Tensor:
     return Tensor(array)
 
 
-def _shape(given: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
-    if len(given) == 1 and isinstance(given[0], (tuple, list)):
-        given = tuple(given[0])
-        if not given:
+def _shape(shape: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+        if not shape:
             return ()
-    if any(isinstance(n, Tensor) and n.ndim for n in given):
+    if any(isinstance(n, Tensor) and n.ndim for n in shape):
         raise TypeError("a size must be a whole number (tuple of ints), not a tensor with axes")
-    found = sizes(given, named)
-    if found and min(found) < 0:
-        raise RuntimeError(f"a tensor cannot have negative dimensions: {list(found)}")
-    return found
+    wanted = sizes(shape, named)
+    if wanted and min(wanted) < 0:
+        raise RuntimeError(f"a tensor cannot have negative dimensions: {list(wanted)}")
+    return wanted
 
 
 def _type(dtype: dtypes.dtype | None) -> Any:
@@ -133,24 +133,24 @@ def _type(dtype: dtypes.dtype | None) -> Any:
 
 
 def _of_shape(name: str, make: Any, summary: str) -> Any:
-    def function(*given: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
-        return make(_shape(given, size), _type(dtype))
+    def function(*shape: Any, size: Any = None, dtype: dtypes.dtype | None = None) -> Any:
+        return make(_shape(shape, size), _type(dtype))
 
-    return made()(described(function, name, summary))
+    return creates()(described(function, name, summary))
 
 
 zeros, ones = _of_shape("zeros", np.zeros, "Zeros of a shape."), _of_shape("ones", np.ones, "Ones of a shape.")
 empty = _of_shape("empty", np.zeros, "Entries of a shape to be written; they are zeros.")
 
 
-@made()
+@creates()
 def full(size: Any, fill_value: Number, *, dtype: dtypes.dtype | None = None) -> Any:
     """One number, repeated over a shape."""
     kind = dtypes.of_number(fill_value) if dtype is None else dtype
     return np.full(_shape((size,)), fill_value, kind.np)
 
 
-@made()
+@creates()
 def eye(n: int, m: int | None = None, *, dtype: dtypes.dtype | None = None) -> Any:
     """Ones on the diagonal of a matrix."""
     return np.eye(n, m, dtype=_type(dtype))
@@ -160,14 +160,14 @@ def _triangle(name: str, places: Any, where: str) -> Any:
     def function(row: int, col: int, offset: int = 0, *, dtype: dtypes.dtype | None = None) -> Any:
         return np.stack(places(row, offset, col)).astype((dtype or dtypes.int64).np)
 
-    return made()(described(function, name, f"Rows and columns of the entries on a diagonal and {where} it."))
+    return creates()(described(function, name, f"Rows and columns of the entries on a diagonal and {where} it."))
 
 
 tril_indices = _triangle("tril_indices", np.tril_indices, "below")
 triu_indices = _triangle("triu_indices", np.triu_indices, "above")
 
 
-@made()
+@creates()
 def arange(
     start: Number | None = None, end: Number | None = None, step: Number = 1, *, dtype: dtypes.dtype | None = None
 ) -> Any:
@@ -186,13 +186,13 @@ def arange(
     return np.arange(start, end, step).astype(kind.np)
 
 
-@made()
+@creates()
 def linspace(start: float, end: float, steps: int, *, dtype: dtypes.dtype | None = None) -> Any:
     """So many numbers at equal distances, both ends included."""
     return np.linspace(start, end, steps, dtype=np.float64).astype(_type(dtype))
 
 
-@made()
+@creates()
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: dtypes.dtype | None = None) -> Any:
     """Powers of a base with exponents at equal distances, both ends included."""
     exponents = np.linspace(start, end, steps, dtype=np.float64)
@@ -205,7 +205,7 @@ def _like_of(make: Callable[..., Tensor], summary: str) -> Any:
     def function(input: Tensor, *, dtype: dtypes.dtype | None = None) -> Tensor:
         return make(tuple(input.shape), dtype=dtype or input.dtype)
 
-    return made()(described(function, f"{make.__name__}_like", summary))
+    return creates()(described(function, f"{make.__name__}_like", summary))
 
 
 zeros_like = _like_of(zeros, "Zeros in the shape and format of a tensor.")
@@ -213,7 +213,7 @@ ones_like = _like_of(ones, "Ones in the shape and format of a tensor.")
 empty_like = _like_of(empty, "Entries to be written, in the shape and format of a tensor; they are zeros.")
 
 
-@made()
+@creates()
 def full_like(input: Tensor, fill_value: Number, *, dtype: dtypes.dtype | None = None) -> Any:
     """One number in the shape and format of a tensor."""
     return np.full(input._array.shape, fill_value, (dtype or input.dtype).np)
@@ -240,11 +240,11 @@ ROWS: dict[str, Any] = rows(
 def _drawn(name: str, law: str, summary: str) -> Any:
     """`rand` or `randn`: numbers from a stream, in any shape."""
 
-    def function(*given: Any, size: Any = None, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
+    def function(*shape: Any, size: Any = None, generator: Any = None, dtype: dtypes.dtype | None = None) -> Tensor:
         draw: Any = getattr(generator or streams.own.default_generator, law)
-        return draw(_shape(given, size), dtype=_type(dtype).name)  # type: ignore[no-any-return]
+        return draw(_shape(shape, size), dtype=_type(dtype).name)  # type: ignore[no-any-return]
 
-    return made()(described(function, name, summary))
+    return creates()(described(function, name, summary))
 
 
 rand = _drawn("rand", "uniform", "Numbers between 0 and 1, all equally likely.")
@@ -253,7 +253,7 @@ rand_like = _like_of(rand, "`rand` in the shape and format of a tensor.")
 randn_like = _like_of(randn, "`randn` in the shape and format of a tensor.")
 
 
-@made()
+@creates()
 def randint(
     low: int | None = None,
     high: Any = None,
@@ -272,11 +272,11 @@ def randint(
     low = 0 if low is None else low
     if not isinstance(size, (tuple, list)) or high is None or isinstance(high, (tuple, list)):
         raise TypeError("randint(): argument 'size' must be tuple of ints, and 'high' a whole number")
-    found = (generator or streams.own.default_generator).randint(low, high, _shape((size,)))
-    return found if dtype is None else found.astype(dtype.np)
+    drawn = (generator or streams.own.default_generator).randint(low, high, _shape((size,)))
+    return drawn if dtype is None else drawn.astype(dtype.np)
 
 
-@made(node="NormalBackward3")
+@creates(node="NormalBackward3")
 def normal(
     mean: Operand,
     std: Operand = 1.0,
@@ -290,23 +290,23 @@ def normal(
     TypeError for numbers without a size, RuntimeError for a negative deviation.
     """
     source = generator or streams.own.default_generator
-    given = [x for x in (mean, std) if isinstance(x, Tensor)]
-    if not given or size is not None:
-        if size is None or given:
+    tensors = [x for x in (mean, std) if isinstance(x, Tensor)]
+    if not tensors or size is not None:
+        if size is None or tensors:
             raise TypeError("normal() takes tensors without a size, or numbers and a size")
         return source.normal(_shape((size,)), float(mean), float(std), _type(dtype).name)
     if isinstance(std, Tensor) and (std._array < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
-    kind, shape = given[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in given])
-    found = add(mul(Tensor(np.asarray(source.normal(shape, dtype=kind.name))), std), mean)
-    return found.detach() if not any(x.requires_grad for x in given) else renamed(found, normal.node)
+    kind, shape = tensors[0].dtype, np.broadcast_shapes(*[x._raw.shape for x in tensors])
+    shifted = add(mul(Tensor(np.asarray(source.normal(shape, dtype=kind.name))), std), mean)
+    return shifted.detach() if not any(x.requires_grad for x in tensors) else renamed(shifted, normal.node)
 
 
-@made()
+@creates()
 def randperm(n: int, *, generator: Any = None, dtype: dtypes.dtype | None = None) -> Any:
     """The numbers below n in random order."""
-    found = (generator or streams.own.default_generator).randperm(n)
-    return found if dtype is None else found.astype(dtype.np)
+    order = (generator or streams.own.default_generator).randperm(n)
+    return order if dtype is None else order.astype(dtype.np)
 
 
 @op(only=FUNCTION)
@@ -314,8 +314,8 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     """Ones with the probabilities in the tensor, or with one probability, else zeros."""
     raw = input._raw
     drawn = (generator or streams.own.default_generator).bernoulli(raw.shape, raw if p is None else p)
-    found = Tensor(drawn.astype(raw.dtype))
-    return without_rule(found, (input,), "bernoulli")
+    result = Tensor(drawn.astype(raw.dtype))
+    return without_rule(result, (input,), "bernoulli")
 
 
 @op(only=FUNCTION)
@@ -341,12 +341,12 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         rows = (edges / edges[..., -1:]).reshape(-1, weights.shape[-1])
         draws = source.uniform((len(rows), num_samples), dtype="float64")
         places = [np.searchsorted(row, draw) for row, draw in zip(rows, draws, strict=True)]
-        found = np.reshape(places, (*weights.shape[:-1], num_samples))
+        positions = np.reshape(places, (*weights.shape[:-1], num_samples))
     else:  # the smallest of exponential variables whose rates are the weights
         kind = input._raw.dtype
         times = (-np.log1p(-source.uniform(weights.shape, dtype="float64"))).astype(kind)
-        found = np.argsort(-(input._array / times), axis=-1, kind="stable")[..., :num_samples]
-    return noted("multinomial", (input,), Tensor(np.ascontiguousarray(found, np.int64)))
+        positions = np.argsort(-(input._array / times), axis=-1, kind="stable")[..., :num_samples]
+    return noted("multinomial", (input,), Tensor(np.ascontiguousarray(positions, np.int64)))
 
 
 Generator = streams.Generator
@@ -390,8 +390,8 @@ class _Maker(type):
         return isinstance(value, Tensor) and cls.dtype in (None, value.dtype)
 
     def __call__(cls, *args: Any, **options: Any) -> Tensor:
-        made: Tensor = cls.make(*args, **options)
-        return made
+        tensor: Tensor = cls.make(*args, **options)
+        return tensor
 
 
 def _typed(kind: dtypes.dtype) -> Any:

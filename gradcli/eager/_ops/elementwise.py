@@ -32,14 +32,14 @@ def _rows(names: str, other: str = "", least: int = 0, **columns: Any) -> dict[s
     The names are separated by spaces; `lt:less=less` is the declared `less`, and has that as alias. `least`: the kind
     of numbers that one operand must have at least, as in `need_kind`.
     """
-    found = {}
-    for one in names.split():
-        name, _, alias = one.partition("=")
+    table = {}
+    for entry in names.split():
+        name, _, alias = entry.partition("=")
         name, _, ours = name.partition(":")
         primitive = catalogue()[ours or name]
         node = "" if primitive.kind == "nondifferentiable" else primitive.node_name({})
-        found[name] = op(alias, node=node, **columns)(_of(name, primitive, other, least=least))
-    return found
+        table[name] = op(alias, node=node, **columns)(_of(name, primitive, other, least=least))
+    return table
 
 
 def _of(
@@ -61,11 +61,11 @@ def _of(
         return apply(primitive, xs, {})
 
     kinds = dict.fromkeys(("input", "other"), other) if other else {}
-    found = long_way or (of_two if other else of_one)
+    function = long_way or (of_two if other else of_one)
     if primitive.kind != "nondifferentiable":
         short = fastpath.binary if other else fastpath.unary
-        found = short(name, primitive, primitive.node_name({}), found)
-    return described(found, name, primitive.summary, **kinds)
+        function = short(name, primitive, primitive.node_name({}), function)
+    return described(function, name, primitive.summary, **kinds)
 
 
 def _tested(name: str, summary: str, **columns: Any) -> Any:
@@ -186,8 +186,8 @@ def _scaled_sum(name: str, sign: int) -> Any:
         op("subtract" if sign < 0 else "", node=node, inplace=True),
         f"input {'-' if sign < 0 else '+'} alpha * other.",
     )
-    found = fastpath.binary(name, primitive, node, long_way, True)
-    return row(described(found, name, summary, input="Operand", other="Operand"))
+    function = fastpath.binary(name, primitive, node, long_way, True)
+    return row(described(function, name, summary, input="Operand", other="Operand"))
 
 
 def _add_scaled(x: Any, y: Any, *, alpha: float) -> Any:
@@ -195,10 +195,10 @@ def _add_scaled(x: Any, y: Any, *, alpha: float) -> Any:
 
 
 def _div(input: Any, other: Any) -> Tensor:
-    one, two = as_tensor_or_number(input), as_tensor_or_number(other)
-    if isinstance(one, Tensor):
-        return apply(catalogue()["div"], (one, two), {})
-    return mul(ROWS["reciprocal"](two), one)  # type: ignore[no-any-return]
+    left, right = as_tensor_or_number(input), as_tensor_or_number(other)
+    if isinstance(left, Tensor):
+        return apply(catalogue()["div"], (left, right), {})
+    return mul(ROWS["reciprocal"](right), left)  # type: ignore[no-any-return]
 
 
 add, sub = _scaled_sum("add", 1), _scaled_sum("sub", -1)
@@ -224,9 +224,9 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
     if rounding_mode == "floor" and input.dtype.kind < 2:
         return _floor_divide(input, other)
     xs = (input, as_tensor_or_number(other))
-    found = record(_rounded, xs, {"name": rounding_mode}, div.row.nodes[1], pointwise=True)
+    quotient = record(_rounded, xs, {"name": rounding_mode}, div.row.nodes[1], pointwise=True)
     whole = input.dtype.kind < 2 and not isinstance(other, float)
-    return cast(found, input.dtype) if whole else found
+    return cast(quotient, input.dtype) if whole else quotient
 
 
 def _rounded(x: Any, y: Any, *, name: str) -> Any:
@@ -299,9 +299,9 @@ def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None)
         raise RuntimeError("clamp() needs at least one of min and max")
     low = -np.inf if min is None else as_tensor_or_number(min)
     high = np.inf if max is None else as_tensor_or_number(max)
-    given = [x for x in (min, max) if x is not None]
-    numbers = not any(isinstance(x, Tensor) for x in given)
-    kind = kind_of((input, *given), (), True)
+    limits = [x for x in (min, max) if x is not None]
+    numbers = not any(isinstance(x, Tensor) for x in limits)
+    kind = kind_of((input, *limits), (), True)
     if kind.kind in "iu":
         bounds = [x._array if isinstance(x, Tensor) else x for x in (min, max)]
         return Tensor(np.clip(input._array, *bounds).astype(kind))
@@ -312,9 +312,9 @@ def bounded(x: Tensor, low: Operand, high: Operand, name: str, edges: Any, keep_
     """Entries held between two bounds; in a recording, an infinite one is left out, which proofs do not allow."""
     how: dict[str, Any] = {"pointwise": True, "edges": edges, "keep_integer": keep_integer}
     if tracer.own.current is not None:
-        for one, other, infinite, beyond in ((high, low, np.inf, "less"), (low, high, -np.inf, "greater")):
-            if not isinstance(one, Tensor) and one == infinite and (isinstance(other, Tensor) or np.isfinite(other)):
-                return record(_held, (x, other), {"beyond": beyond}, name, **how)
+        for free, bound, infinite, beyond in ((high, low, np.inf, "less"), (low, high, -np.inf, "greater")):
+            if not isinstance(free, Tensor) and free == infinite and (isinstance(bound, Tensor) or np.isfinite(bound)):
+                return record(_held, (x, bound), {"beyond": beyond}, name, **how)
     return record(operation("clamp"), (x, low, high), {}, name, **how)
 
 
@@ -350,18 +350,18 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
     return record(catalogue()["where"], xs, {}, nan_to_num.node, edges=(1,))
 
 
-def without_rule(found: Tensor, xs: tuple[Any, ...], name: str) -> Tensor:
+def without_rule(result: Tensor, xs: tuple[Any, ...], name: str) -> Tensor:
     """The result of an operation that has no derivative: backward through it is a RuntimeError."""
     if not recording() or not any(isinstance(x, Tensor) and x.requires_grad for x in xs):
-        return noted(name, xs, found)
+        return noted(name, xs, result)
 
     def gradient(ct: Tensor, *xs: Tensor) -> Any:
         raise RuntimeError(f"derivative for {name} is not implemented: it is a step function, or random")
 
-    if found.dtype.kind >= 2:
-        sources = [source_of(one) for one in xs if isinstance(one, Tensor)]
-        noded((found,), GradientNode, "NotImplemented", sources, gradient=gradient)
-    return noted("NotImplemented", xs, found)
+    if result.dtype.kind >= 2:
+        sources = [source_of(x) for x in xs if isinstance(x, Tensor)]
+        noded((result,), GradientNode, "NotImplemented", sources, gradient=gradient)
+    return noted("NotImplemented", xs, result)
 
 
 @op(inplace=True)
@@ -377,11 +377,11 @@ def floor_divide(input: Operand, other: Operand) -> Tensor:
 
 
 def _floor_divide(input: Any, other: Any) -> Tensor:
-    one, two = (x if isinstance(x, Tensor) else Tensor(np.asarray(x)) for x in (input, other))
-    if one.dtype.kind < 2 and two.dtype.kind < 2:
-        if not np.all(two._raw):
+    left, right = (x if isinstance(x, Tensor) else Tensor(np.asarray(x)) for x in (input, other))
+    if left.dtype.kind < 2 and right.dtype.kind < 2:
+        if not np.all(right._raw):
             raise RuntimeError("ZeroDivisionError: integer division by zero")
-        return Tensor(np.floor_divide(np.asarray(one._raw), np.asarray(two._raw)))
+        return Tensor(np.floor_divide(np.asarray(left._raw), np.asarray(right._raw)))
     xs = tuple([x.detach() if isinstance(x, Tensor) else x for x in (input, other)])
     return Tensor(np.floor(apply(catalogue()["div"], xs, {})._raw))
 
@@ -401,7 +401,7 @@ def _bitwise(name: str) -> Any:
     def function(input: Tensor, other: Operand) -> Tensor:
         xs = (input, other)
         if tracer.traced(xs) and all(isinstance(x, Tensor) and x.dtype is dtypes.bool for x in xs):
-            both, only = (record(catalogue()[one], xs, {}, one) for one in ("or", "and"))
+            both, only = (record(catalogue()[kind], xs, {}, kind) for kind in ("or", "and"))
             if name == "xor":
                 return record(catalogue()["and"], (both, bitwise_not(only)), {}, "xor")
             return both if name == "or" else only

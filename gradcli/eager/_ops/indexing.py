@@ -17,7 +17,7 @@ from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.record import cast, declared, record, with_gradient
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode, fitted_tensor
 from gradcli.eager._ops.elementwise import need_mask, where
-from gradcli.eager._ops.reductions import chosen, found_at, itself, order_along, sort
+from gradcli.eager._ops.reductions import chosen, entries_at, itself, order_along, sort
 from gradcli.eager._ops.table import METHOD, op
 from gradcli.eager._ops.views import axis_of, expand, length_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
@@ -100,27 +100,27 @@ def positions_of(item: Any) -> Any:
 def part(x: Tensor, index: Any) -> Tensor:
     """x[index] for plain indices: a view through Select, Slice and Unsqueeze."""
     items = _items(index)
-    found, dim = x, 0
+    result, dim = x, 0
     for item in _expanded(x, items):
         if item is None:
-            found = unsqueeze(found, dim)
+            result = unsqueeze(result, dim)
             dim += 1
         elif isinstance(item, slice):
-            size = found.shape[dim]
+            size = result.shape[dim]
             start, stop, step = item.indices(size)
             if step < 0:
                 raise ValueError("a slice of a tensor needs a step greater than zero")
             count = len(range(start, stop, step))
             if count != size or step != 1:
-                found = narrow_by(found, dim, start if count else 0, step, count)
+                result = narrow_by(result, dim, start if count else 0, step, count)
             dim += 1
         else:
-            found = select(found, dim, int(item))
-    if found is x:
+            result = select(result, dim, int(item))
+    if result is x:
         if not x.ndim or items == (Ellipsis,):
             return viewed(x, itself, {}, getitem.row.nodes[1])
         return narrow_by(x, 0, 0, 1, x.shape[0])
-    return found
+    return result
 
 
 def narrow_by(x: Tensor, dim: int, start: int, step: int, size: int) -> Tensor:
@@ -156,12 +156,12 @@ def getitem(x: Tensor, index: Any) -> Tensor:
             if array.dtype != np.bool_ and not isinstance(item, Traced):
                 _need_bounds(array, axis, x.shape[axis], -x.shape[axis], IndexError)
             axis += array.ndim if array.dtype == np.bool_ else 1
-            for one in np.nonzero(array) if array.dtype == np.bool_ else (array,):
+            for places in np.nonzero(array) if array.dtype == np.bool_ else (array,):
                 layout.append("at")
                 if isinstance(item, Traced):
                     arrays.append(cast(item, dtypes.int64))
                     continue
-                arrays.append(Tensor(np.asarray(one).astype(np.int64)))
+                arrays.append(Tensor(np.asarray(places).astype(np.int64)))
     apart = tuple(range(1, len(arrays) + 1))
     params = {"layout": tuple(layout)}
     return record(_gathered, (x, *arrays), params, getitem.node, keep_integer=True, keep_dtype=apart)
@@ -302,7 +302,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         values, at = sort(input, dim, largest)
         axis = dim % input.ndim
         kept = tuple([slice(k) if i == axis else slice(None) for i in range(input.ndim)])
-        return found_at(topk.node, part(values, kept), part(at, kept))
+        return entries_at(topk.node, part(values, kept), part(at, kept))
     order = np.atleast_1d(order_along(input, dim, largest)._array)
     return chosen(input, Tensor(np.take(order, range(k), axis=dim)), dim, topk.node)
 
@@ -347,12 +347,12 @@ def _shared(x: Any, at: Any, equal: Any) -> Any:
 def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) -> Tensor:
     """x with the entries of `source`, a number or a tensor that is repeated to their shape, at some positions."""
     last = np.full(x._raw.size, -1, np.int64)
-    wanted, given = positions.shape, source._raw.shape if isinstance(source, Tensor) else ()
+    wanted, size = positions.shape, source._raw.shape if isinstance(source, Tensor) else ()
     try:
-        last[positions] = np.broadcast_to(np.arange(math.prod(given)).reshape(given), wanted)
+        last[positions] = np.broadcast_to(np.arange(math.prod(size)).reshape(size), wanted)
     except ValueError:
         raise RuntimeError(
-            f"shape mismatch: {list(given)} cannot be assigned to a selection of shape {list(wanted)}"
+            f"shape mismatch: {list(size)} cannot be assigned to a selection of shape {list(wanted)}"
         ) from None
     hit = Tensor((last >= 0).reshape(x._raw.shape))
     if not isinstance(source, Tensor):
@@ -360,13 +360,13 @@ def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) ->
     xs = (x, source, hit, Tensor(np.maximum(last, 0)))
     if tracer.own.current is None and np.count_nonzero(hit._raw) < positions.size:  # all of one place get its gradient
         with no_grad():
-            found = record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges)
+            result = record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges)
 
         def gradient(ct: Tensor) -> tuple[Tensor, Tensor]:
             taken = picked(ct, positions, getitem.node)
-            return where(hit, 0.0, ct), fitted_tensor(taken, given, source._raw.dtype)
+            return where(hit, 0.0, ct), fitted_tensor(taken, size, source._raw.dtype)
 
-        return with_gradient(found, (x, source), name, gradient)
+        return with_gradient(result, (x, source), name, gradient)
     return record(_placed, xs, {}, name, keep_integer=True, keep_dtype=(2, 3), edges=edges)
 
 

@@ -73,7 +73,7 @@ def change(x: Tensor, function: Callable[[Tensor], Tensor], others: tuple[Any, .
 def refuse(x: Tensor) -> None:
     """RuntimeError for tensors whose history cannot be rewritten."""
     root = x if x._base is None else x._base
-    refuse_made(x)
+    refuse_frozen(x)
     if x is not root and x._node is None and not root.is_leaf:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation: this view was made before its "
@@ -86,14 +86,14 @@ def refuse(x: Tensor) -> None:
         )
 
 
-def refuse_made(x: Tensor) -> None:
+def refuse_frozen(x: Tensor) -> None:
     """RuntimeError for views whose history cannot be rewritten, because of how they were made."""
-    if x._made == "no_grad":
+    if x._frozen_by == "no_grad":
         raise RuntimeError(
             "a view that was made in no_grad mode, or its base, was changed in place with grad mode enabled: make both "
             "inside no_grad(), or both outside"
         )
-    if x._made == "several":
+    if x._frozen_by == "several":
         raise RuntimeError(
             "a view that is one of several outputs (unbind, split, iteration), or its base, was changed in place; "
             "clone() it before"
@@ -112,8 +112,8 @@ def rewrite(x: Tensor, result: Tensor) -> None:
         node = edge[0]
         node.saved = tuple(
             [
-                saved_result(x._array, x._counter) if type(one) is Saved and one._raw is result._raw else one
-                for one in node.saved or ()
+                saved_result(x._array, x._counter) if type(value) is Saved and value._raw is result._raw else value
+                for value in node.saved or ()
             ]
         )
         hand_over(x, x._edge, edge)
@@ -145,7 +145,7 @@ def renew(view: Tensor) -> None:
     """Give a view the history that its base has now."""
     base = view._base
     assert base is not None
-    refuse_made(view)
+    refuse_frozen(view)
     view._seen = view._counter.value
     with modes.enable_grad():
         fresh = record(follow, (base,), {"path": view._path}, AS_STRIDED, view=True, keep_integer=True)

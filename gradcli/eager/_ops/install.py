@@ -41,14 +41,14 @@ def to(
 ) -> Tensor:
     """The tensor in another format, or on another device."""
     dtype = dtypes.meant(dtype)
-    for one in map(dtypes.meant, args):
-        if isinstance(one, dtypes.dtype):
-            dtype = one
-        elif isinstance(one, Tensor):
-            dtype = one.dtype
-            device = one.device
-        elif not isinstance(one, bool):
-            device = one
+    for wanted in map(dtypes.meant, args):
+        if isinstance(wanted, dtypes.dtype):
+            dtype = wanted
+        elif isinstance(wanted, Tensor):
+            dtype = wanted.dtype
+            device = wanted.device
+        elif not isinstance(wanted, bool):
+            device = wanted
     if device is not None and devices.device(device) != self.device:
         self = _carried(self, device)
     if dtype is None or dtype is self.dtype:
@@ -64,8 +64,7 @@ def _carried(x: Tensor, to: Any) -> Tensor:
 
 def where(self: Tensor, condition: Tensor, other: Operand) -> Tensor:
     """The entries where the condition holds, else those of `other`."""
-    found: Tensor = elementwise.where(condition, self, other)
-    return found
+    return elementwise.where(condition, self, other)  # type: ignore[no-any-return]
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -76,7 +75,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             raise TypeError("dtype must be a type, str, or dtype object")
         if isinstance(kind, str):
             word = kind.rpartition(".")[2]
-            known = {text: one for one, name in dtypes.TENSOR_NAMES.items() for text in (name, one.name)}
+            known = {text: x for x, name in dtypes.TENSOR_NAMES.items() for text in (name, x.name)}
             if word not in known:
                 raise ValueError(f"invalid type: {kind!r}")
             kind = known[word]
@@ -185,17 +184,17 @@ IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIO
 
 def functions() -> dict[str, Any]:
     """The functions of `torch` by name: operations, and the `_` forms of those of one number."""
-    found = {name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, FUNCTION)}
+    named = {name: function for name, function in OPERATIONS.items() if _belongs(name, function.row, FUNCTION)}
     rules = {form: getattr(OPERATIONS[form[:-1]], "rule", OPERATIONS[form[:-1]]) for form in IN_PLACE}
     forms = {
         form: IN_PLACE[form]
         for form, rule in rules.items()
         if rule.__code__.co_argcount - len(rule.__defaults__ or ()) == 1
     }
-    return {name: checked(function) for name, function in {**found, **forms}.items()}
+    return {name: checked(function) for name, function in {**named, **forms}.items()}
 
 
-def _is_found(name: str, row: Op, place: str) -> bool:
+def _belongs(name: str, row: Op, place: str) -> bool:
     return row.only in ("", place) or (row.only == LINALG and name != row.name)
 
 
@@ -203,7 +202,7 @@ def equip() -> None:
     """Give the tensor its methods and operators, and nodes the names of what they save."""
     OPERANDS.update({node: saved_by(function) for function in OPERATIONS.values() for node in function.row.nodes})
     methods: dict[str, Any] = {
-        name: function for name, function in OPERATIONS.items() if _is_found(name, function.row, METHOD)
+        name: function for name, function in OPERATIONS.items() if _belongs(name, function.row, METHOD)
     }
     methods.update(IN_PLACE)
     methods.update(creation.METHODS)

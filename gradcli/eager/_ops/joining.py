@@ -68,20 +68,20 @@ def _several(tensors: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
 
 
 @op(node="FlipBackward0")
-def flip(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
+def flip(input: Tensor, *axes: Any, dims: Any = None) -> Tensor:
     """The entries in the opposite order along some axes."""
-    return record(operation("flip"), (input,), {"axis": sizes(given, dims, "dims")}, flip.node, keep_integer=True)
+    return record(operation("flip"), (input,), {"axis": sizes(axes, dims, "dims")}, flip.node, keep_integer=True)
 
 
 @op("moveaxis")
 def movedim(input: Tensor, source: Sizes, destination: Sizes) -> Tensor:
     """Some axes moved to other places."""
     rank = input.ndim
-    given = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
-    old, new = ([axis_of(d, rank) + rank for d in dims] for dims in given)
+    places = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
+    old, new = ([axis_of(d, rank) + rank for d in dims] for dims in places)
     if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
         raise RuntimeError(
-            f"movedim: source {given[0]} and destination {given[1]} must name as many distinct dimensions"
+            f"movedim: source {places[0]} and destination {places[1]} must name as many distinct dimensions"
         )
     rest = iter([i for i in range(rank) if i not in old])
     goes = dict(zip(new, old, strict=True))
@@ -102,9 +102,9 @@ def roll(input: Tensor, shifts: Sizes, dims: Dims = None) -> Any:
 
 
 @op(node="RepeatBackward0", only=METHOD)
-def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
+def repeat(input: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
     """The tensor repeated as a whole, so many times along each axis. RuntimeError for fewer numbers than axes."""
-    times = sizes(given, repeats, "repeats")
+    times = sizes(counts, repeats, "repeats")
     if len(times) < input.ndim:
         raise RuntimeError(
             f"Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: {len(times)} "
@@ -116,9 +116,9 @@ def repeat(input: Tensor, *given: Any, repeats: Any = None) -> Tensor:
 
 
 @op()
-def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
+def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
     """The tensor repeated as a whole, so many times along each axis, once along the axes that are not named."""
-    times = sizes(given, dims, "dims")
+    times = sizes(counts, dims, "dims")
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
@@ -165,7 +165,7 @@ def _parts(x: Tensor, axis: int, places: list[Any], name: str) -> tuple[Tensor, 
 
         noded(tuple(parts), GradientNode, name, [source_of(x)], gradient=gradient)
     for part in parts:
-        part._made = part._made or "several"
+        part._frozen_by = part._frozen_by or "several"
         events.report("operation", name, (x,), part)
     return tuple(parts)
 
@@ -276,12 +276,12 @@ def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of two axes, as the last axis: a view, or a copy that refuses writes."""
     rank = input.ndim
-    one, two = axis_of(dim1, rank), axis_of(dim2, rank)
-    if one == two:
+    first, second = axis_of(dim1, rank), axis_of(dim2, rank)
+    if first == second:
         raise RuntimeError("diagonal dimensions cannot be identical")
-    axes = (*[i for i in range(-rank, 0) if i not in (one, two)], one, two)
-    found = viewed(input, _diagonal, {"axes": axes, "offset": offset}, diagonal.node)
-    return found if found._base is not None else _copied(found)
+    axes = (*[i for i in range(-rank, 0) if i not in (first, second)], first, second)
+    view = viewed(input, _diagonal, {"axes": axes, "offset": offset}, diagonal.node)
+    return view if view._base is not None else _copied(view)
 
 
 def _diagonal(x: Any, *, axes: Shape, offset: int) -> Any:
@@ -317,8 +317,8 @@ def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     shape = (*input.shape[:-1], size, size)
     positions = np.diagonal(np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), offset, -2, -1)
     at = Tensor(np.ascontiguousarray(positions).reshape(-1))
-    found = record(_embedded, (input, at), {"shape": shape}, diag_embed.node, keep_integer=True, keep_dtype=(1,))
-    return fixed(found)
+    matrices = record(_embedded, (input, at), {"shape": shape}, diag_embed.node, keep_integer=True, keep_dtype=(1,))
+    return fixed(matrices)
 
 
 def _embedded(x: Any, at: Any, *, shape: Shape) -> Any:

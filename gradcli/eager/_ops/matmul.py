@@ -24,20 +24,20 @@ from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
 
 
-def _product(function: Any, ranks: tuple[int, int], what: str, one: Tensor, other: Tensor) -> Tensor:
+def _product(function: Any, ranks: tuple[int, int], what: str, left: Tensor, right: Tensor) -> Tensor:
     """The product of operands of these ranks, recorded under the node of a function."""
     name = function.row.name
-    _tensors(name, one, other)
-    if (one.ndim, other.ndim) != ranks:
+    _tensors(name, left, right)
+    if (left.ndim, right.ndim) != ranks:
         raise RuntimeError(f"{name}() needs {what}")
-    if one.dtype is not other.dtype:
-        raise RuntimeError(f"matrix products need one dtype, not {one.dtype} and {other.dtype}")
-    need_kind(name, (one, other), 1)
-    return record(operation("matmul"), (one, other), {}, function.node, keep_integer=True)
+    if left.dtype is not right.dtype:
+        raise RuntimeError(f"matrix products need one dtype, not {left.dtype} and {right.dtype}")
+    need_kind(name, (left, right), 1)
+    return record(operation("matmul"), (left, right), {}, function.node, keep_integer=True)
 
 
-def _tensors(name: str, one: Any, other: Any) -> None:
-    for x in (one, other):
+def _tensors(name: str, left: Any, right: Any) -> None:
+    for x in (left, right):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}() needs two tensors, not {type(x).__name__}")
 
@@ -116,18 +116,18 @@ def _times(x: Any, factor: float) -> Any:
     return x if factor == 1 else x * factor
 
 
-def added_product(x: Any, one: Any, other: Any, *, beta: float, alpha: float) -> Any:
+def added_product(x: Any, left: Any, right: Any, *, beta: float, alpha: float) -> Any:
     """The formula of `addmm`."""
-    product = _times(declared("matmul", one, other), alpha)
+    product = _times(declared("matmul", left, right), alpha)
     return product if beta == 0 else _times(stretch(x, tuple(product.shape)), beta) + product
 
 
 def _added(function: Any, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tensor], **factors: float) -> Tensor:
-    name, (input, one, other) = function.row.name, xs
-    if (one.ndim, other.ndim) != ranks:
+    name, (input, left, right) = function.row.name, xs
+    if (left.ndim, right.ndim) != ranks:
         raise RuntimeError(f"{name}() needs tensors of {ranks[0]} and {ranks[1]} dimensions after the first")
-    if one.dtype is not other.dtype or input.dtype is not one.dtype:
-        raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {one.dtype} and {other.dtype}")
+    if left.dtype is not right.dtype or input.dtype is not left.dtype:
+        raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {left.dtype} and {right.dtype}")
     return record(added_product, xs, factors, function.node, keep_integer=True)
 
 
@@ -172,22 +172,22 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     free_b = [i for i in range(b.ndim) if i not in right]
     shape = (*[a.shape[i] for i in free_a], *[b.shape[i] for i in free_b])
     count = math.prod(a.shape[i] for i in left)
-    one, other = permute(a, (*free_a, *left)), permute(b, (*right, *free_b))
+    first, second = permute(a, (*free_a, *left)), permute(b, (*right, *free_b))
     if not free_a and not free_b:
-        rows = [x if x.ndim == 1 else reshape(x, (count,)) for x in (one, other)]
+        rows = [x if x.ndim == 1 else reshape(x, (count,)) for x in (first, second)]
         return reshape(dot(*rows), ())
-    return reshape(mm(reshape(one, (-1, count)), reshape(other, (count, -1))), shape)
+    return reshape(mm(reshape(first, (-1, count)), reshape(second, (count, -1))), shape)
 
 
 @op()
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product."""
     rank = max(input.ndim, other.ndim)
-    one = (1,) * (rank - input.ndim) + tuple(input.shape)
-    two = (1,) * (rank - other.ndim) + tuple(other.shape)
-    left = unsafe_view(input, tuple(n for i in one for n in (i, 1)))
-    right = unsafe_view(other, tuple(n for j in two for n in (1, j)))
-    shape = tuple(i * j for i, j in zip(one, two, strict=True))
+    shape1 = (1,) * (rank - input.ndim) + tuple(input.shape)
+    shape2 = (1,) * (rank - other.ndim) + tuple(other.shape)
+    left = unsafe_view(input, tuple(n for i in shape1 for n in (i, 1)))
+    right = unsafe_view(other, tuple(n for j in shape2 for n in (1, j)))
+    shape = tuple(i * j for i, j in zip(shape1, shape2, strict=True))
     return unsafe_view(mul(left, right), shape)
 
 
@@ -211,8 +211,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Any:
     *lead, rows, size = x1.shape
     *other, columns, _ = x2.shape
     shape = (*np.broadcast_shapes(tuple(lead), tuple(other)), rows, columns, size)
-    one, two = reshape(x1, shape=(*lead, rows, 1, size)), reshape(x2, shape=(*other, 1, columns, size))
-    return graph_norm(stretch(one, shape) - stretch(two, shape), ord=p, axis=-1, keepdims=False)
+    first, second = reshape(x1, shape=(*lead, rows, 1, size)), reshape(x2, shape=(*other, 1, columns, size))
+    return graph_norm(stretch(first, shape) - stretch(second, shape), ord=p, axis=-1, keepdims=False)
 
 
 @op(only=FUNCTION)
@@ -290,8 +290,8 @@ def _pair(left: Tensor, right: Tensor, out: list[int]) -> Tensor:
     both, only_left, only_right = ([i for i in range(rank) if i not in out and alone[i] == k] for k in (0, 1, -1))
     groups = (both, only_left, out, only_right)
     lead, rows, size, columns = (math.prod(max(left.shape[i], right.shape[i]) for i in axes) for axes in groups)
-    one = reshape(permute(left, [*both, *only_left, *out, *only_right]), (lead, rows, size))
-    other = reshape(permute(right, [*both, *out, *only_right, *only_left]), (lead, size, columns))
+    first = reshape(permute(left, [*both, *only_left, *out, *only_right]), (lead, rows, size))
+    second = reshape(permute(right, [*both, *out, *only_right, *only_left]), (lead, size, columns))
     order = [*both, *only_left, *out, *only_right]
     shape = [1 if i in out else max(left.shape[i], right.shape[i]) for i in order]
-    return permute(view(bmm(one, other), tuple(shape)), [order.index(i) for i in range(rank)])
+    return permute(view(bmm(first, second), tuple(shape)), [order.index(i) for i in range(rank)])

@@ -44,8 +44,8 @@ def converted(input: Tensor, dtype: dtypes.dtype | None, whole: bool = False) ->
 def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the entries, over all axes or some."""
     input = converted(input, dtype, True)
-    found = reduced("sum", input, dim, keepdim, sum.row.nodes[dim is not None], keep_integer=True)
-    return found if dtype is None else cast(found, dtype)
+    total = reduced("sum", input, dim, keepdim, sum.row.nodes[dim is not None], keep_integer=True)
+    return total if dtype is None else cast(total, dtype)
 
 
 @op(node="MeanBackward0 MeanBackward1")
@@ -103,14 +103,14 @@ def _undefined(x: Any, *, axis: Any, keepdims: bool) -> Any:
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The product of the entries."""
     input = converted(input, dtype, True)
-    found = reduced("prod", input, dim, keepdim, prod.row.nodes[dim is not None], keep_integer=True)
-    return found if dtype is None else cast(found, dtype)
+    product = reduced("prod", input, dim, keepdim, prod.row.nodes[dim is not None], keep_integer=True)
+    return product if dtype is None else cast(product, dtype)
 
 
 def _truth(name: str, summary: str) -> Any:
     def function(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-        found = np.asarray(getattr(np, name)(input._array, axis=axes_of(dim), keepdims=keepdim))
-        return noted(name, (input,), Tensor(found))
+        truth = np.asarray(getattr(np, name)(input._array, axis=axes_of(dim), keepdims=keepdim))
+        return noted(name, (input,), Tensor(truth))
 
     return op()(described(function, name, summary))
 
@@ -167,16 +167,16 @@ amax, amin = _shared("amax", "largest"), _shared("amin", "smallest")
 def chosen(x: Tensor, at: Tensor, dim: int, node: str, keepdim: bool = True) -> Any:
     """The entries at positions along an axis, which has size 1 or more in `at`; the gradient goes to them alone."""
     if not x.ndim:
-        found = record(itself, (x,), {}, node, keep_integer=True)
-        return found_at(node, found, noted("indices", (x,), Tensor(np.int64(0))))
+        values = record(itself, (x,), {}, node, keep_integer=True)
+        return entries_at(node, values, noted("indices", (x,), Tensor(np.int64(0))))
     params = {"axis": axis_of(dim, x.ndim), "kept": keepdim}
-    found = record(_taken, (x, at), params, node, keep_integer=True, keep_dtype=(1,))
+    values = record(_taken, (x, at), params, node, keep_integer=True, keep_dtype=(1,))
     if not keepdim:
-        at = at.reshape(tuple(found.shape)) if tracer.traced((at,)) else Tensor(at._array.reshape(found._raw.shape))
-    return found_at(node, found, noted("indices", (x,), at))
+        at = at.reshape(tuple(values.shape)) if tracer.traced((at,)) else Tensor(at._array.reshape(values._raw.shape))
+    return entries_at(node, values, noted("indices", (x,), at))
 
 
-def found_at(node: str, values: Tensor, indices: Tensor) -> Any:
+def entries_at(node: str, values: Tensor, indices: Tensor) -> Any:
     """Entries and their positions, in the type of the operation of a node: `SortBackward0` gives that of `sort`."""
     return fields(node.partition("Backward")[0].lower(), "values indices")(values, indices)
 
@@ -187,11 +187,11 @@ def itself(x: Any) -> Any:
 
 
 def _taken(x: Any, index: Any, *, axis: int, kept: bool) -> Any:
-    found = catalogue()["take_along"](x, index, axis=axis)
+    taken = catalogue()["take_along"](x, index, axis=axis)
     if kept:
-        return found
-    rank = len(found.shape)
-    return catalogue()["reshape"](found, shape=tuple(n for i, n in enumerate(found.shape) if i != rank + axis))
+        return taken
+    rank = len(taken.shape)
+    return catalogue()["reshape"](taken, shape=tuple(n for i, n in enumerate(taken.shape) if i != rank + axis))
 
 
 def _extreme(name: str, which: str) -> tuple[Any, Any]:
@@ -298,8 +298,8 @@ def unique(
     dim: int | None = None,
 ) -> Any:
     """The different entries in ascending order; with where they stood, and how often."""
-    found, inverse, counts = np.unique(input._array, return_inverse=True, return_counts=True, axis=dim)
-    values = noted("unique", (input,), Tensor(found))
+    entries, inverse, counts = np.unique(input._array, return_inverse=True, return_counts=True, axis=dim)
+    values = noted("unique", (input,), Tensor(entries))
     if not return_inverse and not return_counts:
         return values
     shape = input._raw.shape if dim is None else (input.shape[dim],)
@@ -323,7 +323,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where entries are not zero: a row for each of them, or a vector for each axis."""
     if as_tuple:
-        return tuple([noted("nonzero", (input,), Tensor(one)) for one in np.nonzero(np.atleast_1d(input._array))])
+        return tuple([noted("nonzero", (input,), Tensor(at)) for at in np.nonzero(np.atleast_1d(input._array))])
     return noted("nonzero", (input,), Tensor(np.argwhere(input._array)))
 
 

@@ -104,11 +104,11 @@ def formula(
         signatures: dict[Any, Any] = {}  # of what was recorded, by the parameters as they were given
 
         def function(*args: Any, **options: Any) -> Tensor:
-            given: Any = (args[count:], *options.items())
+            key: Any = (args[count:], *options.items())
             try:
-                done = fastpath.again(signatures[given], *args[:count]) if given in signatures else None
+                done = fastpath.again(signatures[key], *args[:count]) if key in signatures else None
             except TypeError:  # a list is no key
-                given = done = None
+                key = done = None
             if done is not None:
                 return done
             if not count <= len(args) <= places or not options.keys() <= known:
@@ -125,20 +125,20 @@ def formula(
             several = isinstance(xs[operands.index(variant)], Tensor) if variant in operands else options.get(variant)
             node = nodes[several is not None and several is not False]
             edges = tuple([i for i, x in enumerate(xs) if isinstance(x, Tensor)])
-            found = record(rule, xs, options, node, pointwise=pointwise, keep_integer=whole, edges=edges)
-            if given is not None and dtype is None and len(edges) == count:
-                limited(signatures, given, (rule, node, edges, False, *options.values()))
-            return found if dtype is None or found.dtype is dtype else cast(found, dtype)
+            result = record(rule, xs, options, node, pointwise=pointwise, keep_integer=whole, edges=edges)
+            if key is not None and dtype is None and len(edges) == count:
+                limited(signatures, key, (rule, node, edges, False, *options.values()))
+            return result if dtype is None or result.dtype is dtype else cast(result, dtype)
 
-        made: Any = function
+        result: Any = function
         if pointwise and names == operands and count == 1:
-            made = fastpath.unary(name, rule, nodes[0], function)
+            result = fastpath.unary(name, rule, nodes[0], function)
         elif pointwise and names == operands and count == 2 and variant:
             of_number = nodes[operands.index(variant) ^ 1]
-            made = fastpath.binary(name, rule, nodes[1], function, of_number=of_number)
-        made = described(made, name, rule.__doc__ or "", **rule.__annotations__)
-        made.rule = made.__wrapped__ = rule
-        return op(aliases, node=" ".join(nodes), **columns)(made)
+            result = fastpath.binary(name, rule, nodes[1], function, of_number=of_number)
+        result = described(result, name, rule.__doc__ or "", **rule.__annotations__)
+        result.rule = result.__wrapped__ = rule
+        return op(aliases, node=" ".join(nodes), **columns)(result)
 
     return with_row
 
@@ -163,12 +163,12 @@ def rows(make: Any, functions: dict[str, tuple[str, Any]], kinds: dict[str, str]
     The kinds of its arguments follow from their names, except where `kinds` says otherwise. The columns are those of
     all rows.
     """
-    known, found = {**KINDS, **(kinds or {})}, {}
+    known, table = {**KINDS, **(kinds or {})}, {}
     for name, (summary, function) in functions.items():
         names = function.__code__.co_varnames
-        told = {one: known[one] for one in names if one in known}
-        found[name] = make(**columns)(described(function, name, summary, **told))
-    return found
+        argument_kinds = {argument: known[argument] for argument in names if argument in known}
+        table[name] = make(**columns)(described(function, name, summary, **argument_kinds))
+    return table
 
 
 def as_tensor_or_number(x: Any) -> Any:
@@ -202,11 +202,11 @@ def saved_by(function: Any) -> tuple[tuple[str, ...], bool]:
 def functions_of(*modules: Any) -> dict[str, Any]:
     """The functions of modules that have a row, by all their names."""
     functions = [
-        one
+        function
         for module in modules
         for name, value in vars(module).items()
         if not name.startswith("_")
-        for one in (value.values() if isinstance(value, dict) else (value,))
-        if isinstance(getattr(one, "row", None), Op)
+        for function in (value.values() if isinstance(value, dict) else (value,))
+        if isinstance(getattr(function, "row", None), Op)
     ]
     return {name: function for function in functions for name in function.row.names}

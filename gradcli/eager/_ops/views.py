@@ -41,8 +41,8 @@ def shared(x: Tensor, result: Tensor, function: Callable[..., Any], params: dict
     else:
         result._base = x._base
         result._path = (*x._path, (function, tuple(params.items())))
-        if x._made:
-            result._made = x._made
+        if x._frozen_by:
+            result._frozen_by = x._frozen_by
         if state.dual is not None:
             result._dual_base = x if x._dual_root else x._dual_base
     if counter.value:
@@ -51,7 +51,7 @@ def shared(x: Tensor, result: Tensor, function: Callable[..., Any], params: dict
         result._inference = x._inference
     if state.mode != PLAIN and not recording():
         result._requires = x.requires_grad  # as PyTorch: it looks like a leaf, and refuses to be changed in place
-        result._made = "no_grad"
+        result._frozen_by = "no_grad"
     return result
 
 
@@ -96,9 +96,9 @@ def _reshaped(x: Any, *, shape: Shape) -> Any:
 
 
 @op(node="ViewBackward0 UnsafeViewBackward0", only=METHOD, fast=True)
-def view(input: Tensor, *given: Any) -> Tensor:
+def view(input: Tensor, *shape: Any) -> Tensor:
     """The same memory in another shape; RuntimeError where only a copy could have it."""
-    return _shared(input, sizes(given), view.node)
+    return _shared(input, sizes(shape), view.node)
 
 
 def _shared(x: Tensor, shape: Shape, node: str) -> Tensor:
@@ -111,17 +111,17 @@ def _shared(x: Tensor, shape: Shape, node: str) -> Tensor:
 
 def unsafe_view(x: Tensor, shape: Shape) -> Tensor:
     """A temporary result in another shape, without the bookkeeping of a view."""
-    found = _shared(x, shape, view.row.nodes[1])
+    result = _shared(x, shape, view.row.nodes[1])
     if state.dual is not None:
-        state.dual.look_up(found)
-    found._base, found._path, found._special = None, (), found._own_tangent is not None
-    return found
+        state.dual.look_up(result)
+    result._base, result._path, result._special = None, (), result._own_tangent is not None
+    return result
 
 
 @op(node="ReshapeAliasBackward0 ViewBackward0", fast=True)
-def reshape(input: Tensor, *given: Any, shape: Any = None) -> Tensor:
+def reshape(input: Tensor, *counts: Any, shape: Any = None) -> Tensor:
     """The entries in another shape: a view where possible, else a copy."""
-    wanted = _complete(input._raw.size, sizes(given, shape, "shape"))
+    wanted = _complete(input._raw.size, sizes(counts, shape, "shape"))
     if np.may_share_memory(input._array.reshape(wanted), input._array) or not input._array.size:
         node = reshape.row.nodes[input._array.flags.c_contiguous]
         return viewed(input, _reshaped, {"shape": wanted}, node)
@@ -165,9 +165,9 @@ def _permuted(x: Any, *, axes: Shape) -> Any:
 
 
 @op(node="PermuteBackward0")
-def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
+def permute(input: Tensor, *axes: Any, dims: Any = None) -> Tensor:
     """The axes in another order."""
-    wanted = sizes(given, dims, "dims")
+    wanted = sizes(axes, dims, "dims")
     order = tuple([axis_of(dim, input.ndim) for dim in wanted])
     if sorted(order) != list(range(-input.ndim, 0)):
         raise RuntimeError(f"permute() needs each of the {input.ndim} axes once, not {wanted}")
@@ -178,9 +178,9 @@ def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
     order = list(range(-input.ndim, 0))
-    one, other = axis_of(dim0, input.ndim), axis_of(dim1, input.ndim)
+    first, second = axis_of(dim0, input.ndim), axis_of(dim1, input.ndim)
     if order:
-        order[one], order[other] = order[other], order[one]
+        order[first], order[second] = order[second], order[first]
     return viewed(input, _permuted, {"axes": tuple(order)}, transpose.node)
 
 
@@ -207,9 +207,9 @@ def reversed_axes(x: Tensor) -> Tensor:
 
 
 @op(node="ExpandBackward0", only=METHOD, fast=True)
-def expand(input: Tensor, *given: Any, size: Any = None, implicit: bool = False) -> Tensor:
+def expand(input: Tensor, *shape: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
-    wanted = list(sizes(given, size))
+    wanted = list(sizes(shape, size))
     extra = len(wanted) - input.ndim
     if extra < 0:
         raise RuntimeError(f"expand() to {wanted}: the tensor has more dimensions, {input.ndim}")
@@ -235,9 +235,9 @@ def contiguous(input: Tensor) -> Tensor:
     """The tensor itself where its entries lie in order, else a clone."""
     if input._array.flags.c_contiguous:
         return input
-    found = clone(input)
-    found._raw = np.ascontiguousarray(found._array)
-    return found
+    copy = clone(input)
+    copy._raw = np.ascontiguousarray(copy._array)
+    return copy
 
 
 @op()

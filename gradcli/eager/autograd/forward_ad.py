@@ -28,7 +28,7 @@ class Level:
     """One open level: it sets the tangents of results, and removes them when it is closed."""
 
     def __init__(self) -> None:
-        self.given: list[Tensor] = []
+        self.dual: list[Tensor] = []
         self.kept: list[Saved] = []
 
     def give(self, x: Tensor, tangent: Tensor) -> None:
@@ -40,11 +40,11 @@ class Level:
             tangent._raw = laid_out
         x._own_tangent = tangent
         x._special = True
-        self.given.append(x)
-        for one in (x._node.saved or ()) if x._node is not None else ():
-            if type(one) is Saved and one.output == x._nr and one.tangent is None:
-                one.tangent = tangent  # the node reads its result without the tensor
-                self.kept.append(one)
+        self.dual.append(x)
+        for value in (x._node.saved or ()) if x._node is not None else ():
+            if type(value) is Saved and value.output == x._nr and value.tangent is None:
+                value.tangent = tangent  # the node reads its result without the tensor
+                self.kept.append(value)
 
     def look_up(self, x: Tensor) -> None:
         """Give a view the tangent that its base has, seen as the view sees its base."""
@@ -71,12 +71,12 @@ class Level:
 
     def close(self) -> None:
         """Remove all tangents."""
-        for x in self.given:
+        for x in self.dual:
             x._own_tangent = None
             x._special = x._base is not None or x._inference or (x._node is not None and x._node.outputs > 1)
-        for one in self.kept:
-            one.tangent = None
-        self.given, self.kept = [], []
+        for value in self.kept:
+            value.tangent = None
+        self.dual, self.kept = [], []
 
     def passed(self, plan: Any, xs: tuple[Any, ...], arrays: list[Any], kind: Any, result: Tensor) -> None:
         """Give the result of an operation its tangent, where an operand has one."""
@@ -99,13 +99,13 @@ class Level:
                 values.append(Tensor(array) if plain else cast(x, to))
             if plan.out not in plan.leaves:
                 values.append(result)
-            values += [cast(one, to) for one in tangents]
+            values += [cast(x, to) for x in tangents]
             tangent = Tensor(np.zeros(result._raw.shape, result._raw.dtype))
             if steps is not None:
                 (tangent,) = steps.on_operands(kind, values, number, applied)
             if tangent._raw.shape != result._raw.shape:
                 tangent = expand(tangent, result._raw.shape)
-            if tangent._base is not None or any(tangent is one for one in tangents):
+            if tangent._base is not None or any(tangent is y for y in tangents):
                 tangent = copied(tangent, clone.node)  # each is changed in place with its own tensor
         self.give(result, tangent)
 
@@ -154,10 +154,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(f"the tangent has shape {list(tangent.shape)}, but the tensor {list(tensor.shape)}")
     now = state.dual
     with without_level():
-        found = view(tensor, tuple(tensor.shape))
-    found._dual_root = True
-    now.give(found, tangent)
-    return found
+        dual = view(tensor, tuple(tensor.shape))
+    dual._dual_root = True
+    now.give(dual, tangent)
+    return dual
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -31,8 +31,8 @@ class Context:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for `saved_tensors` in backward; None is allowed."""
-        for one in tensors:
-            if one is not None and not isinstance(one, Tensor):
+        for x in tensors:
+            if x is not None and not isinstance(x, Tensor):
                 raise TypeError("save_for_backward can only save tensors; keep others as attributes of ctx")
         self._to_save = tensors
 
@@ -83,13 +83,13 @@ class FunctionNode(Node):
     def run(self, cts: list[Any], create_graph: bool) -> list[Any]:
         """What the class's backward returns, fitted to the inputs."""
         self.check_not_freed()
-        given = []
+        gradients = []
         for ct, result in zip(cts, self.results, strict=True):
             if ct is None and result is not None and self.context._materialize:
                 ct = np.zeros(*result)
-            given.append(ct if ct is None or isinstance(ct, Tensor) else Tensor(ct))
+            gradients.append(ct if ct is None or isinstance(ct, Tensor) else Tensor(ct))
         with modes.set_grad_enabled(create_graph):
-            return self.call_backward(given, create_graph)
+            return self.call_backward(gradients, create_graph)
 
     def push(self, args: tuple[Any, ...], outputs: list[Any], dual: Any) -> None:
         """Give the results the tangents that the class's jvp returns."""
@@ -99,15 +99,15 @@ class FunctionNode(Node):
             if isinstance(out, Tensor) and tangent is not None:
                 dual.give(out, tangent)
 
-    def call_backward(self, given: list[Any], create_graph: bool) -> list[Any]:
+    def call_backward(self, gradients: list[Any], create_graph: bool) -> list[Any]:
         """What backward returns for these gradients of the results, fitted to the inputs that are tensors."""
-        answer = self.owner._rule()(self.context, *given)
+        answer = self.owner._rule()(self.context, *gradients)
         values, count = answer if isinstance(answer, tuple) else (answer,), len(self.slots)
         if len(values) > count and all(value is None for value in values[count:]):
             values = values[:count]
         if len(values) != count:
             raise RuntimeError(f"{self.name()} returned an incorrect number of gradients: {len(values)}, not {count}")
-        found = []
+        results = []
         for value, slot in zip(values, self.slots, strict=True):
             if slot is None:
                 if value is not None:
@@ -117,8 +117,8 @@ class FunctionNode(Node):
                 if not isinstance(value, Tensor):
                     raise TypeError(f"{self.name()} returned {type(value).__name__} where a tensor or None is expected")
                 value = self._fitted(value, *slot)
-            found.append(value if value is None or create_graph else value._raw)
-        return found
+            results.append(value if value is None or create_graph else value._raw)
+        return results
 
     def _fitted(self, value: Tensor, shape: tuple[int, ...], kind: Any) -> Tensor:
         try:
@@ -138,20 +138,20 @@ def attach(node: FunctionNode, outputs: list[Any], answers: list[Any]) -> None:
     for x in context._dirty:
         refuse(x)
     saved: list[Any] = []
-    for one in context._to_save:
-        at = next((i for i, out in enumerate(answers) if one is out), None)
+    for x in context._to_save:
+        at = next((i for i, out in enumerate(answers) if x is out), None)
         # a node never holds its own output
-        saved.append(None if one is None else kept(one) if at is None else kept_result(one, node, at))
+        saved.append(None if x is None else kept(x) if at is None else kept_result(x, node, at))
     context._to_save = ()
     node.saved = tuple(saved)
     node.vers = versions(node.saved)
     for i, out in enumerate(outputs):
-        if not isinstance(out, Tensor) or out.dtype.kind < 2 or any(out is one for one in context._fixed):
+        if not isinstance(out, Tensor) or out.dtype.kind < 2 or any(out is fixed for fixed in context._fixed):
             continue
         if any(out is x for x in context._dirty):
-            made = Tensor(out._array)
-            made._requires, made._edge = True, (node, i)
-            rewrite(out, made)
+            result = Tensor(out._array)
+            result._requires, result._edge = True, (node, i)
+            rewrite(out, result)
         else:
             out._requires, out._edge = True, (node, i)
 
@@ -276,10 +276,10 @@ def _bound(
         return args
     from inspect import signature
 
-    found = signature(forward).bind(*args, **kwargs)
-    if complete or found.kwargs:
-        found.apply_defaults()
-    return found.args
+    bound = signature(forward).bind(*args, **kwargs)
+    if complete or bound.kwargs:
+        bound.apply_defaults()
+    return bound.args
 
 
 def _tangent(x: Any, context: Context) -> Any:

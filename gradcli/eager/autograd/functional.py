@@ -64,12 +64,12 @@ def grad(
         if not x.requires_grad:
             raise RuntimeError("one of the inputs does not require grad, so there is no gradient for it")
     keep = create_graph if retain_graph is None else retain_graph
-    found = sweep(roots, seeds, keep, create_graph, targets)
+    gradients = sweep(roots, seeds, keep, create_graph, targets)
     if materialize_grads:
-        found = [zeros_like(x) if value is None else value for x, value in zip(targets, found, strict=True)]
-    elif not allow_unused and any(value is None for value in found):
+        gradients = [zeros_like(x) if value is None else value for x, value in zip(targets, gradients, strict=True)]
+    elif not allow_unused and any(value is None for value in gradients):
         raise RuntimeError("one of the tensors was not used in the graph; with allow_unused=True its gradient is None")
-    return tuple(found)
+    return tuple(gradients)
 
 
 # --- a function at a point ------------------------------------------------------------------------------------------
@@ -85,18 +85,18 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     if not isinstance(tree, (dict, tuple, list)):
         return [tree], lambda leaves: leaves[0]
     keys = list(tree) if isinstance(tree, dict) else None
-    found = [flatten(part) for part in (tree.values() if isinstance(tree, dict) else tree)]
+    parts = [flatten(part) for part in (tree.values() if isinstance(tree, dict) else tree)]
 
     def rebuild(leaves: Sequence[Any]) -> Any:
-        made, start = [], 0
-        for inner, again in found:
-            made.append(again(leaves[start : start + len(inner)]))
+        rebuilt, start = [], 0
+        for inner, again in parts:
+            rebuilt.append(again(leaves[start : start + len(inner)]))
             start += len(inner)
         if keys is not None:
-            return type(tree)(zip(keys, made, strict=True))
-        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
+            return type(tree)(zip(keys, rebuilt, strict=True))
+        return type(tree)(*rebuilt) if hasattr(tree, "_fields") else type(tree)(rebuilt)
 
-    return [leaf for inner, _ in found for leaf in inner], rebuild
+    return [leaf for inner, _ in parts for leaf in inner], rebuild
 
 
 class Linearized:
@@ -172,15 +172,15 @@ class Linearized:
         seeds = [zeros_like(out.detach()).requires_grad_() for out in self.outputs]
         self.own |= {id(seed): seed for seed in seeds}
         pairs = [
-            (one, tangent)
-            for one, tangent in zip(self._pulled(seeds, True), tangents, strict=True)
-            if one is not None and one.requires_grad
+            (gradient, tangent)
+            for gradient, tangent in zip(self._pulled(seeds, True), tangents, strict=True)
+            if gradient is not None and gradient.requires_grad
         ]
-        found: Any = [None] * len(seeds)
+        derivatives: Any = [None] * len(seeds)
         if pairs:
             roots, weights = zip(*pairs, strict=True)
-            found = grad(roots, seeds, weights, None, create, allow_unused=True)
-        return self._filled(found, self.outputs, create)
+            derivatives = grad(roots, seeds, weights, None, create, allow_unused=True)
+        return self._filled(derivatives, self.outputs, create)
 
     def jacobian(self, create: bool = True) -> Any:
         """For each output and each point the derivative of every entry by every entry, row by row."""
@@ -199,7 +199,7 @@ class Linearized:
         still = [Tensor(np.zeros(x._raw.shape, x._raw.dtype)) for x in xs]
         columns = [[self.along([*still[:i], unit, *still[i + 1 :]]) for unit in units(x)] for i, x in enumerate(xs)]
         table = [
-            [_joined([one[k] for one in columns[i]], (*out.shape, *x.shape), out, -1) for i, x in enumerate(xs)]
+            [_joined([row[k] for row in columns[i]], (*out.shape, *x.shape), out, -1) for i, x in enumerate(xs)]
             for k, out in enumerate(self.outputs)
         ]
         return self.rebuild([self.nested(row) for row in table])
@@ -212,20 +212,20 @@ class Linearized:
             roots, seeds = zip(*pairs, strict=True)
             return grad(roots, self.inner, seeds, True, create, allow_unused=True)
 
-    def _filled(self, found: Sequence[Any], like: Sequence[Tensor], create: bool) -> list[Tensor]:
-        if self.strict and any(one is None or (create and not one.requires_grad) for one in found):
+    def _filled(self, gradients: Sequence[Any], like: Sequence[Tensor], create: bool) -> list[Tensor]:
+        if self.strict and any(g is None or (create and not g.requires_grad) for g in gradients):
             raise RuntimeError("a derivative is independent of an input, which strict=True refuses")
-        return [zeros_like(x) if one is None else self.outside(one) for one, x in zip(found, like, strict=True)]
+        return [zeros_like(x) if g is None else self.outside(g) for g, x in zip(gradients, like, strict=True)]
 
     def _placed(self, nodes: Sequence[Node | None], like: Sequence[Tensor]) -> list[Tensor]:
         """Nodes with the fresh points replaced by the caller's, zeros for missing ones."""
         trace = self.trace
         assert trace is not None
         zero = trace.builder.constant
-        known = [zero(0, tuple(x.shape)) if one is None else one for one, x in zip(nodes, like, strict=True)]
+        known = [zero(0, tuple(x.shape)) if node is None else node for node, x in zip(nodes, like, strict=True)]
         places = {trace.node_of(inner): trace.node_of(x) for inner, x in zip(self.inner, self.points, strict=True)}
-        found = placed(trace.builder, known, places)
-        return [Traced(np.zeros(tuple(x.shape), x.dtype.np), node) for node, x in zip(found, like, strict=True)]
+        moved = placed(trace.builder, known, places)
+        return [Traced(np.zeros(tuple(x.shape), x.dtype.np), node) for node, x in zip(moved, like, strict=True)]
 
 
 def _reaches_others(value: Tensor, own: dict[int, Any]) -> bool:
@@ -262,7 +262,7 @@ def _tensors(value: Any, what: str) -> Any:
     """A tensor, or a tuple of tensors. TypeError for anything else."""
     if isinstance(value, Tensor):
         return value
-    if not isinstance(value, (tuple, list)) or not all(isinstance(one, Tensor) for one in value):
+    if not isinstance(value, (tuple, list)) or not all(isinstance(x, Tensor) for x in value):
         raise TypeError(f"the {what} must be a tensor or a tuple of tensors, not {type(value).__name__}")
     return tuple(value)
 
@@ -275,11 +275,11 @@ def _linearized(
     def run(xs: Any) -> Any:
         return _tensors(func(xs) if isinstance(xs, Tensor) else func(*xs), "outputs")
 
-    found = Linearized(run, _tensors(inputs, "inputs"), create_graph, strict=strict, closed=False, same=same)
-    for i, out in enumerate(found.outputs if strict else ()):
+    call = Linearized(run, _tensors(inputs, "inputs"), create_graph, strict=strict, closed=False, same=same)
+    for i, out in enumerate(call.outputs if strict else ()):
         if not out.requires_grad:
             raise RuntimeError(f"output {i} does not require gradients by the inputs, which strict=True refuses")
-    return found
+    return call
 
 
 def _vectors(v: Any, like: Sequence[Tensor], reason: str) -> list[Tensor]:
@@ -288,13 +288,13 @@ def _vectors(v: Any, like: Sequence[Tensor], reason: str) -> list[Tensor]:
         if len(like) != 1 or like[0]._raw.size != 1:
             raise RuntimeError(f"the vector v can only be None if {reason} a single tensor with a single element")
         return [ones_like(like[0])]
-    given, _ = flatten(_tensors(v, "vectors"))
-    if len(given) != len(like):
-        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}")
-    for one, x in zip(given, like, strict=True):
-        if one.shape != x.shape:
-            raise RuntimeError(f"v has invalid size: should be {x.shape} but got {one.shape}")
-    return given
+    vectors, _ = flatten(_tensors(v, "vectors"))
+    if len(vectors) != len(like):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}")
+    for vector, x in zip(vectors, like, strict=True):
+        if vector.shape != x.shape:
+            raise RuntimeError(f"v has invalid size: should be {x.shape} but got {vector.shape}")
+    return vectors
 
 
 def jacobian(
@@ -393,8 +393,8 @@ def hvp(
     """
     gradient = _Gradient(func, strict)
     run = _linearized(gradient, inputs, create_graph, strict)
-    found = run.back(_vectors(v, run.inner, "the input is"), create_graph)
-    return run.outside(gradient.value), run.nested(found)
+    products = run.back(_vectors(v, run.inner, "the input is"), create_graph)
+    return run.outside(gradient.value), run.nested(products)
 
 
 def vhp(

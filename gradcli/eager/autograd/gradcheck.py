@@ -41,8 +41,8 @@ def central_differences(f: Callable[[Tensor], Tensor], x: Tensor, eps: float) ->
 
     None where calls cost less, or the graph is not the function.
     """
-    here = np.array(x._array)
-    if here.size < FEWEST or here.dtype != np.float64 or not np.isfinite(here).all():
+    point = np.array(x._array)
+    if point.size < FEWEST or point.dtype != np.float64 or not np.isfinite(point).all():
         return None
     try:
         program = record(lambda t: f(t), x, runs=RECORDED_RUNS, values_only=True)
@@ -50,26 +50,26 @@ def central_differences(f: Callable[[Tensor], Tensor], x: Tensor, eps: float) ->
         return None  # the function is then called with tensors, and may raise the same
     try:
         with np.errstate(all="ignore"):
-            found = program_differences.central_differences(program, here, eps)
-            return found if _is_right(f, here, eps, found) else None
+            jacobian = program_differences.central_differences(program, point, eps)
+            return jacobian if _is_right(f, point, eps, jacobian) else None
     except (GradcliError, *REFUSED):
         return None
 
 
-def _is_right(f: Callable[[Tensor], Tensor], here: Floats, eps: float, found: Floats) -> bool:
+def _is_right(f: Callable[[Tensor], Tensor], point: Floats, eps: float, jacobian: Floats) -> bool:
     """Whether a difference of the function itself along a random direction is what its Jacobian gives."""
-    random = np.random.default_rng(here.size)  # the same for each call with this size
-    way = random.uniform(0.5, 1.0, here.shape) * random.choice([-1.0, 1.0], here.shape)
-    above, below = _value(f, here + eps * way), _value(f, here - eps * way)
+    random = np.random.default_rng(point.size)  # the same for each call with this size
+    way = random.uniform(0.5, 1.0, point.shape) * random.choice([-1.0, 1.0], point.shape)
+    above, below = _value(f, point + eps * way), _value(f, point - eps * way)
     size = np.abs([above, below]).max(initial=0.0)
     way = way.reshape(-1)
-    slack = ALONG * (np.abs(found).T @ np.abs(way)) + NOISE * 1e-6 / eps * size + 1e-300
-    return bool((np.abs(found.T @ way - (above - below) / (2 * eps)) <= slack).all())
+    slack = ALONG * (np.abs(jacobian).T @ np.abs(way)) + NOISE * 1e-6 / eps * size + 1e-300
+    return bool((np.abs(jacobian.T @ way - (above - below) / (2 * eps)) <= slack).all())
 
 
 def _value(f: Callable[[Tensor], Tensor], point: Floats) -> Floats:
-    found: Floats = f(Tensor(point, True))._array.astype(np.float64)
-    return found.reshape(-1)
+    value: Floats = f(Tensor(point, True))._array.astype(np.float64)
+    return value.reshape(-1)
 
 
 class GradcheckError(RuntimeError):
@@ -130,7 +130,7 @@ def _check(func: Callable[..., Any], xs: Any, limits: Any, nondet: float, revers
             continue
         parts = [_Part(func, xs, i, k, x) for i, x in moving]
         if reverse:
-            first, again = (_analytic(one, moving) for one in (output, _outputs(func(*xs))[k]))
+            first, again = (_analytic(value, moving) for value in (output, _outputs(func(*xs))[k]))
             for part, exact, second in zip(parts, first, again, strict=True):
                 if not _close(exact, second, 0.0, nondet):
                     raise GradcheckError(
@@ -166,17 +166,17 @@ class _Part:
 
     def numeric(self, eps: float) -> Any:
         """The transposed Jacobian by central differences."""
-        found = central_differences(self, self.x, eps)
-        return _by_calls(self, self.x, eps, -eps) if found is None else found
+        differences = central_differences(self, self.x, eps)
+        return _by_calls(self, self.x, eps, -eps) if differences is None else differences
 
     def tangents(self) -> Any:
         """The transposed Jacobian by forward mode."""
         rows, x = [], self.x
         for direction in units(x):
             with forward_ad.dual_level():
-                found = self(forward_ad.make_dual(x, direction))
-                tangent = forward_ad.unpack_dual(found).tangent
-                rows.append(np.zeros(found._raw.size) if tangent is None else np.array(tangent._array).reshape(-1))
+                out = self(forward_ad.make_dual(x, direction))
+                tangent = forward_ad.unpack_dual(out).tangent
+                rows.append(np.zeros(out._raw.size) if tangent is None else np.array(tangent._array).reshape(-1))
         return np.array(rows).reshape(x._raw.size, -1)
 
     def reason(self, numeric: Any, eps: float) -> str:
@@ -195,9 +195,9 @@ class _Part:
         return "a backward rule is wrong: the finite differences agree with each other"
 
 
-def _close(one: Any, other: Any, rtol: float, atol: float) -> bool:
+def _close(left: Any, right: Any, rtol: float, atol: float) -> bool:
     """NumPy's `allclose`, in which NaN equals NaN."""
-    return bool(np.allclose(one, other, rtol=rtol, atol=atol, equal_nan=True))
+    return bool(np.allclose(left, right, rtol=rtol, atol=atol, equal_nan=True))
 
 
 def _outputs(value: Any) -> tuple[Tensor, ...]:
@@ -255,10 +255,10 @@ def gradgradcheck(
     seeds = _outputs(grad_outputs)
 
     def gradient(*everything: Any) -> tuple[Any, ...]:
-        point, given = everything[:count], everything[count:]
+        point, directions = everything[:count], everything[count:]
         wanted = [x for x in point if isinstance(x, Tensor) and x.requires_grad]
-        found = grad(_outputs(func(*point)), wanted, given, None, True, allow_unused=True)
-        return tuple([one for one in found if one is not None])
+        gradients = grad(_outputs(func(*point)), wanted, directions, None, True, allow_unused=True)
+        return tuple([gradient for gradient in gradients if gradient is not None])
 
     limits: Any = {"eps": eps, "atol": atol, "rtol": rtol, "nondet_tol": nondet_tol, "raise_exception": raise_exception}
     modes: Any = {"check_backward_ad": check_rev_over_rev, "check_forward_ad": check_fwd_over_rev}

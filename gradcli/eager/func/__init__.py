@@ -44,8 +44,8 @@ def functional_call(
         [parameter_and_buffer_dicts] if hasattr(parameter_and_buffer_dicts, "items") else parameter_and_buffer_dicts
     )
     values: dict[str, Tensor] = {}
-    for one in dictionaries:
-        for name, value in one.items():
+    for dictionary in dictionaries:
+        for name, value in dictionary.items():
             if name in values:
                 raise ValueError(f"{name} appears in two dictionaries")
             values[name] = value
@@ -58,11 +58,11 @@ def functional_call(
     try:
         for name, value in values.items():
             tied = [other for other, x in held.items() if x is held[name]] if tie_weights and name in held else [name]
-            for table, own in [_place(module, one) for one in tied]:
+            for table, own in [_place(module, other) for other in tied]:
                 swapped.append((table, own, table.get(own)))
                 table[own] = value
-        given = args if isinstance(args, tuple) else () if args is None else (args,)
-        return module(*given, **(kwargs or {}))
+        positional = args if isinstance(args, tuple) else () if args is None else (args,)
+        return module(*positional, **(kwargs or {}))
     finally:
         for table, own, before in reversed(swapped):
             if before is None:

@@ -28,7 +28,7 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms.reverse import placed, pull
 
-Given = tuple[Node, Tensor, bool]  # an input of the graph, its values, whether they have a batch axis
+Input = tuple[Node, Tensor, bool]  # an input of the graph, its values, whether they have a batch axis
 
 
 def vmap(
@@ -63,12 +63,13 @@ def vmap(
         for leaf in leaves:
             if not isinstance(leaf, Tensor):
                 raise ValueError(f"vmap needs a function that returns tensors, but got {type(leaf).__name__}")
-        found = batch.unrolled(trace, leaves) if inner is not None else batch.computed(trace, leaves)
+        results = batch.unrolled(trace, leaves) if inner is not None else batch.computed(trace, leaves)
         dims = spread(out_dims, answer)
-        for x, dim in zip(found, dims, strict=True):
+        for x, dim in zip(results, dims, strict=True):
             if dim is not None and not -x.ndim <= dim < x.ndim:
                 raise IndexError(f"out_dims={dim} does not exist in a result of {x.ndim} dimensions")
-        return rebuild([unbind(x)[0] if dim is None else _moved(x, 0, dim) for x, dim in zip(found, dims, strict=True)])
+        moved = [unbind(x)[0] if dim is None else _moved(x, 0, dim) for x, dim in zip(results, dims, strict=True)]
+        return rebuild(moved)
 
     return mapped
 
@@ -116,9 +117,9 @@ class _Batch:
     def computed(self, trace: Trace, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The results, from one evaluation."""
         nodes = [trace.node_of(x) for x in outputs]
-        given: list[Given] = [(node, x, True) for node, x in self.pairs]
-        given.extend((one.leaf, one.tensor, False) for one in trace.captures.values())
-        return evaluated(nodes, [x.dtype.np for x in outputs], given, self.size)
+        inputs: list[Input] = [(node, x, True) for node, x in self.pairs]
+        inputs.extend((capture.leaf, capture.tensor, False) for capture in trace.captures.values())
+        return evaluated(nodes, [x.dtype.np for x in outputs], inputs, self.size)
 
     def unrolled(self, trace: Trace, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The results inside another recording: the graph is copied for each position."""
@@ -135,17 +136,17 @@ def _moved(x: Tensor, source: int, to: int) -> Tensor:
     return x if (source - to) % x.ndim == 0 else movedim(x, source, to)
 
 
-def evaluated(nodes: Sequence[Node], kinds: Sequence[Any], given: Sequence[Given], size: int) -> list[Tensor]:
+def evaluated(nodes: Sequence[Node], kinds: Sequence[Any], inputs: Sequence[Input], size: int) -> list[Tensor]:
     """The values of nodes as tensors with a batch axis of this size in front, with one common node."""
     used = set(reachable(nodes))
-    needed = [one for one in given if one[0] in used]
+    needed = [entry for entry in inputs if entry[0] in used]
     xs = [x for _, x, _ in needed]
     doubles = np.dtype(np.float64) in (*[x._raw.dtype for x in xs], *kinds)
     values = {node.params["name"]: np.asarray(x._raw) for node, x, _ in needed}
-    found = Tape(list(nodes)).run(values, backend="numpy", dtype="float64" if doubles else "float32")
+    arrays = Tape(list(nodes)).run(values, backend="numpy", dtype="float64" if doubles else "float32")
     results = [
         Tensor(np.array(np.broadcast_to(np.asarray(value).astype(kind), (size, *node.shape))))
-        for node, kind, value in zip(nodes, kinds, found, strict=True)
+        for node, kind, value in zip(nodes, kinds, arrays, strict=True)
     ]
     if recording() and any(x.requires_grad for x in xs):
         node = VMAP(tuple(map(source_of, xs)), tuple(xs), place())
@@ -175,35 +176,35 @@ class BatchNode(GradNode):
             for node, ct in zip(self.nodes, cts, strict=True)
             if ct is not None
         ]
-        given = [(leaf, x, mapped) for (leaf, mapped), x in zip(self.leaves, self.saved or (), strict=True)]
-        targets = [one for one in given if one[1].requires_grad]
+        inputs = [(leaf, x, mapped) for (leaf, mapped), x in zip(self.leaves, self.saved or (), strict=True)]
+        targets = [entry for entry in inputs if entry[1].requires_grad]
         leaves, pairs = [node for node, _, _ in targets], [(node, seed) for node, _, seed in arrived]
         with building(builder, reachable([*self.nodes, *[seed for _, seed in pairs], *leaves])):
-            found = pull(builder, pairs, leaves)
-        wanted = [(node, target) for node, target in zip(found, targets, strict=True) if node is not None]
+            cotangents = pull(builder, pairs, leaves)
+        wanted = [(node, target) for node, target in zip(cotangents, targets, strict=True) if node is not None]
         known: dict[Node, Any] = {}
         with set_grad_enabled(create_graph):
             nodes, kinds = [node for node, _ in wanted], [x._raw.dtype for _, (_, x, _) in wanted]
-            gradients = evaluated(nodes, kinds, [*given, *[(seed, ct, True) for _, ct, seed in arrived]], self.size)
+            gradients = evaluated(nodes, kinds, [*inputs, *[(seed, ct, True) for _, ct, seed in arrived]], self.size)
             for (_, (leaf, _, mapped)), x in zip(wanted, gradients, strict=True):
                 gradient = x if mapped else x.sum(0)
                 known[leaf] = gradient if create_graph else gradient._raw
-        return [known.get(leaf) for leaf, _, _ in given]
+        return [known.get(leaf) for leaf, _, _ in inputs]
 
 
 VMAP = class_named(BatchNode, "VmapBackward0")
 
 
-def spread(given: Any, tree: Any) -> list[Any]:
+def spread(value: Any, tree: Any) -> list[Any]:
     """One value for each leaf of a tree: the same for all, or nested like the tree. Raises ValueError otherwise."""
-    if isinstance(tree, dict) and isinstance(given, dict):
-        if set(given) != set(tree):
-            raise ValueError(f"the keys {sorted(given)} do not match {sorted(tree)}")
-        return [one for key in tree for one in spread(given[key], tree[key])]
-    if isinstance(tree, (tuple, list)) and isinstance(given, (tuple, list)):
-        if len(given) != len(tree):
-            raise ValueError(f"{len(given)} values do not match {len(tree)} places")
-        return [one for inner, part in zip(given, tree, strict=True) for one in spread(inner, part)]
-    if isinstance(given, (tuple, list, dict)):
-        raise ValueError(f"{given!r} is nested where the tree is not")
-    return [given] * len(flatten(tree)[0])
+    if isinstance(tree, dict) and isinstance(value, dict):
+        if set(value) != set(tree):
+            raise ValueError(f"the keys {sorted(value)} do not match {sorted(tree)}")
+        return [leaf for key in tree for leaf in spread(value[key], tree[key])]
+    if isinstance(tree, (tuple, list)) and isinstance(value, (tuple, list)):
+        if len(value) != len(tree):
+            raise ValueError(f"{len(value)} values do not match {len(tree)} places")
+        return [leaf for inner, part in zip(value, tree, strict=True) for leaf in spread(inner, part)]
+    if isinstance(value, (tuple, list, dict)):
+        raise ValueError(f"{value!r} is nested where the tree is not")
+    return [value] * len(flatten(tree)[0])

@@ -42,12 +42,12 @@ class _Call(Linearized):
         self.has_aux = has_aux
 
         def run(inner: Any) -> Any:
-            given = list(args)
+            arguments = list(args)
             for place, value in zip(places, (inner,) if single else inner, strict=True):
-                given[place] = value
+                arguments[place] = value
             tracer.own.inside += 1  # backward() raises RuntimeError there
             try:
-                answer = func(*given, **kwargs)
+                answer = func(*arguments, **kwargs)
             finally:
                 tracer.own.inside -= 1
             if has_aux:
@@ -66,7 +66,7 @@ class _Call(Linearized):
         if not self.has_aux:
             return ()
         leaves, rebuild = flatten(self.extra)
-        return (rebuild([self.outside(one) for one in leaves]),)
+        return (rebuild([self.outside(leaf) for leaf in leaves]),)
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -102,8 +102,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
     @functools.wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        found, value = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        derivative, value = both(*args, **kwargs)
+        return (derivative, value[1]) if has_aux else derivative
 
     return gradient
 

@@ -62,7 +62,7 @@ def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Cal
     """
     nodes = node.split()
 
-    def made(formula: Any) -> Any:
+    def decorate(formula: Any) -> Any:
         names = list(inspect.signature(formula).parameters)[1:]
 
         def function(input: Tensor, *args: Any, **options: Any) -> Tensor:
@@ -70,14 +70,14 @@ def one_node(node: str, floating: bool = True, *, pointwise: bool = True) -> Cal
             inplace = options.pop("inplace", False)
 
             def run(x: Tensor) -> Tensor:
-                found = record(formula, (x,), options, nodes[-1 if inplace else 0], pointwise=pointwise)
-                return found if pointwise else dense(found)
+                result = record(formula, (x,), options, nodes[-1 if inplace else 0], pointwise=pointwise)
+                return result if pointwise else dense(result)
 
             return in_place.change(input, run) if inplace else run(input)
 
         return checked(op(only=LAYER, node=node)(formula), floating=floating, call=function)
 
-    return made
+    return decorate
 
 
 def records(node: str = "", floating: bool = False) -> Callable[[Any], Any]:
@@ -226,7 +226,7 @@ class Layer(Module):
             cls._function = staticmethod(function)
             arguments = inspect.signature(function).parameters
             names = list(arguments)[inputs:]
-            attributes = {"training", *[one.name for one in cls._options]}
+            attributes = {"training", *[option.name for option in cls._options]}
             if "dtype" in attributes:  # the layer has parameters
                 attributes |= {"weight", "bias"}
             cls._arguments = tuple([name for name in names if name in attributes])
@@ -315,15 +315,15 @@ def layer(
     """
     arguments = base._options
     if not arguments:
-        given = list(inspect.signature(function).parameters.values())[inputs:]
-        kept = [one for one in given if one.name not in ("training", *leave_out)]
-        arguments = Options(sorted(kept, key=lambda one: one.name == last))
+        parameters = list(inspect.signature(function).parameters.values())[inputs:]
+        kept = [p for p in parameters if p.name not in ("training", *leave_out)]
+        arguments = Options(sorted(kept, key=lambda p: p.name == last))
     body = {
         "__module__": function.__module__,
         "__qualname__": name,
         "__doc__": f"`functional.{function.__name__}` as a module: {inspect.getdoc(function) or ''}".partition("\n")[0],
         "_options": arguments,
-        "_tensors": tuple([one.name for one in arguments if one.annotation == "Tensor | None"]),
+        "_tensors": tuple([p.name for p in arguments if p.annotation == "Tensor | None"]),
         **{f"_{attribute}": value for attribute, value in attributes.items()},
     }
     return types.new_class(name, (base,), {"function": function, "inputs": inputs}, lambda space: space.update(body))

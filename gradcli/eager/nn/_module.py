@@ -226,7 +226,7 @@ class Module:
         for table, (kind, _, _) in _TABLES.items():
             new = isinstance(value, kind) and table != "_buffers"  # a tensor becomes one by `register_buffer` only
             if new and "_parameters" in own:
-                for other in (own, *[own[one] for one in _TABLES if one != table]):
+                for other in (own, *[own[key] for key in _TABLES if key != table]):
                     other.pop(name, None)
             if new or name in own.get(table, ()):
                 self._register(table, name, value)
@@ -353,14 +353,14 @@ class Module:
 
         TypeError for a format without fractions, UserWarning for a complex one, RuntimeError for an unknown device.
         """
-        kinds = [dtypes.meant(one) for one in (*args, kwargs.get("dtype"))]
-        wanted = next((one for one in kinds if isinstance(one, dtypes.dtype)), None)
+        kinds = [dtypes.meant(arg) for arg in (*args, kwargs.get("dtype"))]
+        wanted = next((kind for kind in kinds if isinstance(kind, dtypes.dtype)), None)
         if wanted is not None and wanted.kind < 2:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, not {wanted}")
         if wanted is not None and wanted.kind == 3:
             warn("some modules do not work as expected with complex parameters", UserWarning)
-        others = [one for one, kind in zip(args, kinds, strict=False) if not isinstance(kind, dtypes.dtype)]
-        elsewhere = {name: one for name, one in kwargs.items() if name != "dtype"}
+        others = [arg for arg, kind in zip(args, kinds, strict=False) if not isinstance(kind, dtypes.dtype)]
+        elsewhere = {name: value for name, value in kwargs.items() if name != "dtype"}
 
         def moved(x: Tensor) -> Any:
             return x.to(*args, **kwargs) if x.dtype.kind >= 2 else x.to(*others, **elsewhere)
@@ -430,20 +430,20 @@ class Module:
             for path, (owner, name, value) in wanted.items():
                 if path not in state_dict:
                     continue
-                given = state_dict[path]
-                if not isinstance(given, Tensor):
+                new = state_dict[path]
+                if not isinstance(new, Tensor):
                     problems.append(f'While copying the parameter named "{path}", a tensor was expected.')
-                elif given.shape != value.shape:
+                elif new.shape != value.shape:
                     problems.append(
-                        f"size mismatch for {path}: copying a param with shape {given.shape} from checkpoint, the "
+                        f"size mismatch for {path}: copying a param with shape {new.shape} from checkpoint, the "
                         f"shape in current model is {value.shape}."
                     )
                 elif not assign:
-                    value.copy_(given)
-                elif name in owner._parameters and not isinstance(given, Parameter):
-                    setattr(owner, name, Parameter(given, value.requires_grad))
+                    value.copy_(new)
+                elif name in owner._parameters and not isinstance(new, Parameter):
+                    setattr(owner, name, Parameter(new, value.requires_grad))
                 else:
-                    setattr(owner, name, given)
+                    setattr(owner, name, new)
         if problems:
             text = "".join(f"\n\t{problem}" for problem in problems)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:{text}")
@@ -462,7 +462,7 @@ class Module:
         return type(self).__name__
 
     def __repr__(self) -> str:
-        lines, below = self.extra_repr().splitlines(), [one.replace("\n", "\n  ") for one in self._shown_parts()]
+        lines, below = self.extra_repr().splitlines(), [text.replace("\n", "\n  ") for text in self._shown_parts()]
         inner = "\n  ".join([*lines, *below])
         if below or len(lines) > 1:
             inner = f"\n  {inner}\n"
@@ -503,7 +503,7 @@ class _Holder(Module):
     def _sizes_shown(self, kind: Callable[[Any], str]) -> str:
         """The text of parameters: a line each, with a name of the dtype and the size."""
         rows = [(name, kind(x.dtype), "x".join(map(str, x.shape))) for name, x in self._held.items()]
-        return "\n".join([f"  ({name}): Parameter containing: [{one} of size {size}]" for name, one, size in rows])
+        return "\n".join([f"  ({name}): Parameter containing: [{dtype} of size {size}]" for name, dtype, size in rows])
 
 
 class _Listed(_Holder):
@@ -540,8 +540,8 @@ class _Listed(_Holder):
 
     def extend(self, values: Iterable[Any]) -> Self:
         """Put modules or parameters at the end."""
-        for one in list(values):
-            self.append(one)
+        for value in list(values):
+            self.append(value)
         return self
 
     __iadd__ = extend

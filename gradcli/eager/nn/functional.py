@@ -7,7 +7,7 @@ from types import FunctionType
 from gradcli.eager._core.unsupported import room
 from gradcli.eager.nn.modules import public
 
-_FUNCTIONS = public(lambda one: isinstance(one, FunctionType))
+_FUNCTIONS = public(lambda x: isinstance(x, FunctionType))
 globals().update(_FUNCTIONS)
 
 __all__ = list(_FUNCTIONS)

@@ -155,14 +155,14 @@ class _Point(NamedTuple):
     slope: float
 
 
-def _cubic(one: _Point, two: _Point, bounds: tuple[float, float] | None = None) -> float:
+def _cubic(first: _Point, second: _Point, bounds: tuple[float, float] | None = None) -> float:
     """The minimum of the cubic through two values and slopes, between bounds; their middle where it has none."""
-    low, high = bounds or (min(one.at, two.at), max(one.at, two.at))
-    left, right = (one, two) if one.at <= two.at else (two, one)
-    if one.at == two.at:
+    low, high = bounds or (min(first.at, second.at), max(first.at, second.at))
+    left, right = (first, second) if first.at <= second.at else (second, first)
+    if first.at == second.at:
         return (low + high) / 2
-    bend = one.slope + two.slope - 3 * (one.value - two.value) / (one.at - two.at)
-    square = bend**2 - one.slope * two.slope
+    bend = first.slope + second.slope - 3 * (first.value - second.value) / (first.at - second.at)
+    square = bend**2 - first.slope * second.slope
     root = math.sqrt(max(square, 0))
     below = right.slope - left.slope + 2 * root
     if square < 0 or below == 0:
@@ -189,7 +189,7 @@ def _strong_wolfe(
             return _zoom(evaluate, start, [before, current], calls, reach, tolerance)
         far = _cubic(before, current, (current.at + 0.01 * (current.at - before.at), current.at * 10))
         before, current, calls = current, evaluate(far), calls + 1
-    return min((start, current), key=lambda one: one.value), calls
+    return min((start, current), key=lambda point: point.value), calls
 
 
 def _zoom(

@@ -42,14 +42,14 @@ class LRScheduler:
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self._set_up(optimizer, last_epoch=last_epoch)
 
-    def _set_up(self, optimizer: Optimizer, **given: Any) -> None:
+    def _set_up(self, optimizer: Optimizer, **arguments: Any) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
-        self._start(**given)
+        self._start(**arguments)
 
-    def _start(self, last_epoch: int, **given: Any) -> None:
-        vars(self).update(given)
+    def _start(self, last_epoch: int, **arguments: Any) -> None:
+        vars(self).update(arguments)
         optimizer = self.optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
@@ -121,8 +121,8 @@ class LambdaLR(LRScheduler):
     _arguments = options("optimizer, lr_lambda, last_epoch=-1")
     _held = ("optimizer", "lr_lambdas")
 
-    def _start(self, last_epoch: int, **given: Any) -> None:
-        super()._start(last_epoch, lr_lambdas=self._for_each("lr_lambda", given["lr_lambda"]))
+    def _start(self, last_epoch: int, **arguments: Any) -> None:
+        super()._start(last_epoch, lr_lambdas=self._for_each("lr_lambda", arguments["lr_lambda"]))
 
     def get_lr(self) -> list[float]:
         return [base * rule(self.last_epoch) for base, rule in zip(self.base_lrs, self.lr_lambdas, strict=True)]
@@ -156,8 +156,8 @@ class MultiStepLR(_ByFactor):
 
     _arguments = options("optimizer, milestones, gamma=0.1, last_epoch=-1")
 
-    def _start(self, last_epoch: int, **given: Any) -> None:
-        super()._start(last_epoch, **{**given, "milestones": Counter(given["milestones"])})
+    def _start(self, last_epoch: int, **arguments: Any) -> None:
+        super()._start(last_epoch, **{**arguments, "milestones": Counter(arguments["milestones"])})
 
     def _ratio(self, epoch: int) -> float:
         return float(self.gamma ** self.milestones[epoch])
@@ -168,12 +168,12 @@ class LinearLR(_ByFactor):
 
     _arguments = options("optimizer, start_factor=0.3333333333333333, end_factor=1.0, total_iters=5, last_epoch=-1")
 
-    def _start(self, last_epoch: int, **given: Any) -> None:
-        if not 0 < given["start_factor"] <= 1:
+    def _start(self, last_epoch: int, **arguments: Any) -> None:
+        if not 0 < arguments["start_factor"] <= 1:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
-        if not 0 <= given["end_factor"] <= 1:
+        if not 0 <= arguments["end_factor"] <= 1:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
-        super()._start(last_epoch, **given)
+        super()._start(last_epoch, **arguments)
 
     def _ratio(self, epoch: int) -> float:
         if epoch == 0:
@@ -229,9 +229,9 @@ class OneCycleLR(LRScheduler):
         "three_phase=False, last_epoch=-1"
     )
 
-    def _start(self, last_epoch: int, **given: Any) -> None:
+    def _start(self, last_epoch: int, **arguments: Any) -> None:
         groups = self.optimizer.param_groups
-        lengths = {name: given.pop(name) for name in ("total_steps", "epochs", "steps_per_epoch")}
+        lengths = {name: arguments.pop(name) for name in ("total_steps", "epochs", "steps_per_epoch")}
         if (total := lengths.pop("total_steps")) is not None:
             lengths = {"total_steps": total}
         elif None in lengths.values():
@@ -239,26 +239,26 @@ class OneCycleLR(LRScheduler):
         for name, value in lengths.items():
             if not isinstance(value, int) or value <= 0:
                 raise ValueError(f"Expected positive integer {name}, but got {value}")
-        rising, strategy = given["pct_start"], given["anneal_strategy"]
+        rising, strategy = arguments["pct_start"], arguments["anneal_strategy"]
         if not isinstance(rising, float) or not 0 <= rising <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {rising}")
         if strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {strategy}")
-        if given["cycle_momentum"] and not {"momentum", "betas"} & self.optimizer.defaults.keys():
+        if arguments["cycle_momentum"] and not {"momentum", "betas"} & self.optimizer.defaults.keys():
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-        names = ("max_lr", "max_momentum", "base_momentum")[: 3 if given["cycle_momentum"] else 1]
-        columns = {name: self._for_each(name, given[name]) for name in names}
+        names = ("max_lr", "max_momentum", "base_momentum")[: 3 if arguments["cycle_momentum"] else 1]
+        columns = {name: self._for_each(name, arguments[name]) for name in names}
         for i, group in enumerate(groups if last_epoch == -1 else ()):
             group.update({name: values[i] for name, values in columns.items()})
-            group["initial_lr"] = group["max_lr"] / given["div_factor"]
-            group["min_lr"] = group["initial_lr"] / given["final_div_factor"]
+            group["initial_lr"] = group["max_lr"] / arguments["div_factor"]
+            group["min_lr"] = group["initial_lr"] / arguments["final_div_factor"]
         self.total_steps = total = math.prod(lengths.values())
         rise = rising * total - 1
         # the steps where the direction changes, with the names of the rate and the momentum there
         first, top, end = ("initial_lr", "max_momentum"), ("max_lr", "base_momentum"), ("min_lr", "max_momentum")
-        back = [(2 * rise, *first)] if given["three_phase"] else []
+        back = [(2 * rise, *first)] if arguments["three_phase"] else []
         self._turns = [(0.0, *first), (rise, *top), *back, (total - 1, *end)]
-        super()._start(last_epoch, **given)
+        super()._start(last_epoch, **arguments)
 
     def get_lr(self) -> list[float]:
         at, turns = self.last_epoch, self._turns
@@ -268,15 +268,15 @@ class OneCycleLR(LRScheduler):
         (start, *first), (end, *last) = turns[i - 1 : i + 1]
         share = (at - start) / (end - start)
         left = (1 + math.cos(math.pi * share)) / 2 if self.anneal_strategy == "cos" else 1 - share
-        pairs, found = list(zip(first, last, strict=True))[: 1 + self.cycle_momentum], []
+        pairs, rates = list(zip(first, last, strict=True))[: 1 + self.cycle_momentum], []
         for group in self.optimizer.param_groups:
             rate, *momentum = [group[y] + (group[x] - group[y]) * left for x, y in pairs]
-            found.append(rate)
+            rates.append(rate)
             if momentum and "betas" in group:
                 group["betas"] = (*momentum, *group["betas"][1:])
             elif momentum:
                 group["momentum"] = momentum[0]
-        return found
+        return rates
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -294,18 +294,18 @@ class ReduceLROnPlateau(LRScheduler):
         "eps=1e-8"
     )
 
-    def _start(self, min_lr: Any, **given: Any) -> None:  # type: ignore[override]
-        if given["factor"] >= 1.0:
+    def _start(self, min_lr: Any, **arguments: Any) -> None:  # type: ignore[override]
+        if arguments["factor"] >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         self.min_lrs = self._for_each("min_lr", min_lr)
-        if given["mode"] not in ("min", "max"):
-            raise ValueError(f"mode {given['mode']} is unknown!")
-        if given["threshold_mode"] not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {given['threshold_mode']} is unknown!")
-        vars(self).update(given)
+        if arguments["mode"] not in ("min", "max"):
+            raise ValueError(f"mode {arguments['mode']} is unknown!")
+        if arguments["threshold_mode"] not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {arguments['threshold_mode']} is unknown!")
+        vars(self).update(arguments)
         self.last_epoch = self.cooldown_counter = self.num_bad_epochs = 0
         self._last_lr = self._now()
-        self.best = math.inf if given["mode"] == "min" else -math.inf
+        self.best = math.inf if arguments["mode"] == "min" else -math.inf
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]
         """Compare the metric of one more epoch with the best one."""
@@ -350,11 +350,11 @@ class SequentialLR(LRScheduler):
     _arguments = options("optimizer, schedulers, milestones, last_epoch=-1")
 
     def _start(self, last_epoch: int, schedulers: Sequence[LRScheduler], milestones: Sequence[int]) -> None:  # type: ignore[override]
-        for i, one in enumerate(schedulers):
-            if not hasattr(one, "optimizer"):
+        for i, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
                 raise TypeError(f"SequentialLR at index {i} should have `optimizer` as its attribute.")
-            if isinstance(one, ReduceLROnPlateau) or self.optimizer is not one.optimizer:
-                raise ValueError(f"{type(one).__name__} at index {i} is of another optimizer, or needs a metric")
+            if isinstance(scheduler, ReduceLROnPlateau) or self.optimizer is not scheduler.optimizer:
+                raise ValueError(f"{type(scheduler).__name__} at index {i} is of another optimizer, or needs a metric")
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(f"{len(schedulers)} schedulers need one of milestones fewer, but got {len(milestones)}")
         self._schedulers, self._milestones = schedulers, milestones
@@ -375,13 +375,13 @@ class SequentialLR(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer, with the states of the schedulers."""
-        return {**super().state_dict(), "_schedulers": [one.state_dict() for one in self._schedulers]}
+        return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a state."""
         super().load_state_dict({name: value for name, value in state_dict.items() if name != "_schedulers"})
-        for one, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
-            one.load_state_dict(state)
+        for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
+            scheduler.load_state_dict(state)
 
 
 __getattr__, __dir__ = room("optim.lr_scheduler", __all__)

@@ -122,10 +122,10 @@ class Optimizer:
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own. ValueError for one that is there already."""
-        given = param_group["params"]
-        if isinstance(given, set):
+        listed = param_group["params"]
+        if isinstance(listed, set):
             raise TypeError("the parameters of an optimizer need an order, which a set does not have: pass a list")
-        xs: list[Any] = [given] if isinstance(given, Tensor) else list(given)
+        xs: list[Any] = [listed] if isinstance(listed, Tensor) else list(listed)
         for x in xs:
             if not isinstance(x, Tensor):
                 raise TypeError(f"optimizer can only optimize tensors, but one of the params is {type(x).__name__}")
@@ -291,16 +291,16 @@ class Adam(Optimizer):
 
     def _move(self, group: Group, step: float, rate: float, x: Array, grad: Array, *arrays: Any) -> None:
         mean, square, *largest = arrays
-        one, two = group["betas"]
-        lerp(mean, grad, 1 - one)
-        average_squares(square, grad, two)
+        beta1, beta2 = group["betas"]
+        lerp(mean, grad, 1 - beta1)
+        average_squares(square, grad, beta2)
         for most in largest:
             square = np.maximum(most, square, out=most)
         away = root(square)
-        away /= (1 - two**step) ** 0.5
+        away /= (1 - beta2**step) ** 0.5
         away += group["eps"]
         np.divide(mean, away, out=away)
-        away *= rate / (1 - one**step)
+        away *= rate / (1 - beta1**step)
         x -= away
 
 

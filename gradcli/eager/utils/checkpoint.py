@@ -90,7 +90,7 @@ class _Frame:
 
     def _run(self) -> None:
         count = 0
-        last = max((i for i, one in enumerate(self.numbers) if one() is not None), default=-1)
+        last = max((i for i, number in enumerate(self.numbers) if number() is not None), default=-1)
 
         def pack(x: Tensor) -> None:
             nonlocal count

@@ -60,7 +60,7 @@ class ConcatDataset(Dataset):
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
-        if not self.datasets or any(isinstance(one, IterableDataset) for one in self.datasets):
+        if not self.datasets or any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
             raise AssertionError("ConcatDataset takes one dataset or more that have a length")
         self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
 
@@ -127,7 +127,7 @@ def default_collate(batch: Any) -> Any:
     """
     first = batch[0]
     if isinstance(first, (Tensor, np.ndarray)):
-        return stack([default_convert(one) for one in batch])
+        return stack([default_convert(example) for example in batch])
     if isinstance(first, float):
         return Tensor(np.array(batch, np.float64))
     if isinstance(first, (int, np.integer)):
@@ -135,9 +135,9 @@ def default_collate(batch: Any) -> Any:
     if isinstance(first, str):
         return batch
     if isinstance(first, dict):
-        return {key: default_collate([one[key] for one in batch]) for key in first}
+        return {key: default_collate([example[key] for example in batch]) for key in first}
     if isinstance(first, (tuple, list)):
-        if any(len(one) != len(first) for one in batch):
+        if any(len(example) != len(first) for example in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [default_collate(column) for column in zip(*batch, strict=True)]
         return type(first)(*columns) if hasattr(first, "_fields") else columns
@@ -310,12 +310,12 @@ class DataLoader(_Generic):
         return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
 
 
-def default_convert(one: Any) -> Any:
+def default_convert(data: Any) -> Any:
     """An example as it is: arrays as tensors, tuples as lists."""
-    if isinstance(one, tuple):
-        parts = [default_convert(part) for part in one]
-        return type(one)(*parts) if hasattr(one, "_fields") else parts
-    return Tensor(one) if isinstance(one, np.ndarray) else one
+    if isinstance(data, tuple):
+        parts = [default_convert(part) for part in data]
+        return type(data)(*parts) if hasattr(data, "_fields") else parts
+    return Tensor(data) if isinstance(data, np.ndarray) else data
 
 
 def get_worker_info() -> None:

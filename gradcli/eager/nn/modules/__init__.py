@@ -29,14 +29,14 @@ FAMILIES = (activation, linear, conv, pooling, padding, normalization, _recurren
 def public(kind: Callable[[Any], bool]) -> dict[str, Any]:
     """The public names of all families that are of a kind, each from the file that defines it."""
     return {
-        name: one
+        name: value
         for family in FAMILIES
-        for name, one in vars(family).items()
-        if not name.startswith("_") and getattr(one, "__module__", "") == family.__name__ and kind(one)
+        for name, value in vars(family).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == family.__name__ and kind(value)
     }
 
 
-TABLE: dict[str, type[Module]] = public(lambda one: isinstance(one, type) and issubclass(one, Module))
+TABLE: dict[str, type[Module]] = public(lambda x: isinstance(x, type) and issubclass(x, Module))
 globals().update(TABLE)
 
 # base classes and helpers that programs ask for by PyTorch's names

@@ -49,15 +49,15 @@ def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
 
 
 def _plain(nonlinearity: str) -> Step:
-    def step(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
-        return (getattr(linear(state[0], *own) + given, nonlinearity)(),)
+    def step(projected: Tensor, state: State, own: tuple[Any, Any]) -> State:
+        return (getattr(linear(state[0], *own) + projected, nonlinearity)(),)
 
     return step
 
 
-def _lstm(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+def _lstm(projected: Tensor, state: State, own: tuple[Any, Any]) -> State:
     hidden, cell = state
-    enter, keep, new, leave = _parts(linear(hidden, *own) + given, 4)
+    enter, keep, new, leave = _parts(linear(hidden, *own) + projected, 4)
     return _remembered(enter, keep, new, leave, cell, sigmoid=lambda x: x.sigmoid(), tanh=lambda x: x.tanh())
 
 
@@ -67,9 +67,9 @@ def _remembered(enter: Any, keep: Any, new: Any, leave: Any, cell: Any, *, sigmo
     return sigmoid(leave) * tanh(cell), cell
 
 
-def _gru(given: Tensor, state: State, own: tuple[Any, Any]) -> State:
+def _gru(projected: Tensor, state: State, own: tuple[Any, Any]) -> State:
     (hidden,) = state
-    theirs, ours = _parts(given, 3), _parts(linear(hidden, *own), 3)
+    theirs, ours = _parts(projected, 3), _parts(linear(hidden, *own), 3)
     reset = (ours[0] + theirs[0]).sigmoid()
     update = (ours[1] + theirs[1]).sigmoid()
     new = (theirs[2] + ours[2] * reset).tanh()
@@ -105,8 +105,8 @@ class _Step:
         for node in between(gradients, (*cts, *leaves)):
             if not moving.isdisjoint(node.args):
                 moving.add(node)
-                slopes.update(dict.fromkeys(one for one in node.args if one not in moving))
-        fixed = [one for one in slopes if one.primitive is not CONSTANT]
+                slopes.update(dict.fromkeys(arg for arg in node.args if arg not in moving))
+        fixed = [arg for arg in slopes if arg.primitive is not CONSTANT]
         kind = np.dtype(np.float32)
         self.value = Steps(leaves, outputs).function(kind)
         self.slopes = Steps(leaves, fixed).function(kind)
@@ -136,7 +136,7 @@ class LstmNode(Node):
             roots, seeds = [out for out, _ in pairs], [ct for _, ct in pairs]
             waiting = iter(grad(roots, wanted, seeds, create_graph=True, allow_unused=True))
             return [None if source is None else next(waiting) for source in self.ins]
-        arrays: list[Any] = [None if one is None else one._raw for one in saved]
+        arrays: list[Any] = [None if value is None else value._raw for value in saved]
         x, w_ih, w_hh, _, _, h, c, gates, hidden, cells = arrays
         steps, batch, size = hidden.shape
         order = range(steps - 1, -1, -1) if not self.reverse else range(steps)
@@ -149,11 +149,11 @@ class LstmNode(Node):
         )
         for t in order:
             dh = dh + dy[t]
-            *parts_of_gates, dc = step.back(dh, dc, *[one[t] for one in slopes])
-            for part, one in zip(parts, parts_of_gates, strict=True):
-                part[t] = one
+            *parts_of_gates, dc = step.back(dh, dc, *[slope[t] for slope in slopes])
+            for part, gate in zip(parts, parts_of_gates, strict=True):
+                part[t] = gate
             dh = back(sent[t], w_hh)
-        sent, x, before = (one.reshape(steps * batch, -1) for one in (sent, x, _before(hidden, h, self.reverse)))
+        sent, x, before = (array.reshape(steps * batch, -1) for array in (sent, x, _before(hidden, h, self.reverse)))
         makers: tuple[Callable[[], Any], ...] = (
             lambda: product(steps * batch, 4 * size, x.shape[1])(sent, w_ih).reshape(steps, batch, -1),
             lambda: product(4 * size, steps * batch, x.shape[1])(sent.T, x),
@@ -188,8 +188,8 @@ def _step_by_step(
     outputs = []
     for row in reversed(rows) if reverse else rows:
         count = len(row)
-        rest = [one[count:] for one in state] if count < len(state[0]) else []
-        state = step(row, tuple([one[:count] for one in state]) if rest else state, (w_hh, b_hh))
+        rest = [part[count:] for part in state] if count < len(state[0]) else []
+        state = step(row, tuple([part[:count] for part in state]) if rest else state, (w_hh, b_hh))
         outputs.append(state[0])
         if rest:  # the shorter sequences, which stand last, keep their states
             state = tuple([cat(pair) for pair in zip(state, rest, strict=True)])
@@ -201,14 +201,14 @@ def _is_plain(xs: Sequence[Any]) -> bool:
     """Whether a layer on these operands may be one node: in single precision, where nothing unusual is on."""
     if state.mode == SPECIAL and not state.recorder_only:
         return False
-    given = [(x._raw, x._inference) for x in xs if x is not None]
-    return all(isinstance(a, np.ndarray) and a.dtype == np.float32 and a.size and not one for a, one in given)
+    payloads = [(x._raw, x._inference) for x in xs if x is not None]
+    return all(isinstance(a, np.ndarray) and a.dtype == np.float32 and a.size and not i for a, i in payloads)
 
 
 def _whole(x: Tensor, weights: Weights, state: State, reverse: bool) -> tuple[Tensor, State]:
     """An LSTM layer as one node; results as of `_step_by_step`."""
     xs = (x.contiguous(), *weights, *state)
-    arrays: list[Any] = [None if one is None else one._array for one in xs]
+    arrays: list[Any] = [None if tensor is None else tensor._array for tensor in xs]
     x, w_ih, w_hh, b_ih, b_hh, h, c = arrays
     (steps, batch, width), size = x.shape, w_hh.shape[1]
     gates = product(steps * batch, width, 4 * size)(x.reshape(-1, width), w_ih.T)
@@ -259,7 +259,7 @@ class _Recurrent(Layer):
 
 def _ordered(states: State, at: Tensor | None) -> State:
     """The states of sequences in another order, if there is one."""
-    return states if at is None else tuple([one.index_select(1, at) for one in states])
+    return states if at is None else tuple([h.index_select(1, at) for h in states])
 
 
 class _Layers(_Recurrent):
@@ -316,7 +316,7 @@ class _Layers(_Recurrent):
             x = input.unsqueeze(1) if single else input.transpose(0, 1) if self.batch_first else input
             output, last = self._run(x, self._states(x, x.shape[1], hx, single))
             if single:
-                output, last = output.squeeze(1), tuple([one.squeeze(1) for one in last])
+                output, last = output.squeeze(1), tuple([h.squeeze(1) for h in last])
             elif self.batch_first:
                 output = renamed(output.transpose(0, 1), transpose.row.nodes[self.mode != "LSTM"])
         return output, last if len(last) > 1 else last[0]
@@ -327,22 +327,22 @@ class _Layers(_Recurrent):
         shape = (self.num_layers * (1 + self.bidirectional), batch, self.hidden_size)
         if hx is None:
             return (x.new_zeros(shape),) * count
-        given = tuple(hx) if count > 1 else (hx,)
-        if len(given) != count:
-            raise RuntimeError(f"{type(self).__name__} needs {count} states, not {len(given)}")
-        if any(one.ndim != rank for one in given):
+        states = tuple(hx) if count > 1 else (hx,)
+        if len(states) != count:
+            raise RuntimeError(f"{type(self).__name__} needs {count} states, not {len(states)}")
+        if any(h.ndim != rank for h in states):
             raise RuntimeError(f"For {'unbatched 2' if single else 'batched 3'}-D input, hx should also be {rank}-D")
-        given = tuple([one.unsqueeze(1) for one in given]) if single else given
-        for one in given:
-            if tuple(one.shape) != shape:
-                raise RuntimeError(f"Expected hidden size {shape}, got {list(one.shape)}")
-        return given
+        states = tuple([h.unsqueeze(1) for h in states]) if single else states
+        for h in states:
+            if tuple(h.shape) != shape:
+                raise RuntimeError(f"Expected hidden size {shape}, got {list(h.shape)}")
+        return states
 
     def _run(self, x: Tensor, states: State, sizes: list[int] | None = None) -> tuple[Tensor, State]:
         if x.shape[-1] != self.input_size:
             raise RuntimeError(f"input.size(-1) must be equal to input_size {self.input_size}, not {x.shape[-1]}")
         step, ends = _KINDS[self.mode][2], []
-        starts = zip(*[one.unbind(0) for one in states], strict=True)
+        starts = zip(*[layers.unbind(0) for layers in states], strict=True)
         for layer in range(self.num_layers):
             outputs = []
             for reverse in (False, True)[: 1 + self.bidirectional]:
@@ -357,7 +357,7 @@ class _Layers(_Recurrent):
             x = outputs[0] if len(outputs) == 1 else cat(outputs, -1)
             if self.dropout and self.training and layer < self.num_layers - 1:
                 x = dropout(x, self.dropout)
-        return x, tuple([stack(one) for one in zip(*ends, strict=True)])
+        return x, tuple([stack(parts) for parts in zip(*ends, strict=True)])
 
 
 class RNN(_Layers):
@@ -396,20 +396,20 @@ class _Cell(_Recurrent):
         if self.mode not in _KINDS:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         name, (_, count, step) = type(self).__name__, _KINDS[self.mode]
-        given = () if hx is None else tuple(hx) if count > 1 else (hx,)
-        for what, one in (("input", input), *[("hidden", one) for one in given]):
-            if one.ndim not in (1, 2):
-                raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {one.ndim}D instead")
+        hidden = () if hx is None else tuple(hx) if count > 1 else (hx,)
+        for what, h in (("input", input), *[("hidden", h) for h in hidden]):
+            if h.ndim not in (1, 2):
+                raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {h.ndim}D instead")
         x = input.unsqueeze(0) if input.ndim == 1 else input
         if x.shape[1] != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}")
         shape = (x.shape[0], self.hidden_size)
-        states = tuple([one.unsqueeze(0) if one.ndim == 1 else one for one in given]) or (x.new_zeros(shape),) * count
-        for one in states:
-            if tuple(one.shape) != shape:
-                raise RuntimeError(f"hidden has inconsistent hidden_size: got {list(one.shape)}")
+        states = tuple([h.unsqueeze(0) if h.ndim == 1 else h for h in hidden]) or (x.new_zeros(shape),) * count
+        for h in states:
+            if tuple(h.shape) != shape:
+                raise RuntimeError(f"hidden has inconsistent hidden_size: got {list(h.shape)}")
         after = step(linear(x, self.weight_ih, self.bias_ih), states, (self.weight_hh, self.bias_hh))
-        after = tuple([one.squeeze(0) for one in after]) if input.ndim == 1 else after
+        after = tuple([h.squeeze(0) for h in after]) if input.ndim == 1 else after
         return after if count > 1 else after[0]
 
 

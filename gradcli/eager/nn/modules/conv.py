@@ -78,8 +78,8 @@ def _convolution(
     transposed = output_padding is not None
     name, (input, weight, bias) = f"conv{'_transpose' * transposed}{axes}d", xs
     if input.ndim == axes + 1:
-        one = (unsqueeze(input, 0), weight, bias)
-        return squeeze(_convolution(axes, one, stride, padding, dilation, groups, output_padding), 0)
+        batch = (unsqueeze(input, 0), weight, bias)
+        return squeeze(_convolution(axes, batch, stride, padding, dilation, groups, output_padding), 0)
     for what, x in (("weight", weight), ("input", input)):
         if x.ndim != axes + 2:
             raise RuntimeError(f"Expected {axes + 2}D {what} for {name}, but got {what} of size: {list(x.shape)}")

@@ -133,9 +133,9 @@ def binary_cross_entropy(
     return fused(_bce, (input, target, *weights), binary_cross_entropy.node, edges=2, reduction=reduction)
 
 
-def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, given: tuple[bool, bool]) -> Any:
+def _bce_with_logits(z: Any, y: Any, *more: Any, reduction: str, present: tuple[bool, bool]) -> Any:
     waiting = iter(more)
-    weight, positive = (next(waiting) if there else None for there in given)
+    weight, positive = (next(waiting) if there else None for there in present)
     likelihood = declared("logsigmoid", z)
     if positive is not None:
         likelihood = likelihood * (combined("mul", y, positive - 1) + 1)
@@ -158,9 +158,9 @@ def binary_cross_entropy_with_logits(
         raise ValueError(f"the target size {target.shape} must be the same as the input size {input.shape}")
     _refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     more = tuple([x for x in (weight, pos_weight) if x is not None])
-    given = (weight is not None, pos_weight is not None)
+    present = (weight is not None, pos_weight is not None)
     node = binary_cross_entropy_with_logits.node
-    return fused(_bce_with_logits, (input, target, *more), node, edges=2, reduction=reduction, given=given)
+    return fused(_bce_with_logits, (input, target, *more), node, edges=2, reduction=reduction, present=present)
 
 
 @checked
@@ -187,7 +187,7 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target
 
 def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str) -> Any:
     """Scores (N, C, ...) or (C,), numbers of classes (N, ...) or (), and perhaps a weight for each class."""
-    given = tuple(target.shape)
+    original = tuple(target.shape)
     if len(x.shape) == 1:
         x, target = declared("reshape", x, shape=(1, *x.shape)), declared("reshape", target, shape=(1,))
     shape = tuple(target.shape)
@@ -205,7 +205,7 @@ def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str)
     if kept is not None:
         loss = declared("where", kept, loss, 0)
     if reduction == "none":
-        return loss if shape == given else declared("reshape", loss, shape=given)
+        return loss if shape == original else declared("reshape", loss, shape=original)
     total = declared("sum", loss)
     if reduction == "sum":
         return total
@@ -238,13 +238,13 @@ def _of_classes(input: Tensor, target: Tensor, weight: Tensor | None, ignore_ind
     _check_reduction(reduction)
     ignore = ignore_index if _ignores(input, target, weight, ignore_index) else None
     _refuse_grad("nll_loss", weight=weight)
-    given = () if weight is None else (weight,)
+    weights = () if weight is None else (weight,)
     more: dict[str, Any] = {"ignore": ignore, "reduction": reduction, "edges": 1, "keep_dtype": (1,)}
     if input.ndim in (1, 2, 4):
-        return fused(_nll, (input, target, *given), nll_loss.row.nodes[input.ndim == 4], **more)
+        return fused(_nll, (input, target, *weights), nll_loss.row.nodes[input.ndim == 4], **more)
     planes = (input.shape[0], 1, -1) if 0 not in input.shape else (input.shape[0], 1, 0)
     scores = input.reshape(*input.shape[:2], *planes[1:])
-    losses = fused(_nll, (scores, target.reshape(planes), *given), nll_loss.row.nodes[1], **more)
+    losses = fused(_nll, (scores, target.reshape(planes), *weights), nll_loss.row.nodes[1], **more)
     return losses.view(tuple(target.shape)) if reduction == "none" else losses
 
 
@@ -341,8 +341,8 @@ def _smoothed(
             count = (weight.detach()[(target * kept).reshape(-1)] * kept.reshape(-1)).sum()
         soft = soft / count
     factors = ((hard, 1 - smoothing), (soft, smoothing / scores.shape[axis]))
-    one, other = [with_number("mul", x, factor) for x, factor in factors]
-    return one + other
+    hard, soft = [with_number("mul", x, factor) for x, factor in factors]
+    return hard + soft
 
 
 @checked
@@ -410,8 +410,8 @@ def cosine_embedding_loss(
     """1 less the cosine of the angle between rows where the target is 1, its excess over the margin where it is -1."""
     _check_reduction(reduction)
     product, *squares = [(x * y).sum(-1) for x, y in ((input1, input2), (input1, input1), (input2, input2))]
-    one, other = [with_number("add", x, 1e-12) for x in squares]
-    cosine = product / (one * other).sqrt()
+    first, second = [with_number("add", x, 1e-12) for x in squares]
+    cosine = product / (first * second).sqrt()
     labels: Any = target
     zeros, excess = cosine.new_zeros(cosine.shape), with_number("sub", cosine, margin).clamp_min(0)
     losses = where(labels == 1, cosine.new_ones(()) - cosine, zeros) + where(labels == -1, excess, zeros)

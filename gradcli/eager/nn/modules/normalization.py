@@ -67,7 +67,7 @@ def _last_axes(input: Tensor, normalized_shape: Sequence[int]) -> tuple[int, ...
 
 def _batch_norm(x: Any, *factors: Any, eps: float) -> Any:
     """By the mean and variance of the batch, or by the running ones where they are given."""
-    weight, bias, *running = [_by_channel(one, x) for one in factors]
+    weight, bias, *running = [_by_channel(factor, x) for factor in factors]
     if running:
         scaled = _scaled(x - _spread(running[0], x), running[1], eps, weight)
     else:
@@ -111,11 +111,11 @@ def batch_norm(
 def _follow(input: Tensor, mean: Tensor, var: Tensor, momentum: float, count: int) -> None:
     array = input._array.reshape(*input.shape[:2], -1)
     wide = np.promote_types(array.dtype, np.float32)
-    here = sums(array.astype(wide, copy=False), (-1,)).sum(0, dtype=np.float64) / count
-    away = array - here.astype(array.dtype)[:, None]
+    center = sums(array.astype(wide, copy=False), (-1,)).sum(0, dtype=np.float64) / count
+    away = array - center.astype(array.dtype)[:, None]
     away *= away
     spread = sums(away.astype(wide, copy=False), (-1,)).sum(0, dtype=np.float64) / (count - 1)
-    for running, new in ((mean, here), (var, spread)):
+    for running, new in ((mean, center), (var, spread)):
         array_of = running._array
         array_of *= array_of.dtype.type(1 - momentum)
         array_of += (momentum * new).astype(array_of.dtype)

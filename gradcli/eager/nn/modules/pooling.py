@@ -173,9 +173,9 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Wished) -> Tensor:
         return mean(input, (-2, -1), True)
     if input.ndim not in (3, 4):
         raise RuntimeError(f"adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got {list(input.shape)}")
-    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 2
+    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 2
     sizes = tuple(input.shape[-2:])
-    out = spread(tuple([n if one is None else one for one, n in zip(given, sizes, strict=True)]), 2, "output_size")
+    out = spread(tuple([n if k is None else k for k, n in zip(wanted, sizes, strict=True)]), 2, "output_size")
     return fused(_adapted, (input,), adaptive_avg_pool2d.node, out=out)
 
 

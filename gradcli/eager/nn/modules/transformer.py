@@ -30,8 +30,8 @@ def _attended(q: Any, k: Any, v: Any, *masks: Any, scale: float) -> Any:
     scores = declared("matmul", q, k.mT) * scale
     shape = tuple(scores.shape)
     wide = [
-        stretch(declared("reshape", one, shape=(1,) * (len(shape) - len(one.shape)) + tuple(one.shape)), shape)
-        for one in masks
+        stretch(declared("reshape", mask, shape=(1,) * (len(shape) - len(mask.shape)) + tuple(mask.shape)), shape)
+        for mask in masks
     ]
     weights = declared("softmax", scores + wide[0] if wide else scores, axis=-1)
     return declared("matmul", weights * wide[1] if wide[1:] else weights, v)
@@ -205,7 +205,7 @@ class MultiheadAttention(Layer):
             return parts[0], parts[1], parts[2]
         biases = [None] * 3 if bias is None else split(bias, size)
         rows = zip((query, key, value), split(weight, size), biases, strict=True)
-        return tuple([linear(x, one, other) for x, one, other in rows])
+        return tuple([linear(x, w, b) for x, w, b in rows])
 
     def _mask(self, mask: Mask, padding: Mask, sizes: tuple[int, int, int, int], kind: Any) -> Mask:
         """What is added to the scores (N * heads, L, S): a mask of the steps, and one of keys that are padding."""

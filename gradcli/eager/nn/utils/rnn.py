@@ -40,13 +40,13 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
     sequences = list(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
-    longest = max([len(one) for one in sequences])
+    longest = max([len(sequence) for sequence in sequences])
     shape = (len(sequences), longest) if batch_first else (longest, len(sequences))
     padded = full((*shape, *sequences[0].shape[1:]), padding_value, dtype=sequences[0].dtype)
-    for i, one in enumerate(sequences):
-        if one.shape[1:] != sequences[0].shape[1:]:
-            raise RuntimeError(f"sizes {list(one.shape)} and {list(sequences[0].shape)} differ after the first axis")
-        padded[(i, slice(len(one))) if batch_first else (slice(len(one)), i)] = one
+    for i, x in enumerate(sequences):
+        if x.shape[1:] != sequences[0].shape[1:]:
+            raise RuntimeError(f"sizes {list(x.shape)} and {list(sequences[0].shape)} differ after the first axis")
+        padded[(i, slice(len(x))) if batch_first else (slice(len(x)), i)] = x
     return padded
 
 
