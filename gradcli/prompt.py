@@ -75,8 +75,9 @@ class Prompt:
         line = text.strip()
         if not line:
             return True
-        if line in ("quit", "exit", "quit()", "exit()"):
-            line = ":quit"
+        word = line.removesuffix("()")
+        if word in ("quit", "exit", "help") and word not in self.names:
+            line = f":{word}"
         if line.startswith(":"):
             return self.command(line[1:])
         try:

@@ -67,6 +67,32 @@ def test_differences_by_step_come_near_to_the_derivative() -> None:
     assert min(errors) < 1e-10 and errors[0] > 1e-3 and errors[-1] > 10 * min(errors)  # a V
 
 
+@pytest.mark.parametrize(
+    ("script", "sides"),
+    [("abs(x)", (-1, 1)), ("x + relu(3*x)", (1, 4)), ("x**2", None), ("cos(1000*x)", None), ("abs(x)**1.5", None)],
+)
+def test_a_kink_has_no_exact_derivative(script: str, sides: tuple[float, float] | None) -> None:
+    """Central differences do not see it: those of abs(x) at 0 are 0, as the convention of reverse mode is."""
+    result = plot(script, at={"x": 0}, steps=True)
+    assert result.steps is not None and (result.steps.exact is None) == (sides is not None)
+    text = plain.render(plots.plot(result, Style()))
+    if sides is None:
+        assert result.steps.below is None and "against the exact derivative 0.0" in text
+    else:
+        assert (result.steps.below, result.steps.above) == pytest.approx(sides)
+        assert f"a kink: the slope is {sides[0]} from below and {sides[1]} from above" in text
+        assert "exact" not in text
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [("3 + 0*x", "every error is 0"), ("sqrt(x)", "there are no differences"), ("abs(x)", "a kink")],
+)
+def test_a_picture_says_why_there_is_no_curve(script: str, words: str) -> None:
+    pytest.importorskip("matplotlib")
+    assert words in plots.figure(plot(script, at={"x": 0}, steps=True), "svg").decode()
+
+
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_a_plot_fits_its_width_and_obeys_its_schema(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["plot", *arguments]) == 0

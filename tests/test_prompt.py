@@ -66,6 +66,8 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["x = 3", ":names", ":forget", ":names", "x"], ["x = 3\n"]),
         (["def f(u):", "    return u**2", "", ":names"], ["def f(u):\n    return u**2\n"]),
         ([":help"], [":grad", ":quit", "ans"]),
+        (["help"], [":grad", ":quit", "ans"]),
+        (["help = 3", "help + 4"], ["7.0"]),
         ([":gradd x"], ["GC721", "did you mean", ":help"][:1]),
         ([":grad"], ["GC721", "needs an expression"]),
         (["1 +", "2"], ["GC", "2.0"]),

@@ -39,6 +39,13 @@ def test_the_reading_stands_once() -> None:
     assert row.endswith("...") or row[-1].isdigit()
 
 
+def test_slopes_of_a_number_are_numbers_and_those_of_a_vector_lists() -> None:
+    lines = [line.split() for line in text(check_script("abs(x)", at={"x": 0})).splitlines()]
+    assert ["left", "-1.0"] in lines and ["right", "1.0"] in lines and ["returned", "0.0"] in lines
+    shown = text(check_script("sum(abs(x))", at={"x": [0, 0]}))
+    assert "[-1.0, -1.0]" in shown and "[1.0, 1.0]" in shown
+
+
 @pytest.mark.usefixtures("values_only")
 def test_rows_of_the_worst_entries_are_a_table() -> None:
     report = check_callable(lambda x: np.sum(x**3), lambda x: 3 * x**2 + [1, 0, 100], at=np.array([1.0, 2.0, 3.0]))
@@ -57,7 +64,7 @@ def test_the_ladder_says_how_far_the_claim_is_from_every_step() -> None:
     shown = text(report)
     assert "Differences of x[1] against what they settle at, 1" in shown
     assert "none comes nearer to the claim 16 than 4" in shown
-    assert "a step meets it" not in shown
+    assert "to the last digit" not in shown
 
 
 @pytest.mark.usefixtures("values_only")

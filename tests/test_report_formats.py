@@ -379,7 +379,7 @@ def test_a_writer_that_neutralises_nothing_is_found_out(name: str, monkeypatch: 
     ("name", "function"),
     [
         ("markdown", "gradcli.rendering.formats.markdown.escaped"),
-        ("markdown", "gradcli.rendering.formats.markdown.code_span"),
+        ("markdown", "gradcli.rendering.formats.markdown.code_cell"),
         ("tap", "gradcli.rendering.formats.tap.escaped"),
         ("tap", "gradcli.rendering.formats.tap.quoted"),
         ("github", "gradcli.rendering.formats.github.property_value"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from gradcli.checks.differences.step_sequences import Differences
     from gradcli.language.limits import LimitsLike
     from gradcli.language.source import Source
 
@@ -117,8 +118,22 @@ def by_step(
     def values(points: Any) -> Any:
         return [float(function(**{leaf: x}, **rest)) for x in points[:, 0].tolist()]
 
-    exact = float(function.value_and_grad(**{leaf: middle}, **rest)[1][leaf])
+    slope = float(function.value_and_grad(**{leaf: middle}, **rest)[1][leaf])
     near = Neighbourhood(values, [middle])
     ((seen,),) = near.differences([near.axis(0)])
-    found = seen.convergence(f"d/d{leaf}", exact=exact)
-    return Curves(expression, shown, {leaf: [*found.steps]}, [*found.slopes], {leaf: [exact]}, steps=found)
+    below, above = slopes_at_kink(seen)
+    sequence = seen.convergence(f"d/d{leaf}", slope, slope if below is None else None)
+    sequence = sequence._replace(below=below, above=above)
+    return Curves(expression, shown, {leaf: [*sequence.steps]}, [*sequence.slopes], {leaf: [slope]}, steps=sequence)
+
+
+def slopes_at_kink(seen: Differences) -> tuple[float | None, float | None]:
+    """The slopes from below and from above if they differ by the same amount at three steps in a row, else None."""
+    middle = len(seen.steps) // 2
+    rows = range(middle, min(middle + 3, len(seen.steps)))
+    below = [float((seen.here - seen.values[row, 1]) / seen.steps[row]) for row in rows]
+    above = [float((seen.values[row, 2] - seen.here) / seen.steps[row]) for row in rows]
+    gaps = [abs(high - low) for low, high in zip(below, above, strict=True)]
+    if len(gaps) < 3 or not 1e-6 * max(abs(below[0]), abs(above[0])) < min(gaps) > 0.99 * max(gaps):
+        return None, None
+    return below[0], above[0]

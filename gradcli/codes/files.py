@@ -84,7 +84,7 @@ FILES: dict[str, CodeDoc] = {
     ),
     "GC690": CodeDoc(
         "file cannot be written",
-        "The file of --output, --json or --junit cannot be created, or another run is writing to it.",
+        "The file of --output, --json, --junit or another report cannot be created, or another run is writing to it.",
         "Results that you want in a file must not be lost.",
         "x  # with --at x=1 --output no-such-folder/result.json",
         "Check that the folder exists, is writable and has room; give each run its own file.",

@@ -34,11 +34,11 @@ OPTIONS: dict[str, CodeDoc] = {
         "Write float64, float32 or complex128.",
     ),
     "GC713": CodeDoc(
-        "backend is not installed",
-        "The library of the backend cannot be imported.",
-        "cupy and jax are optional: gradcli is installed without them.",
+        "library is not installed",
+        "A library that only this backend, option or kind of file needs cannot be imported.",
+        "cupy, jax, PyTorch, matplotlib, pyarrow and Dask are optional: gradcli is installed without them.",
         "x  # with --at x=1 --backend cupy",
-        "Install the extra that the help line of the message names, or use --backend numpy.",
+        "Install what the help line of the message names, or use another backend, option or format.",
     ),
     "GC714": CodeDoc(
         "operation missing on the backend",

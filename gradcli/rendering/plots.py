@@ -9,7 +9,7 @@ from itertools import pairwise
 from gradcli.diagnostics import error
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.documents.calculus import head
-from gradcli.rendering.documents.convergence import convergence
+from gradcli.rendering.documents.convergence import NO_DIFFERENCES, convergence, in_words, measured
 from gradcli.rendering.machine import SCHEMA_VERSION
 from gradcli.rendering.values import jsonable, number
 
@@ -312,13 +312,21 @@ def over_two(result: Curves, sheet: Any) -> None:
 def by_step(result: Curves, sheet: Any) -> None:
     """The error of central differences against the step, both on logarithmic axes."""
     sequence = result.steps
-    assert sequence is not None and sequence.exact is not None
+    assert sequence is not None
+    reference, _ = measured(sequence)
+    errors = [] if reference is None else [abs(slope - reference) for slope in sequence.slopes]
+    known = [(step, size) for step, size in zip(sequence.steps, errors, strict=False) if 0 < size < math.inf]
     axes = sheet.subplots()
-    errors = [abs(slope - sequence.exact) for slope in sequence.slopes]
-    known = [(step, size) for step, size in zip(sequence.steps, errors, strict=True) if 0 < size < math.inf]
-    axes.loglog([step for step, _ in known], [size for _, size in known], "o-", color=BLUE)
-    axes.invert_xaxis()
     axes.set(xlabel="step", ylabel=f"error of the central difference for {sequence.of}")
+    if known:
+        axes.loglog([step for step, _ in known], [size for _, size in known], "o-", color=BLUE)
+        axes.invert_xaxis()
+    else:  # nothing that logarithmic axes could show
+        axes.set_axis_off()
+        text = "every error is 0" if errors else NO_DIFFERENCES
+        axes.text(0.5, 0.5, text, ha="center", va="center", wrap=True, transform=axes.transAxes)
+    if sequence.below is not None:
+        axes.set_title(in_words(sequence, errors), size=9)
 
 
 def payload(result: Curves) -> dict[str, Any]:

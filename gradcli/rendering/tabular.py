@@ -95,8 +95,13 @@ def markdown_cell(column: Column, cell: str) -> str:
     if column.kind == "number" or not cell:
         return visible(cell)
     if column.kind == "code":
-        return code_span(cell).replace("|", "\\|")
+        return code_cell(cell)
     return visible(cell).translate(MARKDOWN)
+
+
+def code_cell(text: str) -> str:
+    """Text as a code span in a cell of a table."""
+    return code_span(text).replace("|", "\\|")
 
 
 def code_span(text: str) -> str:
@@ -104,7 +109,7 @@ def code_span(text: str) -> str:
     safe, ticks = visible(text), "`"
     while ticks in safe:
         ticks += "`"
-    gap = " " if safe.startswith("`") or safe.endswith("`") else ""
+    gap = " " if "`" in safe[:1] + safe[-1:] or safe[:1] == safe[-1:] == " " else ""  # a reader removes these two
     return f"{ticks}{gap}{safe}{gap}{ticks}" if safe else ""
 
 

@@ -33,7 +33,8 @@ class StepSequence(NamedTuple):
     """The slope at each step; what is not known is None.
 
     `of` says which derivative it is, `claimed` is the value to check, `exact` the derivative, `estimate` the limit of
-    the slopes, to within `bound`; `rate` is the power of the step with which their error falls.
+    the slopes, to within `bound`; `rate` is the power of the step with which their error falls. At a kink `below`
+    and `above` are the slopes on its sides.
     """
 
     steps: Sequence[float]
@@ -44,6 +45,8 @@ class StepSequence(NamedTuple):
     estimate: float | None = None
     bound: float | None = None
     rate: float | None = None
+    below: float | None = None
+    above: float | None = None
 
     def evidence(self) -> dict[str, Any]:
         """The known fields, by name."""

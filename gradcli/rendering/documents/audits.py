@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.documents.cards import card
-from gradcli.rendering.documents.verdicts import READ
+from gradcli.rendering.documents.verdicts import without_diagnosis
 from gradcli.rendering.machine import check_fields, opening
 from gradcli.rendering.text import visible
 from gradcli.rendering.values import jsonable
@@ -69,7 +69,7 @@ def reason(finding: Finding) -> str:
     """The reason for the verdict, with the expected verdict and the calls that were not kept."""
     phrase = finding.message
     if finding.verdict == "DISAGREES":  # how it is wrong stands on the card below
-        phrase = next((phrase.partition(mark)[0] for mark in READ if mark in phrase), phrase)
+        phrase = without_diagnosis(phrase)
     parts = [phrase]
     if finding.expected:
         parts.append(f"expected: {finding.expected}")

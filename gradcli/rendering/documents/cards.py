@@ -32,6 +32,7 @@ FIRST = (
 BEHIND = ("agree_bits", "judged", "convention", "pieces", "graph")
 LAST = (*BEHIND, "taylor_rates", "noise", "decades", "library", "basis", "compared", "oracles", "seed")
 JUDGED = ("exact", "claimed", "differences", "float", "returned")  # the numbers that disagree: the brightest on a card
+SLOPES = ("left", "right", "returned")  # lists with an entry for each entry of the leaf; that of a number stands alone
 WORDS = {
     "exact_value": "exact",
     "inside": "returned value lies between",
@@ -165,6 +166,8 @@ def evidence_facts(evidence: Mapping[str, Any], style: Style) -> Iterator[tuple[
             value = compared(value)
         if name == "taylor_rates" and isinstance(value, list):
             value = f"{evidence_text(value, style)}, where 2 is right and 1 is wrong"
+        if name in SLOPES and isinstance(value, list) and len(value) == 1:
+            value = value[0]
         for line in evidence_lines(value, style):
             yield (label, line, "key" if name in JUDGED else "text")
             label = ""

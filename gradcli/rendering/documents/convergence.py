@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gradcli.rendering.document import GAP, Column, Grid, Line, Style
-from gradcli.rendering.values import number
+from gradcli.rendering.values import derivative, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 HEIGHT = 12  # rows of the plot
 PITCH = 4  # columns between two steps
+NO_DIFFERENCES = "there are no differences: the function has no finite values on both sides of the point"
 
 
 def convergence(sequence: StepSequence, style: Style) -> Iterator[Block]:
     """A row per step with the difference and its error, the plot of the errors, and a sentence about them."""
     reference, name = measured(sequence)
     if not sequence.steps or reference is None:
-        yield Line("there are no differences: the function has no finite values on both sides of the point", "note")
+        yield Line(NO_DIFFERENCES, "note")
         return
     errors = [abs(slope - reference) for slope in sequence.slopes]
     rows = tuple(
@@ -31,7 +32,7 @@ def convergence(sequence: StepSequence, style: Style) -> Iterator[Block]:
     )
     columns = (Column("step", "number"), Column("central difference", "number"), Column("error", "number"))
     of = f" of {sequence.of}" if sequence.of else ""
-    yield Grid(columns, rows, title=f"Differences{of} against {name} {number(reference, style.digits)}")
+    yield Grid(columns, rows, title=f"Differences{of} against {name} {derivative(reference, style.digits)}")
     drawn = plot(sequence.steps, errors)
     if drawn:
         yield from (GAP, Line("\n".join(drawn), "code"), GAP)
@@ -40,6 +41,8 @@ def convergence(sequence: StepSequence, style: Style) -> Iterator[Block]:
 
 def measured(sequence: StepSequence) -> tuple[float | None, str]:
     """The reference for errors: the exact derivative, the best estimate, the claim, else the middle difference."""
+    if sequence.below is not None:
+        return sequence.claimed, "reverse mode's"
     known = (
         (sequence.exact, "the exact derivative"),
         (sequence.estimate, "what they settle at,"),
@@ -85,6 +88,9 @@ def plot(steps: Sequence[float], errors: Sequence[float]) -> list[str]:
 
 def in_words(sequence: StepSequence, errors: Sequence[float]) -> str:
     """The conclusion from the sequence, in one sentence."""
+    if sequence.below is not None:
+        sides = f"{sequence.below:.6g} from below and {sequence.above:.6g} from above"
+        return f"a kink: the slope is {sides}, so there is no derivative"
     claimed = sequence.claimed if sequence.claimed is not None and math.isfinite(sequence.claimed) else None
     if sequence.exact is None and sequence.estimate is not None and math.isfinite(sequence.estimate):
         words = f"they settle to {sequence.bound or 0.0:.0e}"
@@ -96,7 +102,7 @@ def in_words(sequence: StepSequence, errors: Sequence[float]) -> str:
     if sequence.rate is not None:
         parts.append(f"the error falls as step**{sequence.rate:g} (2 is expected), to {min(errors):.1e}")
     elif not min(errors):
-        parts.append("a step meets it to the last digit")
+        parts.append("at some step the difference equals it to the last digit")
     else:
         parts.append(f"the error does not fall with the step: it stays near {min(errors):.1e}")
     exact = sequence.exact

@@ -164,9 +164,12 @@ def sentence(check: Any) -> str:
 
 def headline(check: Any, show: str) -> str:
     """The message of a check, without the diagnosis if a card below shows it."""
-    phrase = sentence(check)
-    if (check.passed and show != "all") or "diagnosis" not in check.evidence:
-        return phrase
+    on_card = "diagnosis" in check.evidence and (show == "all" or not check.passed)
+    return without_diagnosis(sentence(check)) if on_card else sentence(check)
+
+
+def without_diagnosis(phrase: str) -> str:
+    """The message of a check up to its diagnosis."""
     return next((phrase.partition(mark)[0] for mark in READ if mark in phrase), phrase)
 
 

@@ -9,6 +9,7 @@ import re
 
 from gradcli.rendering.documents import verdicts
 from gradcli.rendering.formats.issues import incomplete, issues
+from gradcli.rendering.tabular import code_cell
 from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False
@@ -41,16 +42,8 @@ class Markdown:
     def rows(self, report: Any) -> Iterator[str]:
         """The rows of the checks of a report that did not pass."""
         for issue in issues(report):
-            where, verdict = code_span(issue.place()), f"{issue.verdict} ({issue.rule.code})"
-            yield f"| {where} | {code_span(issue.subject)} | {verdict} | {escaped(issue.message)} |\n"
-
-
-def code_span(text: str) -> str:
-    """Text as a code span in a cell of a table."""
-    text = visible(text).replace("|", "\\|")
-    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    gap = " " if text[:1] in "` " or text[-1:] in "` " else ""
-    return f"{fence}{gap}{text}{gap}{fence}"
+            where, verdict = code_cell(issue.place()), f"{issue.verdict} ({issue.rule.code})"
+            yield f"| {where} | {code_cell(issue.subject)} | {verdict} | {escaped(issue.message)} |\n"
 
 
 def escaped(text: str) -> str:
