@@ -15,11 +15,11 @@ else:
                 return super().__new__(mcs, name, bases, space)
             fields = tuple(space.get("__annotations__", ()))
             defaults = [space[field] for field in fields if field in space]
-            made = namedtuple(name, fields, defaults=defaults, module=space["__module__"])
+            record = namedtuple(name, fields, defaults=defaults, module=space["__module__"])
             for key, value in space.items():
                 if key not in fields and key not in ("__annotations__", "__classcell__", "__qualname__"):
-                    setattr(made, key, value)
-            return made
+                    setattr(record, key, value)
+            return record
 
     class NamedTuple(metaclass=_Maker):
         """Base of a class whose annotations are the fields of a named tuple."""

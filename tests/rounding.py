@@ -57,7 +57,7 @@ class Rounded(NumpyNamespace):
 def run(tape: Tape, values: Mapping[str, Any], dtype: str, random: np.random.Generator) -> list[Any]:
     """The outputs of a tape with rounding errors of this size."""
     xp = Rounded(dtype, random)
-    given = dict(zip([node for node, _ in tape.inputs], tape.given(values), strict=True))
+    given = dict(zip([node for node, _ in tape.inputs], tape.input_values(values), strict=True))
     found: dict[Any, Any] = {}
     with xp.arithmetic():
         for node in tape.nodes:

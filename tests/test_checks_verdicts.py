@@ -287,7 +287,7 @@ def test_the_same_input_gives_the_same_bytes() -> None:
 def test_a_library_that_is_absent_is_said_by_check_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.delitem(sys.modules, "gradcli.execution.namespaces.cupy_", raising=False)
-    monkeypatch.setattr("gradcli.execution.namespaces._made", {})
+    monkeypatch.setattr("gradcli.execution.namespaces._namespaces", {})
     with pytest.raises(GradcliError, match="GC713"):
         check_script("x**2", at={"x": 1}, backend="cupy")
 

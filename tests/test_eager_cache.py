@@ -162,8 +162,8 @@ def test_numbers_lines_and_constants_are_limited(monkeypatch: pytest.MonkeyPatch
 def test_loops_of_machine_code_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emit_numba, "_loops", {})
     monkeypatch.setattr(emit_numba, "MOST_LOOPS", 3)
-    monkeypatch.setattr(emit_numba, "compiled", lambda: (None, {}))
+    monkeypatch.setattr(emit_numba, "jit_compiler", lambda: (None, {}))
     monkeypatch.setattr(emit_numba, "_machine_code", lambda text, scope, source: SimpleNamespace(text=text))
     for k in range(9):
-        emit_numba.made(f"def loop(x):\n    return x + {k}\n")
+        emit_numba.compiled_text(f"def loop(x):\n    return x + {k}\n")
     assert len(emit_numba._loops) == 3

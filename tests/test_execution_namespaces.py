@@ -281,7 +281,7 @@ def test_unknown_names_are_proposed() -> None:
 
 @pytest.mark.parametrize(("library", "extra"), [("cupy", "cuda"), ("jax", "jax")])
 def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch, library: str, extra: str) -> None:
-    monkeypatch.setattr(namespaces, "_made", {})
+    monkeypatch.setattr(namespaces, "_namespaces", {})
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, f"gradcli.execution.namespaces.{library}_", raising=False)
     code, message, help = code_of(lambda: namespace(library))

@@ -39,7 +39,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 def applied(name: str, x: Any) -> Any:
     """One of the functions on an array, in a loop that is compiled as ours are."""
-    njit, functions = emit_numba.compiled()
+    njit, functions = emit_numba.jit_compiler()
     one = functions.get(name, functions["sincos_far_"])
     place = {"sin": 0, "cos": 1}.get(name)
     loops: dict[Any, Any] = applied.__dict__.setdefault("loops", {})
@@ -219,8 +219,8 @@ def test_what_cannot_be_printed_is_numpys(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_text_holds_nothing_but_our_words(monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[str] = []
-    whole = emit_numba.made
-    monkeypatch.setattr(emit_numba, "made", lambda text: texts.append(text) or whole(text))  # type: ignore[func-returns-value]
+    whole = emit_numba.compiled_text
+    monkeypatch.setattr(emit_numba, "compiled_text", lambda text: texts.append(text) or whole(text))  # type: ignore[func-returns-value]
     monkeypatch.setattr(emit_numba, "WORK", 1)
     script = "import_os = sin(x)*exp(-evil)\nimport_os + log(2 + x**2)*tanh(evil)"
     gradcli.compile(script).at_points(x=np.linspace(0, 1, 70_000), evil=np.linspace(0, 1, 70_000))
@@ -316,7 +316,7 @@ def test_a_cache_in_trouble_costs_time_only(trouble: str, tmp_path: Path, monkey
     for run in range(2):
         emit_numba._loops.clear()
         found = np.zeros(5)
-        emit_numba.made(text)(5, np.arange(5.0), found)
+        emit_numba.compiled_text(text)(5, np.arange(5.0), found)
         assert found.tolist() == [0.0, 3.0, 6.0, 9.0, 12.0]
         hits.append(sum(emit_numba._loops[text].stats.cache_hits.values()))
         if not run:
@@ -341,7 +341,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         "import resource, numpy as np\nfrom gradcli.execution.compiler import emit_numba\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
         "x, y = np.arange(3.0), np.zeros(3)\n"
-        "emit_numba.made('def loop(n, a, b):\\n    for i in range(n):\\n        b[i] = a[i] + 1.0\\n')(3, x, y)\n"
+        "emit_numba.compiled_text('def loop(n, a, b):\\n    for i in range(n):\\n        b[i] = a[i] + 1.0\\n')(3, x, y)\n"
         "print(y.tolist())\n"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
@@ -360,14 +360,14 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_one_answer_is_not_worth_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emit_numba, "made", lambda text: pytest.fail("not wanted"))
+    monkeypatch.setattr(emit_numba, "compiled_text", lambda text: pytest.fail("not wanted"))
     x = np.linspace(0, 1, 1_000_000)
     found = gradcli.grad("sum(100*(x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2)", at={"x": x})
     assert found.gradient["x"].shape == x.shape
 
 
 def test_the_environment_turns_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emit_numba, "made", lambda text: pytest.fail("not wanted"))
+    monkeypatch.setattr(emit_numba, "compiled_text", lambda text: pytest.fail("not wanted"))
     monkeypatch.setenv("GRADCLI_FAST", "0")
     monkeypatch.setattr(emit_numba, "WORK", 1)
     gradcli.compile("exp(x) + 1").at_points(x=np.zeros(70_000))
@@ -378,7 +378,7 @@ def test_without_numba_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ImportError("numba")
 
     monkeypatch.setattr(emit_numba, "_there", [])
-    monkeypatch.setattr(emit_numba, "compiled", absent)
+    monkeypatch.setattr(emit_numba, "jit_compiler", absent)
     monkeypatch.setattr(emit_numba, "WORK", 1)
     value, _ = gradcli.compile("exp(x) + 2").at_points(x=np.zeros(70_000))
     assert np.array_equal(value, np.full(70_000, 3.0)) and emit_numba._there == [False]

@@ -195,20 +195,20 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state after the wrong turn, rows of the wrong turn, values that share memory while they are needed."""
     text, values = loop("g = 0.5*g - x[t]\n    h = tanh(h*w) + sin(h*u) + g"), values_of()
     within(text, values)
-    run, laid_out, stages = cores.Core.run, cores.laid_out, lower.Stages
+    run, lay_out, stages = cores.Core.run, cores.lay_out, lower.Stages
 
     def late(core: Any, columns: Any, *rest: Any) -> Any:
         return run(core, [np.roll(one, 1, 0) for one in columns], *rest)
 
     def overlapping(*args: Any) -> Any:
-        made = laid_out(*args)
+        made = lay_out(*args)
         made.offsets = dict.fromkeys(made.offsets, 0)
         return made
 
     def second(one: Any, x: Any) -> Any:
         return one.steps.view("reshape", one._part(x, 1, 2), x.shape[1:], x.shape[1:])
 
-    planted = [(cores.Core, "run", late), (cores, "laid_out", overlapping), (stages, "_last", second)]
+    planted = [(cores.Core, "run", late), (cores, "lay_out", overlapping), (stages, "_last", second)]
     for owner, name, wrong in planted:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, wrong)

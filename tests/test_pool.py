@@ -29,13 +29,13 @@ def place(array: Any) -> int:
 
 
 def test_memory_that_was_left_is_used_again() -> None:
-    one, other = allocate.lines([LONG, LONG], [DOUBLE, DOUBLE])
+    one, other = allocate.new_arrays([LONG, LONG], [DOUBLE, DOUBLE])
     assert one.flags.writeable and one.dtype == DOUBLE and place(one) % 8 == 0 == place(other) % 8
     places = {place(one), place(other)}
     assert len(places) == 2
     del one, other
     assert idle() == 2 * 8 * LONG
-    again = allocate.lines([LONG, LONG], [DOUBLE, DOUBLE])
+    again = allocate.new_arrays([LONG, LONG], [DOUBLE, DOUBLE])
     assert {place(array) for array in again} == places and idle() == 0
 
 
@@ -43,11 +43,11 @@ def test_memory_that_was_left_is_used_again() -> None:
     "keep", [lambda a: a[5:9], lambda a: a.reshape(4, -1).T[1:], memoryview, lambda a: a.view("i8")]
 )
 def test_memory_with_a_view_is_not(keep: Any) -> None:
-    (one,) = allocate.lines([LONG], [DOUBLE])
+    (one,) = allocate.new_arrays([LONG], [DOUBLE])
     one[:] = 7.0
     view, before = keep(one), place(one)
     del one
-    (other,) = allocate.lines([LONG], [DOUBLE])
+    (other,) = allocate.new_arrays([LONG], [DOUBLE])
     other[:] = 8.0
     assert place(other) != before and idle() == 0
     assert np.asarray(view).reshape(-1)[:1].tobytes() == np.array(7.0).tobytes()
@@ -56,16 +56,16 @@ def test_memory_with_a_view_is_not(keep: Any) -> None:
 
 
 def test_what_does_not_fit_is_given_back_and_short_ones_are_not_kept() -> None:
-    del allocate.lines([LONG], [DOUBLE])[0]
+    del allocate.new_arrays([LONG], [DOUBLE])[0]
     gc.collect()
     assert idle() > 0
-    found = allocate.lines([LONG + 1, 10, LONG * 2], [DOUBLE, DOUBLE, np.dtype("float32")])
+    found = allocate.new_arrays([LONG + 1, 10, LONG * 2], [DOUBLE, DOUBLE, np.dtype("float32")])
     assert idle() == 0 and [one.shape for one in found] == [(LONG + 1,), (10,), (2 * LONG,)]
     assert found[1].flags.owndata and found[2].dtype == np.float32
 
 
 def test_what_is_kept_is_bounded() -> None:
-    many = allocate.lines([LONG] * 40, [DOUBLE] * 40)
+    many = allocate.new_arrays([LONG] * 40, [DOUBLE] * 40)
     del many
     gc.collect()
     assert allocate.MOST - 8 * LONG - 64 < idle() <= allocate.MOST
@@ -77,7 +77,7 @@ def test_threads_never_get_the_same_memory() -> None:
 
     def work(number: int) -> None:
         for _ in range(60):
-            one, other = allocate.lines([LONG, LONG], [DOUBLE, DOUBLE])
+            one, other = allocate.new_arrays([LONG, LONG], [DOUBLE, DOUBLE])
             one[::997], other[::997] = number, -number
             if not (np.all(one[::997] == number) and np.all(other[::997] == -number)):
                 wrong.append(number)

@@ -48,10 +48,10 @@ def check(script: str, at: dict[str, Any]) -> bool:
     """Whether the code answered, with the evaluator's bits; else the evaluator's answer is not finite or not floats'."""
     made, f = function(script, at)
     if f is None:
-        assert made.tape._on_floats(made.tape.given(at), "auto", "float64") is None
+        assert made.tape._on_floats(made.tape.input_values(at), "auto", "float64") is None
         return False
     found = f(**at)
-    tape = made.tape._on_floats(made.tape.given(at), "auto", "float64")
+    tape = made.tape._on_floats(made.tape.input_values(at), "auto", "float64")
     if found == "careful":
         return tape is not None and all(map(math.isfinite, made.tape.run(at)))
     value, gradient = found
@@ -91,7 +91,7 @@ def test_every_function_of_numbers_has_the_same_bits(name: str) -> None:
             except gradcli.GradcliError:
                 continue
             tape = made.tape
-            if tape.scalar and tape._on_floats(tape.given(at), "auto", "float64") is not None:
+            if tape.scalar and tape._on_floats(tape.input_values(at), "auto", "float64") is not None:
                 assert not check(case.text, at)
                 compared += 1
     if not compared:

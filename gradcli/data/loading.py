@@ -84,7 +84,7 @@ def load(
     except GradcliError as problem:
         if span is None:
             raise
-        raise GradcliError(*(placed(one, span) for one in problem.diagnostics)) from problem
+        raise GradcliError(*(placed(diagnostic, span) for diagnostic in problem.diagnostics)) from problem
     except OSError as wrong:
         raise unreadable(path, (wrong.strerror or str(wrong)).lower(), span) from wrong
     except MemoryError as full:
@@ -141,8 +141,8 @@ def reader_of(path: str) -> Callable[[BinaryIO, Request], Loaded]:
             help=f"did you mean {guess}?" if guess else None,
         )
     module, function = READERS[ending]
-    found: Callable[[BinaryIO, Request], Loaded] = getattr(import_module(f"gradcli.data.{module}"), function)
-    return found
+    reader: Callable[[BinaryIO, Request], Loaded] = getattr(import_module(f"gradcli.data.{module}"), function)
+    return reader
 
 
 def ordinary_file(place: str, path: str) -> BinaryIO:
@@ -206,7 +206,7 @@ class Record:
     def look(self, path: str, base: str | None, copy: Copy | None = None) -> None:
         """Record the state of a file, unless it is the last one recorded; a copy brings its own state."""
         if copy is not None:
-            self.opened.extend(one for one in copy["opened"] if one not in self.opened)
+            self.opened.extend(state for state in copy["opened"] if state not in self.opened)
             return
         try:
             allowed(path, base)
@@ -269,7 +269,7 @@ def copy_of(path: str, base: str | None) -> Copy:
 @contextmanager
 def using(copies: Iterable[Copy]) -> Iterator[None]:
     """Let `load` read these copies (`copy_of`) instead of the files of the same names on this machine."""
-    token = _COPIES.set({(one["path"], one["base"]): one for one in copies})
+    token = _COPIES.set({(copy["path"], copy["base"]): copy for copy in copies})
     try:
         yield
     finally:
@@ -320,13 +320,13 @@ def chosen(request: Request, count: int) -> Sequence[int] | int:
     if wanted is None:
         return range(count)
     if isinstance(wanted, slice):
-        found = range(count)[wanted]
-        if not found:
+        columns = range(count)[wanted]
+        if not columns:
             raise no_column(request, f"{wanted.start}:{wanted.stop} selects none", count)
-        return found
+        return columns
     if isinstance(wanted, int):
         return position(request, wanted, count)
-    return [position(request, one, count) for one in wanted]
+    return [position(request, column, count) for column in wanted]
 
 
 def position(request: Request, wanted: int, count: int) -> int:

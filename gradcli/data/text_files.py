@@ -43,13 +43,13 @@ def read_table(file: BinaryIO, request: Request, delimiter: str) -> Loaded:
     cells = array("d")
     width = count = 0
     wanted: Sequence[int] = ()
-    one = False
+    single = False
     notes: list[str] = []
     for line, row in rows(file, request, delimiter):
         if not width:
             width = len(row)
             picked = chosen(request, width)
-            one = isinstance(picked, int) or (request.columns is None and width == 1)
+            single = isinstance(picked, int) or (request.columns is None and width == 1)
             wanted = [picked] if isinstance(picked, int) else picked
             if is_header(row):
                 continue
@@ -70,7 +70,7 @@ def read_table(file: BinaryIO, request: Request, delimiter: str) -> Loaded:
             cells.append(value)
     if not count:
         raise damaged(request.path, "it holds no numbers")
-    shape = (count,) if one else (count, len(wanted))
+    shape = (count,) if single else (count, len(wanted))
     return Loaded(np.frombuffer(cells, dtype=np.float64).reshape(shape).copy(), noted(request, notes))
 
 
@@ -205,11 +205,11 @@ def place(index: int, shape: Sequence[int]) -> str:
     """A flat index as indices of nested lists, such as entry [3][1]."""
     if not shape:
         return "the content"
-    found: list[str] = []
+    indices: list[str] = []
     for size in reversed(shape):
-        index, here = divmod(index, size)
-        found.append(f"[{here}]")
-    return "entry " + "".join(reversed(found))
+        index, place = divmod(index, size)
+        indices.append(f"[{place}]")
+    return "entry " + "".join(reversed(indices))
 
 
 def kind(item: Any) -> str:

@@ -129,7 +129,7 @@ def step(printer: Printer, node: Node, place: int, lines: list[str], words: dict
     assert impl is not None
     params = node.params if node.primitive.pointwise else {**node.params, "ranks": (0,) * len(node.args)}
     marks = [f"_a{at}_" for at in range(len(node.args))]
-    found = None
+    word = None
     if is_reader(node):  # the text of a loop's turns may double with each turn
         from gradcli.graph.loop import single_numbers  # most programs have no loop
 
@@ -137,13 +137,13 @@ def step(printer: Printer, node: Node, place: int, lines: list[str], words: dict
             raise Unavailable("arrays in the turns of a loop inside")
     else:
         try:
-            found = impl(printer, *map(Word, marks), **params)
+            word = impl(printer, *map(Word, marks), **params)
         except (Wordless, TypeError, ValueError, AttributeError):
-            found = None
-    if not isinstance(found, Word) or len(found.text) > LONGEST:
+            word = None
+    if not isinstance(word, Word) or len(word.text) > LONGEST:
         call = printer.bound(f"_i{place}", _bound(impl, params))
-        found = Word(f"{call.text}({', '.join(marks)})")
-    pieces = re.split(r"(_a\d+_)", found.text)
+        word = Word(f"{call.text}({', '.join(marks)})")
+    pieces = re.split(r"(_a\d+_)", word.text)
     for at, (mark, arg) in enumerate(zip(marks, node.args, strict=True)):
         if pieces.count(mark) > 1 and not NAME.fullmatch(words[arg].text):
             lines.append(f"_{place}_{at} = {words[arg].text}")
@@ -217,9 +217,9 @@ def straight(
     except Unavailable:
         return None
     scope = {"__builtins__": {}, "_type": type, "_float": float, "_careful": careful, **functions}
-    made = function(text, scope, "straight line")
-    made.__kwdefaults__ = dict(leaves)
-    return made
+    run = function(text, scope, "straight line")
+    run.__kwdefaults__ = dict(leaves)
+    return run
 
 
 def printed(tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str | None]) -> tuple[str, dict[str, Any]]:
@@ -239,12 +239,12 @@ def printed(tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str
     kept.append(f"{total} = {' + '.join(f'_r{at}' for at in range(len(values))) or 0.0}")
     pairs = ", ".join(f"{name!r}: _r{at}" for at, name in enumerate(result) if name is not None)
     returned = ["_r" + str(at) for at, name in enumerate(result) if name is None]
-    told = ", ".join(returned) if len(result) == len(returned) == 1 else f"({', '.join(returned)}, {{{pairs}}})"
+    expression = ", ".join(returned) if len(result) == len(returned) == 1 else f"({', '.join(returned)}, {{{pairs}}})"
     body = [
         f"    if {other}:", f"        {again}", "    try:",
         *(f"        {line}" for line in [*lines, *kept]),
         "    except _faults:", f"        {again}",
-        f"    if {total} - {total} == 0.0:", f"        return {told}", f"    {again}",
+        f"    if {total} - {total} == 0.0:", f"        return {expression}", f"    {again}",
     ]  # fmt: skip
     return "\n".join([head, *body, ""]), {**printer.functions, "_faults": (*IEEE_DIFFERS, Unavailable)}
 
@@ -262,7 +262,7 @@ def printed_turns(scan: Scan) -> Callable[[Sequence[float]], list[float]] | None
     first, stop = len(body.carried), len(body.carried) + len(body.rows)
     if len(steps) > MOST_STEPS or any(at >= 0 for at in scan.stacked) or any(first <= at < stop for at in scan.order):
         return None
-    if any(one.shape or one.type.kind == "int" for one in steps):
+    if any(node.shape or node.type.kind == "int" for node in steps):
         return None
     columns = [] if body.index is None else [body.positions[body.index]]
     fixed = [at for at in scan.order if stop <= at < len(body.inputs)]
@@ -297,10 +297,10 @@ def printed_core(
     def states(
         columns: Sequence[Any], fixed: Sequence[Any], state: Sequence[Any], turns: int, store: bool
     ) -> tuple[Any, Sequence[Any]]:
-        if not all(library.isfinite(one).all() for one in (*columns, *fixed, *state)):
+        if not all(library.isfinite(array).all() for array in (*columns, *fixed, *state)):
             raise ValueError("not finite")
-        numbers = [one.item() for one in (*state, *fixed)]
-        lists = [one.tolist() for one in columns]
+        numbers = [array.item() for array in (*state, *fixed)]
+        lists = [column.tolist() for column in columns]
         over: Any = lists[0] if len(lists) == 1 else zip(*lists, strict=True) if lists else repeat(None, turns)
         stored: list[float] = []
         width = len(state)
@@ -349,10 +349,10 @@ def core_text(
 
 
 def turn_lines(
-    printer: Printer, body: Body, order: Iterable[int], given: Iterable[int], named: Iterable[int], lines: list[str]
+    printer: Printer, body: Body, order: Iterable[int], inputs: Iterable[int], named: Iterable[int], lines: list[str]
 ) -> dict[Node, Word]:
     """Add the lines of one turn and give the words of its steps. Steps that are `named` get a line of their own."""
-    words = {body.steps[at]: Word(f"x{at}") for at in given}
+    words = {body.steps[at]: Word(f"x{at}") for at in inputs}
     lined = [body.steps[at] for at in named]
     write_steps(printer, [body.steps[at] for at in order], words, [*lined, *lined], lines)
     return words

@@ -114,29 +114,29 @@ class Tape:
 
     def run(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> list[Value]:
         """The values of the outputs; see `evaluate`."""
-        given = self.given(values)
-        found = self._on_floats(given, backend, dtype)
-        if found is not None:
-            return [float(found[self.slots[output]]) for output in self.outputs]
+        inputs = self.input_values(values)
+        slots = self._on_floats(inputs, backend, dtype)
+        if slots is not None:
+            return [float(slots[self.slots[output]]) for output in self.outputs]
         xp = namespace("numpy" if backend == "auto" else backend, dtype)
         with xp.arithmetic():
-            found, owners = self._on_arrays(xp, given, keep=False)
-            return [_own(self._result(xp, output, found), owners) for output in self.outputs]
+            slots, owners = self._on_arrays(xp, inputs, keep=False)
+            return [_own(self._result(xp, output, slots), owners) for output in self.outputs]
 
     def run_all(self, values: Mapping[str, Any], *, backend: str = "auto", dtype: str = "float64") -> dict[Node, Value]:
         """The value of every node, to be read only: arrays may share memory; else like `evaluate`."""
-        given = self.given(values)
-        found = self._on_floats(given, backend, dtype)
-        if found is not None:
-            return {node: float(value) for node, value in zip(self.nodes, found, strict=False)}
+        inputs = self.input_values(values)
+        slots = self._on_floats(inputs, backend, dtype)
+        if slots is not None:
+            return {node: float(value) for node, value in zip(self.nodes, slots, strict=False)}
         xp = namespace("numpy" if backend == "auto" else backend, dtype)
         with xp.arithmetic():
-            found, _ = self._on_arrays(xp, given, keep=True)
-            return {node: self._result(xp, node, found) for node in self.nodes}
+            slots, _ = self._on_arrays(xp, inputs, keep=True)
+            return {node: self._result(xp, node, slots) for node in self.nodes}
 
-    def given(self, values: Mapping[str, Any]) -> list[Any]:
+    def input_values(self, values: Mapping[str, Any]) -> list[Any]:
         """The value of each input: from `values`, else its default; GC202 for those that have neither."""
-        found = []
+        result = []
         for node, _ in self.inputs:
             name = node.params["name"]
             value = values.get(name)
@@ -144,12 +144,12 @@ class Tape:
                 value = self.defaults.get(name)
                 if value is None:
                     raise missing_values([node for node, _ in self.inputs], values, self.defaults)
-            found.append(value)
-        return found
+            result.append(value)
+        return result
 
     # --- Python floats --------------------------------------------------------------------------------
 
-    def _on_floats(self, given: Iterable[Any], backend: str, dtype: str) -> list[Any] | None:
+    def _on_floats(self, inputs: Iterable[Any], backend: str, dtype: str) -> list[Any] | None:
         """The value of every node; None where Python's floats differ from IEEE arithmetic, and for arrays."""
         if backend not in ("auto", "math") or not self.scalar or dtype != "float64":
             if backend == "math":
@@ -157,7 +157,7 @@ class Tape:
             return None
         xp = namespace("math")
         slots = self._start(xp)[0].copy()
-        for (_, slot), value in zip(self.inputs, given, strict=True):
+        for (_, slot), value in zip(self.inputs, inputs, strict=True):
             number = value if type(value) is float else plain_number(value)
             if number is None or not isfinite(number):
                 if backend == "math" and number is not None:
@@ -182,19 +182,19 @@ class Tape:
 
     # --- arrays -----------------------------------------------------------------------------------------
 
-    def _on_arrays(self, xp: Any, given: Sequence[Any], keep: bool) -> tuple[list[Any], dict[int, Any]]:
+    def _on_arrays(self, xp: Any, inputs: Sequence[Any], keep: bool) -> tuple[list[Any], dict[int, Any]]:
         """The value of every slot that is still needed at the end (of all with `keep`), and who owns the inputs."""
         start, fixed = self._start(xp)
         slots, owners = start.copy(), fixed.copy()
         leaves = []
         lead: Shape | None = ()
-        for (node, slot), value in zip(self.inputs, given, strict=True):
-            made = slots[slot] = leaf_value(xp, node, value)
-            leaves.append(made)
-            own = made.shape[: made.ndim - len(node.shape)]
+        for (node, slot), value in zip(self.inputs, inputs, strict=True):
+            array = slots[slot] = leaf_value(xp, node, value)
+            leaves.append(array)
+            own = array.shape[: array.ndim - len(node.shape)]
             if own and lead is not None:
                 lead = broadcast_shapes(lead, own)
-            owner = _owner(made)
+            owner = _owner(array)
             owners[id(owner)] = owner
         if lead is None:
             raise leads_differ(self.inputs, leaves)
@@ -245,7 +245,7 @@ class Tape:
                 if node in self.loops:
                     scan = self.loops[node]
                     steps.append((scan, out, args, {"ranks": _params(node)["ranks"]}, False, ()))
-                    steps += [(scan.picked, slots[one], (out,), {"place": at}, False, ()) for at, one in scan.picks()]
+                    steps += [(scan.picked, slots[read], (out,), {"place": at}, False, ()) for at, read in scan.picks()]
                 steps[-1] = (*steps[-1][:-1], (*steps[-1][-1], *dead))  # a reader has its value since the first of them
             if keep:
                 self._kept_steps = steps
@@ -256,16 +256,16 @@ class Tape:
     def _last_uses(self, reads: Sequence[tuple[int, ...]]) -> list[Sequence[int]]:
         """For each slot, the slots that nothing needs after it has been computed."""
         needed = {self.slots[output] for output in self.outputs}
-        found: list[Sequence[int]] = [()] * len(reads)
+        last_uses: list[Sequence[int]] = [()] * len(reads)
         for out in reversed(range(len(reads))):
             last = [slot for slot in reads[out] if slot not in needed]
             if last:
-                found[out] = last
+                last_uses[out] = last
                 needed.update(last)
-        return found
+        return last_uses
 
-    def _result(self, xp: Any, node: Node, found: Sequence[Any]) -> Value:
-        value = xp.fetch(found[self.slots[node]])
+    def _result(self, xp: Any, node: Node, slots: Sequence[Any]) -> Value:
+        value = xp.fetch(slots[self.slots[node]])
         if not value.shape:
             number = value.item()
             return number if isinstance(number, complex) else float(number)

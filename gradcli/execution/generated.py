@@ -21,6 +21,6 @@ def function(text: str, scope: dict[str, Any], title: str = "generated") -> Call
     42
     """
     module = compile(text, f"<gradcli {title}>", "exec")  # allowed: printed by us, see the sentence of this module
-    codes = [one for one in module.co_consts if isinstance(one, CodeType)]
+    codes = [constant for constant in module.co_consts if isinstance(constant, CodeType)]
     assert len(codes) == 1, "one function per text"
     return FunctionType(codes[0], scope, codes[0].co_name)

@@ -28,30 +28,30 @@ def leaf_value(xp: Any, node: Node, value: Any) -> Any:
     """An input as an array of the namespace, its own shape last."""
     name, shape = node.params["name"], node.type.shape
     try:
-        made = xp.numbers(value, node.type.kind)
+        array = xp.numbers(value, node.type.kind)
     except (TypeError, ValueError) as wrong:
         raise error("GC333", f"the value of {name} is not an array of numbers: {wrong}", node.span) from wrong
     rank = len(shape)
-    if made.shape[max(made.ndim - rank, 0) :] != shape:
+    if array.shape[max(array.ndim - rank, 0) :] != shape:
         expected = _shape_text(shape)
         raise error(
             "GC313",
-            f"the value of {name} has shape {_shape_text(made.shape)}, the script expects {expected}",
+            f"the value of {name} has shape {_shape_text(array.shape)}, the script expects {expected}",
             node.span,
             help=f"give {name} a value of shape {expected}; leading batch axes are allowed",
         )
-    return made
+    return array
 
 
 class Unbatched:
-    """Reads the values of leaves at one point, all but those that are held; `given` is that of the tape."""
+    """Reads the values of leaves at one point, all but those that are held."""
 
-    __slots__ = ("_array", "_given", "_held", "_wanted", "_xp")
+    __slots__ = ("_array", "_input_values", "_held", "_wanted", "_xp")
 
     def __init__(self, xp: Any, tape: Any, held: Mapping[str, Any] | None = None) -> None:
         self._xp = xp
         self._array = xp.library.ndarray
-        self._given = tape.given
+        self._input_values = tape.input_values
         self._held = held or {}
         leaves = [(place, node, node.params["name"]) for place, (node, _) in enumerate(tape.inputs)]
         self._wanted = [
@@ -67,19 +67,19 @@ class Unbatched:
         """
         if exact and len(values) != len(self._wanted):
             return None
-        found, given = [], None
+        arrays, inputs = [], None
         for place, node, name, shape, dtype in self._wanted:
-            made: Any = values.get(name)
-            if type(made) is not self._array or made.dtype != dtype or made.shape != shape:
+            array: Any = values.get(name)
+            if type(array) is not self._array or array.dtype != dtype or array.shape != shape:
                 if exact:
                     return None
-                if given is None:
-                    given = self._given({**self._held, **values} if self._held else values)
-                made = leaf_value(self._xp, node, given[place])
-                if made.ndim != len(shape):
+                if inputs is None:
+                    inputs = self._input_values({**self._held, **values} if self._held else values)
+                array = leaf_value(self._xp, node, inputs[place])
+                if array.ndim != len(shape):
                     return None
-            found.append(made)
-        return found
+            arrays.append(array)
+        return arrays
 
 
 def data_value(xp: Any, node: Node, value: Any) -> Any:
@@ -95,14 +95,14 @@ def _shape_text(shape: Shape) -> str:
 
 
 def leads_differ(inputs: Sequence[tuple[Node, int]], leaves: Sequence[Any]) -> GradcliError:
-    found = [
-        f"{node.params['name']} has {_shape_text(made.shape[: made.ndim - len(node.shape)])}"
-        for (node, _), made in zip(inputs, leaves, strict=True)
-        if made.ndim > len(node.shape)
+    leads = [
+        f"{node.params['name']} has {_shape_text(leaf.shape[: leaf.ndim - len(node.shape)])}"
+        for (node, _), leaf in zip(inputs, leaves, strict=True)
+        if leaf.ndim > len(node.shape)
     ]
     return error(
         "GC332",
-        f"the batch axes of the values do not agree: {', '.join(found)}",
+        f"the batch axes of the values do not agree: {', '.join(leads)}",
         help="give all leaves the same number of points",
     )
 

@@ -56,7 +56,7 @@ class Scan:
         self.carries = [k for k, leaf in enumerate(body.carried) if body.positions[leaf] in there]
         self.scalar = single_numbers(readers[0])  # every value of a turn
         loops = readers_by_loop([body.steps[at] for at in self.order])
-        self.inner = {body.positions[one]: scan for scan in map(Scan, loops.values()) for one in scan.readers}
+        self.inner = {body.positions[reader]: scan for scan in map(Scan, loops.values()) for reader in scan.readers}
         self._steps: dict[Any, tuple[list[Any], list[Step]]] = {}
         self._printed: Callable[[Sequence[float]], list[float]] | None = _UNKNOWN
         self._plans: dict[Any, LoopPlan] = {}
@@ -83,9 +83,9 @@ class Scan:
         return self._walked(xp, args, ranks)
 
     @staticmethod
-    def picked(_: Any, found: Sequence[Any], place: int) -> Any:
+    def picked(_: Any, results: Sequence[Any], place: int) -> Any:
         """The `impl` of one reader: its part of what the scan gave."""
-        return found[place]
+        return results[place]
 
     def picks(self) -> list[tuple[int, Node]]:
         """The readers with their places, the first of them last: until then it holds what the scan gave."""
@@ -135,7 +135,9 @@ class Scan:
                 scan = self.inner[at]
                 if scan.readers[0] is step:
                     work.append((scan, at, operands, {"ranks": params["ranks"]}, False))
-                    work += [(scan.picked, body.positions[one], (at,), {"place": k}, False) for k, one in scan.picks()]
+                    work += [
+                        (scan.picked, body.positions[read], (at,), {"place": k}, False) for k, read in scan.picks()
+                    ]
             elif primitive is not LEAF:
                 work.append((primitive.impl, at, operands, params, primitive.aligned and xp.name != "math"))
         self._steps[xp] = start, work
@@ -266,8 +268,8 @@ class Split:
         for k in reach:
             first = min([j for j in reach if j == k or (reach[j] >> k & 1 and reach[k] >> j & 1)])
             groups.setdefault(first, []).append(k)
-        found = []
-        for _, carries in sorted(groups.items(), key=lambda one: (reach[one[0]] | 1 << one[0]).bit_count()):
+        ordered = []
+        for _, carries in sorted(groups.items(), key=lambda group: (reach[group[0]] | 1 << group[0]).bit_count()):
             mask = sum([1 << k for k in carries])
             core: set[int] = set()
             pending = [ends[k] for k in carries]
@@ -276,8 +278,8 @@ class Split:
                 if at not in core and at >= self.states and self.direct[at] & mask:
                     core.add(at)
                     pending += [body.positions[arg] for arg in body.steps[at].args]
-            found.append((carries, sorted(core)))
-        return found
+            ordered.append((carries, sorted(core)))
+        return ordered
 
     def _stage(self, carries: list[int], core: list[int]) -> Stage:
         body = self.body

@@ -87,5 +87,5 @@ def digest_of(value: Any) -> str:
 
 def _hashed(content: bytes) -> str:
     # importing hashlib takes 10 ms, so only for long content
-    found: str = import_module("hashlib").blake2b(content, digest_size=16).hexdigest()
-    return found
+    digest: str = import_module("hashlib").blake2b(content, digest_size=16).hexdigest()
+    return digest

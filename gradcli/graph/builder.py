@@ -83,8 +83,8 @@ class Builder:
         result = Type(kind, shape) if shape or kind != "float" else FLOAT
         key = (exact, result)
         known = None if self.table is None else self.table.get(CONSTANT)
-        found = None if known is None else known.get(key)
-        return self._cons(key, CONSTANT, {"value": exact}, result) if found is None else found
+        node = None if known is None else known.get(key)
+        return self._cons(key, CONSTANT, {"value": exact}, result) if node is None else node
 
     def array(self, digest: str, value: Any, type: Type) -> Node:
         """An array of constants, identified by a digest of its content; the program's table holds its value."""
@@ -113,23 +113,23 @@ class Builder:
                 if rewritten is not None:
                     return rewritten
             if primitive.commutative:
-                one, other = args
-                if one.primitive is CONSTANT:
-                    value = one.params["value"]
+                left, right = args
+                if left.primitive is CONSTANT:
+                    value = left.params["value"]
                     if type(value) is int:  # as what changes nothing, and what leaves nothing, are
                         if value == primitive.annihilator:
-                            return one
+                            return left
                         if value == primitive.identity:
-                            return other
-                if other.primitive is CONSTANT:
-                    value = other.params["value"]
+                            return right
+                if right.primitive is CONSTANT:
+                    value = right.params["value"]
                     if type(value) is int:
                         if value == primitive.annihilator:
-                            return other
+                            return right
                         if value == primitive.identity:
-                            return one
-                if one.serial > other.serial:
-                    args = (other, one)
+                            return left
+                if left.serial > right.serial:
+                    args = (right, left)
         first = args[0]
         if first.primitive is CONSTANT:
             folded = self._fold(primitive, args, params)
@@ -152,10 +152,10 @@ class Builder:
             self.count = count = self.count + 1
             if count > self.limit:
                 raise self._too_many()
-            made = table[key] = Node(primitive, args, params or _NO_PARAMS, type_, count, self.span, self)
-            return made
-        made = table[key] = self._make(primitive, args, params or _NO_PARAMS, self._type(primitive, args, params))
-        return made
+            node = table[key] = Node(primitive, args, params or _NO_PARAMS, type_, count, self.span, self)
+            return node
+        node = table[key] = self._make(primitive, args, params or _NO_PARAMS, self._type(primitive, args, params))
+        return node
 
     def copied(self, node: Node, args: tuple[Node, ...]) -> Node:
         """The operation of a node of any builder on other arguments of the same types; constants are kept.
@@ -376,8 +376,8 @@ def definition_key(node: Node) -> Hashable:
     return node.primitive, tuple([arg.type for arg in node.args]), tuple(node.params.items())
 
 
-def written_out(node: Node, given: Callable[[Node], Node] | None = None) -> Definition:
-    """The definition of an operation for operands of these types; `given` maps its inputs to the operands to use.
+def written_out(node: Node, operand_for: Callable[[Node], Node] | None = None) -> Definition:
+    """The definition of an operation for operands of these types; `operand_for` maps its inputs to the operands to use.
 
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())
@@ -389,7 +389,7 @@ def written_out(node: Node, given: Callable[[Node], Node] | None = None) -> Defi
     assert primitive.definition is not None
     builder = Builder(node.builder.vocabulary)
     inputs = [builder.fresh_leaf(arg.type) for arg in node.args]
-    operands: list[Any] = inputs if given is None else [given(x) for x in inputs]
+    operands: list[Any] = inputs if operand_for is None else [operand_for(x) for x in inputs]
     result: Node = primitive.definition(*operands, **node.params)
     builder.close()
     return Definition(inputs, reachable([result]), result)

@@ -177,11 +177,11 @@ def loop_key(node: Node) -> Any:
 def readers_by_loop(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
     """The readers of each loop, by the first of them in this order."""
     first: dict[Any, Node] = {}
-    found: dict[Node, list[Node]] = {}
+    readers: dict[Node, list[Node]] = {}
     for node in nodes:
         if is_reader(node):
-            found.setdefault(first.setdefault(loop_key(node), node), []).append(node)
-    return found
+            readers.setdefault(first.setdefault(loop_key(node), node), []).append(node)
+    return readers
 
 
 def nodes_in(nodes: Iterable[Node]) -> int:
@@ -330,8 +330,8 @@ class _Copy:
 
     def _leaf(self, leaf: Node, what: str) -> Node:
         self.dependent.add(leaf)
-        made = self.copies[leaf] = self._named(leaf, f"~{what}{len(self.copies)}")
-        return made
+        copy = self.copies[leaf] = self._named(leaf, f"~{what}{len(self.copies)}")
+        return copy
 
     def _named(self, value: Node, otherwise: str) -> Node:
         """A leaf for a value; leaves with a name from the user keep it."""
@@ -451,17 +451,17 @@ def turn(
     index: Node | None,
 ) -> list[Node]:
     """The nodes of one turn on these values, one for each step of the body."""
-    made: dict[Node, Node] = dict(zip(body.inputs, (*carried, *rows, *fixed), strict=True))
+    nodes: dict[Node, Node] = dict(zip(body.inputs, (*carried, *rows, *fixed), strict=True))
     if body.index is not None:
         assert index is not None
-        made[body.index] = index
+        nodes[body.index] = index
     outer = builder.span
     for step in body.steps:
-        if step not in made:
+        if step not in nodes:
             builder.span = step.span
-            made[step] = builder.copied(step, tuple([made[arg] for arg in step.args]))
+            nodes[step] = builder.copied(step, tuple([nodes[arg] for arg in step.args]))
     builder.span = outer
-    return [made[step] for step in body.steps]
+    return [nodes[step] for step in body.steps]
 
 
 def order_of_turns(count: int, reverse: bool) -> range:
@@ -480,10 +480,10 @@ def written_out_last(*args: Node, body: Body, count: int, reverse: bool, carry: 
 def written_out_turns(*args: Node, body: Body, count: int, reverse: bool, at: int) -> Node:
     """The definition of `turns`: the turns one after the other, and one value of each stacked."""
     builder = args[0].builder
-    found: dict[int, Node] = {}
+    values: dict[int, Node] = {}
     for number, nodes in zip(order_of_turns(count, reverse), _written_out(args, body, count, reverse), strict=True):
-        found[number] = nodes[at]
-    return joined(builder, [repeated(builder, found[number], 1) for number in range(count)])
+        values[number] = nodes[at]
+    return joined(builder, [repeated(builder, values[number], 1) for number in range(count)])
 
 
 def _written_out(args: Sequence[Node], body: Body, count: int, reverse: bool) -> Iterable[list[Node]]:

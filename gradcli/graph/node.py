@@ -114,28 +114,28 @@ _serial = attrgetter("serial")
 
 def reachable(outputs: Iterable[Node], stops: Collection[Node] = ()) -> list[Node]:
     """Every node that the outputs depend on, themselves included, in topological order; nothing below `stops`."""
-    found = list(dict.fromkeys(outputs))
-    seen = set(found)
-    add, append = seen.add, found.append
-    for node in found:  # the list grows while it is read
+    nodes = list(dict.fromkeys(outputs))
+    seen = set(nodes)
+    add, append = seen.add, nodes.append
+    for node in nodes:  # the list grows while it is read
         if stops and node in stops:
             continue
         for arg in node.args:
             if arg not in seen:
                 add(arg)
                 append(arg)
-    found.reverse()  # nearly in order, which is what sorting is fast at
-    found.sort(key=_serial)
-    return found
+    nodes.reverse()  # nearly in order, which is what sorting is fast at
+    nodes.sort(key=_serial)
+    return nodes
 
 
 def dependents(order: Iterable[Node], targets: Iterable[Node]) -> set[Node]:
     """The nodes of a topological order that depend on a target through differentiable operations, targets included."""
-    found = set(targets)
+    reached = set(targets)
     for node in order:
         for arg in node.args:
-            if arg in found:
+            if arg in reached:
                 if node.primitive.kind != "nondifferentiable":
-                    found.add(node)
+                    reached.add(node)
                 break
-    return found
+    return reached

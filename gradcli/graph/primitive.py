@@ -183,15 +183,15 @@ class Signature:
         code = rule.__code__
         every = code.co_varnames
         positional = code.co_argcount if count is None else skip + count
-        found = cls(dict.fromkeys(every[skip:positional], REQUIRED))
-        found.complete = False
-        found.variadic = every[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else None
+        signature = cls(dict.fromkeys(every[skip:positional], REQUIRED))
+        signature.complete = False
+        signature.variadic = every[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 4 else None
         after = code.co_argcount
-        found.keyword_only = every[after : after + code.co_kwonlyargcount] if count is None else ()
-        given = rule.__defaults__ or ()
-        found.defaults.update(zip(found.names[len(found.names) - len(given) :], given, strict=False))
-        found.defaults.update(rule.__kwdefaults__ or {})
-        return found
+        signature.keyword_only = every[after : after + code.co_kwonlyargcount] if count is None else ()
+        defaults = rule.__defaults__ or ()
+        signature.defaults.update(zip(signature.names[len(signature.names) - len(defaults) :], defaults, strict=False))
+        signature.defaults.update(rule.__kwdefaults__ or {})
+        return signature
 
     def __str__(self) -> str:
         parts = [f"{n}={self.defaults[n]!r}" if n in self.defaults else n for n in self.names]

@@ -69,7 +69,7 @@ class HandRule(NamedTuple):
 def cotangent_name(taken: Sequence[str]) -> str:
     """What a cotangent is called beside arguments: the beginning of none of their names."""
     name = "ct"
-    while any(one.startswith(name) for one in taken):
+    while any(argument.startswith(name) for argument in taken):
         name += "_"
     return name
 

@@ -50,19 +50,19 @@ def formulas(
     longest: int = 60,
 ) -> dict[Node, str]:
     """The formula of each node of a topological order; operands with a name, and long ones, are shown as names."""
-    found: dict[Node, tuple[str, int]] = {}
+    texts: dict[Node, tuple[str, int]] = {}
     for node in order:
         args = []
         for arg in node.args:
             if names is not None and arg in names:  # such a node, and what it reads, may be missing in the order
                 args.append((names[arg], _ATOM))
                 continue
-            text, rank = found[arg]
+            text, rank = texts[arg]
             if step_name is not None and (len(text) > longest or is_reader(arg)):
                 text, rank = step_name(arg), _ATOM
             args.append((text, rank))
-        found[node] = _formula(node, args)
-    return {node: text for node, (text, _) in found.items()}
+        texts[node] = _formula(node, args)
+    return {node: text for node, (text, _) in texts.items()}
 
 
 def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
@@ -123,13 +123,13 @@ def body_text(node: Node, longest: int = 400) -> str:
     """What one turn of the loop of a reader computes, as assignments: `x = x*cos(a*x); n = n + 1`."""
     body: Body = node.params["body"]
     outside = formulas(reachable(node.args), lambda _: "...")  # a shared part is repeated: texts may explode
-    given = node.args[len(node.args) - len(body.fixed) :]
-    texts = [f"({outside[arg]})" if arg.args else outside[arg] for arg in given]
+    fixed = node.args[len(node.args) - len(body.fixed) :]
+    texts = [f"({outside[arg]})" if arg.args else outside[arg] for arg in fixed]
     names = {leaf: text for leaf, text in zip(body.fixed, texts, strict=True) if len(text) <= 30 and "..." not in text}
-    found = formulas(body.steps, lambda _: "...", names, longest)
-    texts = [f"{found[leaf]} = {found[after]}" for leaf, after in zip(body.carried, body.nexts, strict=True)]
+    formula_of = formulas(body.steps, lambda _: "...", names, longest)
+    texts = [f"{formula_of[leaf]} = {formula_of[after]}" for leaf, after in zip(body.carried, body.nexts, strict=True)]
     if "at" in node.params:
-        texts.append(found[body.steps[node.params["at"]]])
+        texts.append(formula_of[body.steps[node.params["at"]]])
     text = "; ".join(texts).replace("~", "")
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
@@ -143,9 +143,9 @@ def with_operands(template: str, operands: Mapping[str, str]) -> str:
     'a + b = 0, or -(a + b)/c'
     """
 
-    def put(found: re.Match[str]) -> str:
-        text = operands[found[0]]
-        before, after = template[: found.start()].rstrip()[-1:], template[found.end() :].lstrip()[:1]
+    def put(match: re.Match[str]) -> str:
+        text = operands[match[0]]
+        before, after = template[: match.start()].rstrip()[-1:], template[match.end() :].lstrip()[:1]
         factor = (before and before in "*/-") or (after and after in "*/")
         return f"({text})" if factor and not re.fullmatch(rf"[\w.]+|{_CALL.pattern}", text) else text
 
@@ -170,12 +170,12 @@ def operand_texts(args: Sequence[str], longest: int = 40) -> list[str]:
 def operand_text(node: Node, position: int, most: int = 40) -> str:
     """An operand of an operation and the operation, as `x - 2 in (x - 2)**y`; of a large graph which argument it is."""
     near = [node]
-    for one in near:  # the list grows while it is read
-        near += [arg for arg in one.args if arg not in near]
+    for step in near:  # the list grows while it is read
+        near += [arg for arg in step.args if arg not in near]
         if len(near) > most:
             return f"its {ORDINALS[position]} argument"
-    found = formulas(sorted(near, key=lambda one: one.serial), longest=sys.maxsize)
-    text, whole = found[node.args[position]], found[node]
+    texts = formulas(sorted(near, key=lambda step: step.serial), longest=sys.maxsize)
+    text, whole = texts[node.args[position]], texts[node]
     return f"{text} in {whole}" if len(whole) <= most else f"its {ORDINALS[position]} argument"
 
 

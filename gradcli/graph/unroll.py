@@ -35,11 +35,11 @@ def every_turn(loop: Loop) -> range:
 
 
 def unrolled(
-    builder: Builder, outputs: Sequence[Node], turns: Turns = every_turn, made: dict[Node, int] | None = None
+    builder: Builder, outputs: Sequence[Node], turns: Turns = every_turn, turn_of: dict[Node, int] | None = None
 ) -> dict[Node, Node]:
     """For every node that the outputs need, the node that replaces it: `turns(loop)` of each loop are written out.
 
-    The builder must be open. Loops inside a body are unrolled where a turn of the body is written out. `made`, if
+    The builder must be open. Loops inside a body are unrolled where a turn of the body is written out. `turn_of`, if
     given, receives the number of the turn, counted from 1, for each node of the outermost turns that are written out.
 
     >>> from gradcli.graph.builder import Builder
@@ -51,11 +51,11 @@ def unrolled(
     >>> [node.primitive.name for node in reachable([unrolled(builder, [last], lambda loop: [0, 39])[last]])]
     ['leaf', 'constant', 'mul', 'last', 'mul']
     """
-    return _rebuilt(builder, reachable(outputs), {}, turns, {} if made is None else made)
+    return _rebuilt(builder, reachable(outputs), {}, turns, {} if turn_of is None else turn_of)
 
 
 def _rebuilt(
-    builder: Builder, order: Sequence[Node], replaced: dict[Node, Node], turns: Turns, made: dict[Node, int]
+    builder: Builder, order: Sequence[Node], replaced: dict[Node, Node], turns: Turns, turn_of: dict[Node, int]
 ) -> dict[Node, Node]:
     """Add to `replaced` the replacements of those nodes of a topological order that have none yet."""
     whole_of = {node: readers for readers in readers_by_loop(order).values() for node in readers}
@@ -72,7 +72,7 @@ def _rebuilt(
                 loop = loop_of(node)
                 whole = Loop(builder, loop.body, args, loop.count, loop.reverse)
                 places = [reader.params["at"] for reader in readers if "at" in reader.params]
-                taken_apart[first] = _Apart(whole, frozenset(turns(whole)), places, turns, made)
+                taken_apart[first] = _Apart(whole, frozenset(turns(whole)), places, turns, turn_of)
             replaced[node] = taken_apart[first].value(node)
         else:
             unchanged = args == node.args and node.builder is builder
@@ -87,7 +87,7 @@ class _Apart:
     __slots__ = ("pieces", "state", "whole")
 
     def __init__(
-        self, whole: Loop, chosen: Collection[int], places: Sequence[int], turns: Turns, made: dict[Node, int]
+        self, whole: Loop, chosen: Collection[int], places: Sequence[int], turns: Turns, turn_of: dict[Node, int]
     ) -> None:
         body, builder = whole.body, whole.builder
         states, stacks = len(body.carried), len(body.rows)
@@ -111,7 +111,7 @@ class _Apart:
                 before = builder.count
                 inside: dict[Node, int] = {}
                 values = _rebuilt(builder, body.steps, leaves, turns, inside)
-                made.update({x: body.first + number + 1 for x in (*inside, *values.values()) if x.serial > before})
+                turn_of.update({x: body.first + number + 1 for x in (*inside, *values.values()) if x.serial > before})
                 self.state = tuple([values[node] for node in body.nexts])
                 self.pieces[number] = {at: repeated(builder, values[body.steps[at]], 1) for at in places}
 

@@ -175,12 +175,12 @@ class Layout:
         self.ends: dict[int, int] = {}  # first line: the last line, of a block that of its last statement
         self.under: dict[int, int] = {}  # line of a comment: the line below it and all comments that follow
         judged = {output_line(statements)}
-        for one in flattened(statements):
-            start, block = one.span.line, isinstance(one, (FunctionDef, For, If))
-            for line in range(start, start + 1 if block else one.span.end_line + 1):
+        for statement in flattened(statements):
+            start, block = statement.span.line, isinstance(statement, (FunctionDef, For, If))
+            for line in range(start, start + 1 if block else statement.span.end_line + 1):
                 self.starts[line] = max(start, self.starts.get(line, 0))
-            self.ends[start] = max(one.span.end_line, self.ends.get(start, 0))
-            if isinstance(one, Assert) or (isinstance(one, FunctionDef) and one.rule is not None):
+            self.ends[start] = max(statement.span.end_line, self.ends.get(start, 0))
+            if isinstance(statement, Assert) or (isinstance(statement, FunctionDef) and statement.rule is not None):
                 judged.add(start)
         self.judged = sorted(judged)
 
@@ -210,7 +210,7 @@ class Layout:
                 hint = "write it on a line of its own before the first statement"
                 problems.append(Diagnostic("GC134", f"`{key}` holds for a whole file", directive.span, (), hint))
         nearest = bisect_left(self.judged, directive.first)
-        if not problems and not any(directive.covers(one) for one in self.judged[nearest : nearest + 1]):
+        if not problems and not any(directive.covers(line) for line in self.judged[nearest : nearest + 1]):
             message = "this directive is placed where nothing is checked"
             hint = "write it beside an assert, the output or a rule; before the first statement it holds for the file"
             problems.append(Diagnostic("GC135", message, directive.span, (), hint, WARNING))
@@ -220,20 +220,20 @@ def flattened(statements: Sequence[Statement]) -> Iterator[Statement]:
     """All statements in pre-order: each before those of its block."""
     pending = list(statements)[::-1]
     while pending:
-        one = pending.pop()
-        yield one
-        if isinstance(one, (FunctionDef, For)):
-            pending.extend(reversed(one.body))
-        elif isinstance(one, If):
-            pending.extend(reversed((*one.body, *one.orelse)))
+        statement = pending.pop()
+        yield statement
+        if isinstance(statement, (FunctionDef, For)):
+            pending.extend(reversed(statement.body))
+        elif isinstance(statement, If):
+            pending.extend(reversed((*statement.body, *statement.orelse)))
 
 
 def output_line(statements: Sequence[Statement]) -> int:
     """The first line of the statement that gives the output: the last expression, else the last assignment."""
     for kinds in ((ExpressionStatement,), (Append, Assign, For, If)):
-        for one in reversed(statements):
-            if isinstance(one, kinds):
-                return one.span.line
+        for statement in reversed(statements):
+            if isinstance(statement, kinds):
+                return statement.span.line
     return statements[-1].span.line
 
 
@@ -244,5 +244,5 @@ def longest_timeout(text: str) -> float:
     whoever waits for a check.
     """
     lines = [match[0] for match in re.finditer(r"#\s*gradcli\s*:[^\r\n]*", text)]
-    found = [positive(one, MOST_SECONDS) for line in lines for one in re.findall(r"timeout\s*=\s*([^\s,]+)", line)]
-    return max([seconds for seconds in found if seconds is not None], default=0.0)
+    timeouts = [positive(word, MOST_SECONDS) for line in lines for word in re.findall(r"timeout\s*=\s*([^\s,]+)", line)]
+    return max([seconds for seconds in timeouts if seconds is not None], default=0.0)

@@ -133,8 +133,8 @@ def read_numbers(text: str) -> Any:
                 return None
             stack[-1].append(value)
             comma = False
-    found = stack[0]
-    return found[0] if len(stack) == 1 and len(found) == 1 and shape_of(found[0]) is not None else None
+    values = stack[0]
+    return values[0] if len(stack) == 1 and len(values) == 1 and shape_of(values[0]) is not None else None
 
 
 def read_number(text: str) -> float | complex | None:
@@ -152,8 +152,8 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
     shape: list[int] = []
     level = [value]
     while isinstance(level[0], list):
-        if not all(isinstance(one, list) and len(one) == len(level[0]) for one in level):
+        if not all(isinstance(item, list) and len(item) == len(level[0]) for item in level):
             return None
         shape.append(len(level[0]))
-        level = [item for one in level for item in one]
-    return None if any(isinstance(one, list) for one in level) else tuple(shape)
+        level = [item for row in level for item in row]
+    return None if any(isinstance(row, list) for row in level) else tuple(shape)

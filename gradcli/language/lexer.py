@@ -269,12 +269,12 @@ class Lexer:
             while end < self.end and text[end] in POWERS and "ⁿ" not in text[at : end + 1]:
                 end += 1
             self.add("**", "**", line, column)
-            exponent = "".join(POWERS[one] for one in text[at:end])
+            exponent = "".join(POWERS[digit] for digit in text[at:end])
             self.add(NAME if char == "ⁿ" else NUMBER, exponent, line, column)
         elif char in SUBSCRIPTS and self.tokens.kinds[-1:] == [NAME] and not text[at - 1].isspace():
             while end < self.end and text[end] in SUBSCRIPTS:
                 end += 1
-            below = "".join(SUBSCRIPTS[one] for one in text[at:end])
+            below = "".join(SUBSCRIPTS[digit] for digit in text[at:end])
             self.tokens.texts[-1] += below if self.tokens.texts[-1] == "log" else f"_{below}"
         elif char == "ᵀ":
             self.add(".", ".", line, column)

@@ -82,15 +82,15 @@ def parse_limits(text: str, base: Limits = DEFAULT_LIMITS) -> Limits:
     return make_limits(changes, base)
 
 
-def limits_of(given: LimitsLike) -> Limits:
+def limits_of(value: LimitsLike) -> Limits:
     """Limits from Limits, a mapping, a text as for `--limit`, or None for the defaults.
 
     >>> limits_of({"nodes": 10}).nodes
     10
     """
-    if given is None or isinstance(given, Limits):
-        return given or DEFAULT_LIMITS
-    return parse_limits(given) if isinstance(given, str) else make_limits(given)
+    if value is None or isinstance(value, Limits):
+        return value or DEFAULT_LIMITS
+    return parse_limits(value) if isinstance(value, str) else make_limits(value)
 
 
 def make_limits(changes: Mapping[str, object], base: Limits = DEFAULT_LIMITS) -> Limits:

@@ -84,14 +84,14 @@ class Source:
         return Span(first, start - starts[first - 1] + 1, last, end - starts[last - 1] + 1)
 
 
-def no_script(given: object) -> GradcliError:
+def no_script(value: object) -> GradcliError:
     """Return the error for a value that is not the text of a script: a function, a SymPy expression, a path."""
-    kind = type(given)
+    kind = type(value)
     if kind.__module__.partition(".")[0] == "sympy":
         hint = "give its text: str(expression)"
-    elif callable(given):
+    elif callable(value):
         hint = "gradcli.check judges functions, gradcli.eager differentiates them; a script is a text such as 'x**2'"
-    elif isinstance(given, os.PathLike):
+    elif isinstance(value, os.PathLike):
         hint = "give the text of the file: path.read_text()"
     else:
         hint = "give the text of a script, such as 'x**2 + y'"

@@ -47,7 +47,7 @@ def substituted(text: str, texts: Mapping[str, str]) -> str:
     """
     if not texts:
         return text
-    trees = {name: expression_of(one) for name, one in texts.items()}
+    trees = {name: expression_of(formula) for name, formula in texts.items()}
     return unparse(replaced(expression_of(text), lambda node: trees.get(node.id) if isinstance(node, Name) else None))
 
 
@@ -62,49 +62,49 @@ def replaced(node: Syntax, change: Callable[[Syntax], Syntax | None]) -> Syntax:
             return replaced(value, change)
         return tuple([inside(item) for item in value]) if type(value) is tuple else value
 
-    made = copy(node)
+    result = copy(node)
     for field in node.fields:
         if not (field == "function" and hasattr(node, "args")):  # the name of a function is not a name of a value
-            setattr(made, field, inside(getattr(node, field)))
-    return made
+            setattr(result, field, inside(getattr(node, field)))
+    return result
 
 
 def with_names(
     texts: Mapping[str, str],
-    given: Mapping[str, str],
+    named: Mapping[str, str],
     new_name: Callable[[str], str | None],
     longest: int,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Shorter formulas, and the definitions of the names in them, in order.
 
-    `given` has names that may be used where their formulas occur. `new_name` returns a name for a part; parts get names
+    `named` has names that may be used where their formulas occur. `new_name` returns a name for a part; parts get names
     if a formula is longer than `longest`.
 
     >>> with_names({"x": "2*A.T @ (A @ x - b)"}, {"r": "A @ x - b"}, lambda part: None, 100)
     ({'x': '2*A.T @ r'}, {'r': 'A @ x - b'})
     """
     trees = {key: expression_of(text) for key, text in texts.items()}
-    made: dict[str, Syntax] = {}
-    for name, text in reversed(list(given.items())):  # later names stand for more
+    definitions: dict[str, Syntax] = {}
+    for name, text in reversed(list(named.items())):  # later names stand for more
         tree = expression_of(text)
         if worth_a_name(tree, len(name) + 2):
-            put_in(trees, made, name, tree)
-    while len(made) < len(given) + MOST:
+            put_in(trees, definitions, name, tree)
+    while len(definitions) < len(named) + MOST:
         long = [tree for tree in trees.values() if len(unparse(tree)) > longest]
-        part = best_part([*long, *made.values()]) if long else None
+        part = best_part([*long, *definitions.values()]) if long else None
         letter = None if part is None else new_name(unparse(part))
         if part is None or letter is None:
             break
-        put_in(trees, made, letter, part)
+        put_in(trees, definitions, letter, part)
     ordered: dict[str, str] = {}
-    while len(ordered) < len(made):  # each behind those that it reads
-        for name, tree in made.items():
-            if name not in ordered and not (names_in(tree) & made.keys() - ordered.keys()):
+    while len(ordered) < len(definitions):  # each behind those that it reads
+        for name, tree in definitions.items():
+            if name not in ordered and not (names_in(tree) & definitions.keys() - ordered.keys()):
                 ordered[name] = unparse(tree)
     return {key: unparse(tree) for key, tree in trees.items()}, ordered
 
 
-def put_in(trees: dict[str, Syntax], made: dict[str, Syntax], name: str, part: Syntax) -> None:
+def put_in(trees: dict[str, Syntax], definitions: dict[str, Syntax], name: str, part: Syntax) -> None:
     """Replace a part by a name everywhere, and keep the definition if the part occurs."""
     wanted = unparse(part)
     span = part.span
@@ -112,11 +112,11 @@ def put_in(trees: dict[str, Syntax], made: dict[str, Syntax], name: str, part: S
     def change(node: Syntax) -> Syntax | None:
         return Name(name, span) if type(node) is type(part) and unparse(node) == wanted else None
 
-    before = [unparse(tree) for tree in (*trees.values(), *made.values())]
-    for table in (trees, made):
+    before = [unparse(tree) for tree in (*trees.values(), *definitions.values())]
+    for table in (trees, definitions):
         table.update({key: replaced(tree, change) for key, tree in table.items()})
-    if [unparse(tree) for tree in (*trees.values(), *made.values())] != before:
-        made[name] = part
+    if [unparse(tree) for tree in (*trees.values(), *definitions.values())] != before:
+        definitions[name] = part
 
 
 def best_part(trees: Sequence[Syntax]) -> Syntax | None:

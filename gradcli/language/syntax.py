@@ -480,14 +480,14 @@ def children(node: Syntax) -> list[Syntax]:
         return [node.left, node.right]  # type: ignore[attr-defined]
     if kind is Name or kind is Number:
         return []
-    found: list[Syntax] = []
+    parts: list[Syntax] = []
     for key in node.fields:
         value = getattr(node, key)
         if isinstance(value, Syntax):
-            found.append(value)
+            parts.append(value)
         elif type(value) is tuple:
-            found.extend([item for item in value if isinstance(item, Syntax)])
-    return found
+            parts.extend([item for item in value if isinstance(item, Syntax)])
+    return parts
 
 
 def nodes_of(tree: Syntax) -> Iterator[Syntax]:

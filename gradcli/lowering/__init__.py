@@ -107,12 +107,12 @@ def lower(
 
 def _intermediates(lowerer: Lowerer) -> dict[Node, str]:
     """The names of the values that the script computes; a list stands for the array that was read from it."""
-    found = {}
+    names = {}
     for name, value in lowerer.scope.items():
         node = value.tagged or value.array if isinstance(value, ScriptList) else value
         if isinstance(node, Node) and node.args:
-            found[node] = name
-    return found
+            names[node] = name
+    return names
 
 
 def _fix_positions(lowerer: Lowerer) -> None:
@@ -217,10 +217,10 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
 def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:
     """An error for each leaf that the outputs need and that has a value neither in the script nor at the point."""
     needed = {node.params["name"] for node in lowered.program.nodes() if node.primitive.name == "leaf"}
-    found = []
+    problems = []
     for name in lowered.program.leaves:
         if name in needed and name not in lowered.values and name not in point:
-            found.append(
+            problems.append(
                 Diagnostic(
                     "GC202",
                     f"`{visible(name)}` has no value",
@@ -229,7 +229,7 @@ def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnosti
                     source=lowered.source,
                 )
             )
-    return found
+    return problems
 
 
 def _missing_help(name: str, known: Sequence[str], shape: Shape) -> str:

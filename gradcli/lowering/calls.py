@@ -104,12 +104,12 @@ def bind(
             return value
         return truth(lowerer, value) if parameter == "condition" else number(lowerer, value)
 
-    given: dict[str, Any] = {}
+    bound: dict[str, Any] = {}
     rest: list[Any] = []
     for position, value in enumerate(args):
         if position < len(signature.names):
             parameter = signature.names[position]
-            given[parameter] = converted(parameter, value)
+            bound[parameter] = converted(parameter, value)
         elif signature.variadic is not None:
             rest.append(converted(signature.variadic, value))
         else:
@@ -128,11 +128,11 @@ def bind(
             guess = did_you_mean(parameter, allowed)
             hint = f"did you mean `{guess}`?" if guess else f"its form is {name}({signature})"
             raise error("GC205", f"{name} has no parameter `{visible(parameter)}`", span, help=hint)
-        if parameter in given:
+        if parameter in bound:
             raise error("GC205", f"`{parameter}` of {name} is given twice", span)
-        given[parameter] = converted(parameter, value)
+        bound[parameter] = converted(parameter, value)
     for parameter in signature.names:
-        if parameter not in given and parameter not in signature.defaults:
+        if parameter not in bound and parameter not in signature.defaults:
             raise error(
                 "GC205",
                 f"{name} needs its argument `{parameter}`",
@@ -140,18 +140,18 @@ def bind(
                 help=f"its form is {name}({signature})",
             )
     if "position" in allowed:  # a random array without a seed: each call has numbers of its own
-        given["position"] = lowerer.next_position()
+        bound["position"] = lowerer.next_position()
     operands: list[Any] = []
     for parameter in signature.names:
-        if parameter in given:
-            operands.append(given.pop(parameter))
-        elif rest or signature.complete or any(later in given for later in signature.names):
+        if parameter in bound:
+            operands.append(bound.pop(parameter))
+        elif rest or signature.complete or any(later in bound for later in signature.names):
             default = signature.defaults[parameter]
             is_operand = parameter not in static and isinstance(default, (int, float))
             operands.append(lowerer.builder.constant(default) if is_operand else default)
         else:
             break
-    return [*operands, *rest], given
+    return [*operands, *rest], bound
 
 
 def result_value(lowerer: Lowerer, result: Any) -> Any:
@@ -264,9 +264,9 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
             help="take sum(...) of it, or use jacobian",
         )
     if len(args) == 2:
-        found = _two(name, output, target)
-        lowerer.derived[found] = (name, output, target)
-        return found
+        derivative = _two(name, output, target)
+        lowerer.derived[derivative] = (name, output, target)
+        return derivative
     if name == "grad":
         order = lowerer.static(args[2], syntax.args[2].span)
         if type(order) is not int or order < 1:

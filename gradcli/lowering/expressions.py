@@ -174,7 +174,7 @@ def binary(lowerer: Lowerer, syntax: Binary, x: Any, y: Any) -> Any:
     if type(x) is Complex or type(y) is Complex:
         from gradcli.primitives import fourier  # which most scripts do not need
 
-        return fourier.combined(op, *(one if type(one) is Complex else number(lowerer, one) for one in (x, y)))
+        return fourier.combined(op, *(x if type(x) is Complex else number(lowerer, x) for x in (x, y)))
     x = x if type(x) is Node and x.type.kind == "float" else number(lowerer, x, syntax.left)
     y = y if type(y) is Node and y.type.kind == "float" else number(lowerer, y, syntax.right)
     if op == "@":
@@ -296,10 +296,10 @@ def _reduced(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
 
 def slice_of(lowerer: Lowerer, syntax: Slice, operands: list[Any]) -> slice:
     """A slice with whole ends; raises GradcliError GC306 for others."""
-    given = iter(operands)
+    values = iter(operands)
     parts = []
     for part in (syntax.lower, syntax.upper, syntax.step):
-        value = None if part is None else next(given)
+        value = None if part is None else next(values)
         if value is not None and part is not None:
             value = lowerer.static(value, part.span)
             if type(value) is not int:
@@ -319,7 +319,7 @@ def subscript(lowerer: Lowerer, syntax: Subscript, operands: list[Any]) -> Any:
             raise error("GC305", f"there are {len(value)} values here: index 0 to {len(value) - 1}", syntax.span)
         return value[position]
     if type(value) is Complex:
-        return Complex(*(subscript(lowerer, syntax, [one, *items]) for one in (value.real, value.imag)))
+        return Complex(*(subscript(lowerer, syntax, [part, *items]) for part in (value.real, value.imag)))
     if type(value) is ScriptList:
         first = index_item(lowerer, items[0], syntax.items[0])
         if type(first) is int:
@@ -364,11 +364,11 @@ def index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
     if not item.type.shape or (item.primitive is DATA and isinstance(syntax, List)):
         position = lowerer.static(item, syntax.span)
         pending = [position]
-        for one in pending:
-            if isinstance(one, tuple):
-                pending.extend(one)
-            elif type(one) is not int:
-                raise error("GC305", f"an index must be a whole number, not {number_text(one)}", syntax.span)
+        for entry in pending:
+            if isinstance(entry, tuple):
+                pending.extend(entry)
+            elif type(entry) is not int:
+                raise error("GC305", f"an index must be a whole number, not {number_text(entry)}", syntax.span)
         return position
     return _positions(lowerer, item)
 

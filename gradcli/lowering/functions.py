@@ -112,13 +112,13 @@ def _bound(
     lowerer: Lowerer, function: s.FunctionDef, args: Sequence[Any], keywords: Mapping[str, Any], syntax: s.Call
 ) -> list[Any]:
     names = [param.id for param in function.params]
-    given = dict(zip(names, args, strict=False))
+    bound = dict(zip(names, args, strict=False))
     for name, value in keywords.items():
-        if name not in names or name in given:
-            problem = "is given twice" if name in given else "is not a parameter of it"
+        if name not in names or name in bound:
+            problem = "is given twice" if name in bound else "is not a parameter of it"
             raise error("GC205", f"{function.name.id}: `{visible(name)}` {problem}", syntax.span)
-        given[name] = value
-    if len(args) > len(names) or len(given) != len(names):
+        bound[name] = value
+    if len(args) > len(names) or len(bound) != len(names):
         count = len(args) + len(keywords)
         raise error(
             "GC205",
@@ -127,7 +127,7 @@ def _bound(
             labels=((function.name.span, "defined here"),),
             help=f"its form is {visible(function.name.id)}({', '.join(names)})",
         )
-    return [given[name] for name in names]
+    return [bound[name] for name in names]
 
 
 def run_body(lowerer: Lowerer, function: s.FunctionDef, values: Sequence[Any], span: Span | None) -> Any:

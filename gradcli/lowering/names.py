@@ -145,17 +145,17 @@ class Names:
         """A new leaf; a value of the point overrides the default and determines the shape."""
         value = self.at.get(name, default)
         if value is not None:
-            given = shape_of(value, name)
-            if declared and given == () and shape:
+            own = shape_of(value, name)
+            if declared and own == () and shape:
                 value = filled(value, shape)
-            elif declared and given != shape:
+            elif declared and own != shape:
                 raise error(
                     "GC313",
-                    f"`{visible(name)}` is declared as {Type('float', shape)}, but its value is {Type('float', given)}",
+                    f"`{visible(name)}` is declared as {Type('float', shape)}, but its value is {Type('float', own)}",
                     span,
                 )
             else:
-                shape = given
+                shape = own
             self.values[name] = value
         node = self.builder.leaf(name, shape)
         self.leaves[name] = Leaf(name, node, default, domain, const, span, declared)
@@ -322,7 +322,7 @@ class Names:
 
 def _readers(outputs: list[Node]) -> dict[str, set[str]]:
     """The operations that read each leaf; in loops, those that read its counterpart in the body."""
-    found: dict[str, set[str]] = {}
+    readers: dict[str, set[str]] = {}
     waiting: list[tuple[Sequence[Node], dict[str, str]]] = [(reachable(outputs), {})]
     while waiting:
         nodes, names = waiting.pop()
@@ -336,10 +336,10 @@ def _readers(outputs: list[Node]) -> dict[str, set[str]]:
                     inner[node.params["body"].inputs[position].params["name"]] = name
                 else:
                     role = "pow-exponent" if node.primitive.name == "pow" and position == 1 else node.primitive.name
-                    found.setdefault(name, set()).add(role)
+                    readers.setdefault(name, set()).add(role)
             if inner:
                 waiting.append((node.params["body"].steps, inner))
-    return found
+    return readers
 
 
 def shape_of(value: Any, name: str) -> Shape:

@@ -150,7 +150,7 @@ def plain(names: Names, value: Any) -> Any:
     """A value with its lists converted to arrays."""
     if type(value) is ScriptList:
         return value.as_array(names)
-    return tuple([plain(names, one) for one in value]) if type(value) is tuple else value
+    return tuple([plain(names, item) for item in value]) if type(value) is tuple else value
 
 
 def refuse_ragged(values: Sequence[Node], places: Iterable[Span]) -> None:

@@ -183,10 +183,10 @@ class Guess(OpenShapes):
             axis = self.same[axis]
         return axis
 
-    def equate(self, one: int, other: int) -> bool:
+    def equate(self, size_a: int, size_b: int) -> bool:
         """Make two sizes equal; False if they are different numbers."""
         names = {size: axis for axis, size in self.sizes.items() if axis not in self.same}
-        first, second = names.get(one, one), names.get(other, other)
+        first, second = names.get(size_a, size_a), names.get(size_b, size_b)
         if isinstance(second, int):
             first, second = second, first
         if isinstance(second, int) or first == second:
@@ -238,7 +238,7 @@ def assumed_shapes(
                 break  # a product of matrices and vectors that is not a number: no reason to read a matrix as a vector
             return named(shapes, others, problem)
         first = first or problem
-        if not convention.arrays or not all(one.code.startswith(SHAPE_ERRORS) for one in problem.diagnostics):
+        if not convention.arrays or not all(fault.code.startswith(SHAPE_ERRORS) for fault in problem.diagnostics):
             break
         for name in shapes.axes:
             rank = shapes.ranks[name]
@@ -248,7 +248,7 @@ def assumed_shapes(
                 own = tuple(sorted(other.items()))
                 if own not in seen:
                     seen.add(own)
-                    total = sum(convention.cost(one, rank) for one, rank in other.items())
+                    total = sum(convention.cost(choice, rank) for choice, rank in other.items())
                     heappush(waiting, (total, tried * 100 + len(waiting), other))
     assert first is not None
     raise first
@@ -262,7 +262,7 @@ def fitted(
         try:
             lowered = lower(script, at=at, limits=limits, claiming="skipped", shapes=shapes)
         except GradcliError as problem:
-            pair = next((one.sizes for one in problem.diagnostics if one.sizes is not None), None)
+            pair = next((fault.sizes for fault in problem.diagnostics if fault.sizes is not None), None)
             if pair is None or not shapes.equate(*pair):
                 return problem
             continue
@@ -288,9 +288,9 @@ def result_text(outputs: Sequence[Node]) -> str:
     )
 
 
-def fit_as_well(shapes: Guess, found: Lowered | GradcliError) -> bool:
+def fit_as_well(shapes: Guess, lowered: Lowered | GradcliError) -> bool:
     """Whether other ranks make a program too, one with an array."""
-    return not isinstance(found, GradcliError) and any(shapes.axes.values())
+    return not isinstance(lowered, GradcliError) and any(shapes.axes.values())
 
 
 def diagonals(lowered: Lowered) -> Iterator[tuple[int, int]]:
@@ -306,8 +306,8 @@ def diagonals(lowered: Lowered) -> Iterator[tuple[int, int]]:
 
 def factors(size: int) -> list[int]:
     """The guessed sizes whose product a size is, as in a Kronecker product; else the size itself."""
-    found = [prime for prime in GUESSED for power in (1, 2, 3) if size % prime**power == 0]
-    return found if prod(found) == size else [size]
+    primes = [prime for prime in GUESSED for power in (1, 2, 3) if size % prime**power == 0]
+    return primes if prod(primes) == size else [size]
 
 
 def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -> Assumed:
@@ -323,8 +323,8 @@ def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -
     if len(open_axes) == 1 and "n" in letters:
         letters = ["n"]
     symbols = {axis: axis if isinstance(axis, str) else letters.pop(0) for axis in open_axes}
-    found = {name: tuple([axis if isinstance(axis, int) else symbols[axis] for axis in axes[name]]) for name in free}
-    return Assumed(found, tuple(symbols.values()), others)
+    sizes = {name: tuple([axis if isinstance(axis, int) else symbols[axis] for axis in axes[name]]) for name in free}
+    return Assumed(sizes, tuple(symbols.values()), others)
 
 
 def reads_arrays(script: Script) -> bool:
@@ -347,10 +347,10 @@ def is_product(node: Syntax) -> bool:
 def whole_arguments(script: Script) -> set[str]:
     """The names in places that need an array: in a matrix product, before an index, in a reduction."""
     known = functions()
-    found: set[str] = set()
+    names: set[str] = set()
     for node in nodes_of(script):
         whole = isinstance(node, (Subscript, Transpose)) or is_product(node)
         if isinstance(node, Call) and node.function.id in known:
             whole = not known[node.function.id].pointwise
-        found |= {child.id for child in children(node) if isinstance(child, Name)} if whole else set()
-    return found
+        names |= {child.id for child in children(node) if isinstance(child, Name)} if whole else set()
+    return names

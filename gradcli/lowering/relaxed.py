@@ -25,15 +25,15 @@ FIRST_POWER, LAST_POWER = 5, 64  # up to the fourth, powers are products anyway
 def relaxed(program: Program) -> Program:
     """The program with its outputs rewritten; inputs are the same."""
     nodes = reachable(program.outputs)
-    found: dict[Node, Node] = {}
+    rewritten: dict[Node, Node] = {}
     with building(program.builder, nodes) as builder:
         for node in nodes:
             builder.span = node.span
-            args = tuple(found[arg] for arg in node.args)
-            same = all(one is other for one, other in zip(args, node.args, strict=True))
-            made = node if same else builder.bind(node.primitive, args, node.params)
-            found[node] = _product(made) or _distances(made) or made
-    return program.with_outputs([found[node] for node in program.outputs])
+            args = tuple(rewritten[arg] for arg in node.args)
+            same = all(new is other for new, other in zip(args, node.args, strict=True))
+            product = node if same else builder.bind(node.primitive, args, node.params)
+            rewritten[node] = _product(product) or _distances(product) or product
+    return program.with_outputs([rewritten[node] for node in program.outputs])
 
 
 def _product(node: Node) -> Node | None:
@@ -75,8 +75,8 @@ def _distances(node: Node) -> Node | None:
     size = (shape[across], shape[along])
     left = stretch(reshaped(sum_(rows * rows, axis=(-1,)), (size[0], 1)), size)
     right = stretch(reshaped(sum_(others * others, axis=(-1,)), (1, size[1])), size)
-    found: Node = (left + right) - 2 * (rows @ permuted(others, (-1, -2)))
-    return found if not turned else _transposed(found)
+    squares: Node = (left + right) - 2 * (rows @ permuted(others, (-1, -2)))
+    return squares if not turned else _transposed(squares)
 
 
 def _transposed(x: Node) -> Node:

@@ -34,25 +34,25 @@ def assigned_names(statements: Iterable[Statement]) -> dict[str, list[Span]]:
 
     An append is an assignment: the name has another value from then on.
     """
-    found: dict[str, list[Span]] = {}
+    spans: dict[str, list[Span]] = {}
     for statement, times in _repeated(statements):
         if isinstance(statement, Assign):
             for target in statement.targets:
-                found.setdefault(target.id, []).extend([target.span] * times)
+                spans.setdefault(target.id, []).extend([target.span] * times)
         elif isinstance(statement, (Append, Declare)):
-            found.setdefault(statement.name.id, []).extend([statement.name.span] * times)
+            spans.setdefault(statement.name.id, []).extend([statement.name.span] * times)
         elif isinstance(statement, For):
-            found.setdefault(statement.target.id, []).extend([statement.target.span] * 2)
-    return found
+            spans.setdefault(statement.target.id, []).extend([statement.target.span] * 2)
+    return spans
 
 
 def appended_names(statements: Iterable[Statement]) -> dict[str, int]:
     """How often the script appends to each name, counted as in `assigned_names`: these names hold lists."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for statement, times in _repeated(statements):
         if isinstance(statement, Append):
-            found[statement.name.id] = found.get(statement.name.id, 0) + times
-    return found
+            counts[statement.name.id] = counts.get(statement.name.id, 0) + times
+    return counts
 
 
 def _repeated(statements: Iterable[Statement]) -> Iterator[tuple[Statement, int]]:
@@ -72,15 +72,15 @@ def derivative_targets(root: Syntax, text: str = "") -> set[str]:
 
     `text`, if given, is the source of the tree: if it contains no such operator, the tree is not searched.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     if text and not any(word in text for word in DERIVATIVES):
-        return found
+        return names
     for node in nodes_of(root):
         if isinstance(node, Call) and node.function.id in DERIVATIVES and len(node.args) > 1:
             target = node.args[1]
             if isinstance(target, Name):
-                found.add(target.id)
-    return found
+                names.add(target.id)
+    return names
 
 
 def is_closed(expression: Expression, functions: Collection[str], open_names: Collection[str]) -> bool:
@@ -108,13 +108,13 @@ def is_closed(expression: Expression, functions: Collection[str], open_names: Co
 
 def scoped(comprehension: Comprehension, own: frozenset[str]) -> list[tuple[Expression, frozenset[str]]]:
     """The expressions of a comprehension, each with the variables that are local to it: `own` and those before it."""
-    found: list[tuple[Expression, frozenset[str]]] = []
+    parts: list[tuple[Expression, frozenset[str]]] = []
     for clause in comprehension.clauses:
-        found += [(part, own) for part in clause.bounds if clause.rows is None]
-        found += [(clause.rows, own)] if clause.rows is not None else []
+        parts += [(part, own) for part in clause.bounds if clause.rows is None]
+        parts += [(clause.rows, own)] if clause.rows is not None else []
         own |= {clause.target.id}
-        found += [(test, own) for test in clause.conditions]
-    return [*found, (comprehension.item, own)]
+        parts += [(test, own) for test in clause.conditions]
+    return [*parts, (comprehension.item, own)]
 
 
 def loads_data(expression: Expression) -> bool:

@@ -102,22 +102,22 @@ def _new_list(lowerer: Lowerer, target: s.Name, value: s.List | s.Comprehension)
     if isinstance(value, s.List):
         places = [part.span for part in value.items]
         items = [number(lowerer, evaluate(lowerer, part), part) for part in value.items]
-        made = ScriptList(items, places[0] if places else value.span)
+        items_held = ScriptList(items, places[0] if places else value.span)
     else:
-        made = evaluate(lowerer, value)
-        places = [value.span] * len(made.items)
-    refuse_ragged(made.items, places)
-    made.name = (len(lowerer.inside), name)
+        items_held = evaluate(lowerer, value)
+        places = [value.span] * len(items_held.items)
+    refuse_ragged(items_held.items, places)
+    items_held.name = (len(lowerer.inside), name)
     once = len(lowerer.assigned[name]) - lowerer.appended[name] <= 1
-    made.variable = once and name in lowerer.targets
-    return made
+    items_held.variable = once and name in lowerer.targets
+    return items_held
 
 
 def _taken(lowerer: Lowerer, value: Any, targets: tuple[s.Name, ...]) -> Any:
     """The value of an assignment without lists; a list with a name records the other name."""
-    for one in value if isinstance(value, tuple) else (value,):
-        if type(one) is ScriptList and one.name is not None and one.alias is None:
-            one.alias = targets[0].span, f"`{visible(targets[0].id)}` takes its value here"
+    for item in value if isinstance(value, tuple) else (value,):
+        if type(item) is ScriptList and item.name is not None and item.alias is None:
+            item.alias = targets[0].span, f"`{visible(targets[0].id)}` takes its value here"
     return plain(lowerer, value)
 
 
@@ -229,16 +229,16 @@ def _assign_leaf(
 
 
 def _fit_default(name: str, default: Any, shape: Shape, span: Span) -> Any:
-    given = shape_of(default, name)
-    if given == shape:
+    own = shape_of(default, name)
+    if own == shape:
         return default
-    if given == ():
+    if own == ():
         return filled(default, shape)
     raise error(
         "GC313",
-        f"`{visible(name)}` is declared with the shape {list(shape)}, but its value has {list(given)}",
+        f"`{visible(name)}` is declared with the shape {list(shape)}, but its value has {list(own)}",
         span,
-        help=f"declare the shape {list(given)}, or leave it out: the value has it",
+        help=f"declare the shape {list(own)}, or leave it out: the value has it",
     )
 
 
@@ -287,12 +287,12 @@ def declare(lowerer: Lowerer, statement: s.Declare) -> None:
 
 def _name_sizes(lowerer: Lowerer, sizes: tuple[s.Expression, ...], value: Any, leaf: str) -> None:
     """Set each free name among declared sizes to the size of the leaf's value, or else to a small size of its own."""
-    given = () if value is None else shape_of(value, leaf)
+    own = () if value is None else shape_of(value, leaf)
     for axis, size in enumerate(sizes):
         if not isinstance(size, s.Name) or size.id in lowerer.scope or size.id in lowerer.at or size.id in CONSTANTS:
             continue
-        if len(given) == len(sizes):
-            n = given[axis]
+        if len(own) == len(sizes):
+            n = own[axis]
             lowerer.scope[size.id] = lowerer.builder.constant(n)
         else:
             n = lowerer.open_shapes.size(size.id, len(lowerer.sizes))

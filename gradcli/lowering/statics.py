@@ -98,16 +98,16 @@ class Settled:
         settled = self._settled
         pending = [(node, False)]
         while pending:
-            here, finished = pending.pop()
+            current, finished = pending.pop()
             if finished:
-                settled.add(here)
-            elif here not in settled and here.primitive is not CONSTANT:
-                known = here if here.primitive is LEAF else self._others.get(here)
+                settled.add(current)
+            elif current not in settled and current.primitive is not CONSTANT:
+                known = current if current.primitive is LEAF else self._others.get(current)
                 if known is not None and not accepted(known):
                     self._others[node] = known
                     return known
-                pending.append((here, True))
-                pending.extend([(arg, False) for arg in reversed(here.args)])
+                pending.append((current, True))
+                pending.extend([(arg, False) for arg in reversed(current.args)])
         return None
 
 

@@ -122,8 +122,8 @@ class Catalogue(dict[str, Primitive]):
             if not isinstance(primitive, Primitive) or primitive.kind == "input":
                 continue  # inputs are declared by the graph
             if not (self.public and primitive.internal):
-                for one in (primitive.name, *primitive.aliases) if self.public else (primitive.name,):
-                    self[one] = primitive
+                for name in (primitive.name, *primitive.aliases) if self.public else (primitive.name,):
+                    self[name] = primitive
         self._waiting.pop(0)
 
 

@@ -27,27 +27,27 @@ def _is(x: Node, number: int) -> bool:
 
 
 def _add_rewrite(x: Node, y: Node) -> Node | None:
-    one, other = x.primitive, y.primitive
-    if other is neg:
+    left, right = x.primitive, y.primitive
+    if right is neg:
         return x - y.args[0]
-    if one is neg:
+    if left is neg:
         return y - x.args[0]
-    if one is div and other is div and x.args[1] is y.args[1]:  # the two partials of one quotient
+    if left is div and right is div and x.args[1] is y.args[1]:  # the two partials of one quotient
         return (x.args[0] + y.args[0]) / x.args[1]
     return None
 
 
 def _sub_rewrite(x: Node, y: Node) -> Node | None:
-    one, other = x.primitive, y.primitive
-    if other is CONSTANT and y.params["value"] == 0:
+    left, right = x.primitive, y.primitive
+    if right is CONSTANT and y.params["value"] == 0:
         return x
-    if one is CONSTANT and x.params["value"] == 0:
+    if left is CONSTANT and x.params["value"] == 0:
         return -y
-    if other is neg:
+    if right is neg:
         return x + y.args[0]
-    if one is neg:
+    if left is neg:
         return -(x.args[0] + y)
-    if one is div and other is div and x.args[1] is y.args[1]:
+    if left is div and right is div and x.args[1] is y.args[1]:
         return (x.args[0] - y.args[0]) / x.args[1]
     return None
 

@@ -82,8 +82,8 @@ def placed(x: Any, axis: int, start: int, size: int) -> Any:
 
 def filled(x: Any, value: Any, shape: Shape) -> Any:
     """An array of one number, in the builder of the operand x."""
-    one = x.bind(reshape, (value,), {"shape": (1,) * len(shape)})
-    return broadcast(one, shape=shape) if shape else one
+    entry = x.bind(reshape, (value,), {"shape": (1,) * len(shape)})
+    return broadcast(entry, shape=shape) if shape else entry
 
 
 def identity_matrix(x: Any, size: int) -> Any:

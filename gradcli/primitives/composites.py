@@ -100,8 +100,8 @@ def _logsumexp_call(x: Any, axis: int | Axes | None = None, keepdims: bool = Fal
     axes = normalize_axes(axis, len(x.shape))
     if not axes:
         return x
-    found = logsumexp(x, axis=axes) if _has_entries(x) else log(sum_(exp(x), axis=axes))
-    return kept(found, x.shape, axes, keepdims)
+    total = logsumexp(x, axis=axes) if _has_entries(x) else log(sum_(exp(x), axis=axes))
+    return kept(total, x.shape, axes, keepdims)
 
 
 logsumexp: Primitive = composite(
@@ -231,7 +231,7 @@ def _sums_of_sizes(sizes: Any, ord: int | float | str, axis: int | Axes | None, 
     if len(axes) == 1:
         return sum_(sizes, axis=axes) if ord == 1 else extreme(sizes, axis=axes)
     rank = len(sizes.shape)
-    rows, columns = (normalize_axis(one, rank) for one in axis) if isinstance(axis, tuple) else axes
+    rows, columns = (normalize_axis(number, rank) for number in axis) if isinstance(axis, tuple) else axes
     inner, outer = (rows, columns) if ord == 1 else (columns, rows)
     sums = sum_(sizes, axis=(inner,))
     return extreme(sums, axis=(outer if outer > inner else outer + 1,))

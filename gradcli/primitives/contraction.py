@@ -119,8 +119,8 @@ matmul: Primitive = bilinear(
 
 def _dot(x: Any, y: Any) -> Any:
     if not x.shape or not y.shape:
-        one, other = together(x, y)
-        return one * other
+        left, right = together(x, y)
+        return left * right
     if len(y.shape) <= 2:
         return matmul_call(x, y)
     if x.shape[-1] != y.shape[-2]:
@@ -164,8 +164,8 @@ outer = composite(
 
 def _inner(x: Any, y: Any) -> Any:
     if not x.shape or not y.shape:
-        one, other = together(x, y)
-        return one * other
+        left, right = together(x, y)
+        return left * right
     if x.shape[-1] != y.shape[-1]:
         message = f"inner needs last axes of equal size, not {described(x)} and {described(y)}"
         raise error("GC302", message, sizes=(x.shape[-1], y.shape[-1]))
@@ -230,8 +230,8 @@ tensordot = composite(
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Any:
     if not x.shape or not y.shape:
         raise error("GC302", f"vecdot needs vectors, not {described(x)} and {described(y)}")
-    one, other = together(x, y, verb="take the vecdot of")
-    return sum_(one * other, axis=(normalize_axis(axis, len(one.shape)),))
+    left, right = together(x, y, verb="take the vecdot of")
+    return sum_(left * right, axis=(normalize_axis(axis, len(left.shape)),))
 
 
 vecdot = composite(
@@ -296,16 +296,16 @@ kron = composite(
 
 
 def _cross(x: Any, y: Any, axis: int = -1) -> Any:
-    one, other = together(x, y, verb="take the cross product of")
-    if not one.shape or one.shape[normalize_axis(axis, len(one.shape))] != 3:
+    left, right = together(x, y, verb="take the cross product of")
+    if not left.shape or left.shape[normalize_axis(axis, len(left.shape))] != 3:
         message = f"cross needs vectors of 3 entries, not {described(x)} and {described(y)}"
-        raise error("GC302", message, sizes=(one.shape[-1], 3) if one.shape else None)
-    at = normalize_axis(axis, len(one.shape))
+        raise error("GC302", message, sizes=(left.shape[-1], 3) if left.shape else None)
+    at = normalize_axis(axis, len(left.shape))
 
     def turned(v: Any, by: int) -> Any:
         return concat(part(v, at, by, 3 - by), part(v, at, 0, by), axis=at)
 
-    return turned(one, 1) * turned(other, 2) - turned(one, 2) * turned(other, 1)
+    return turned(left, 1) * turned(right, 2) - turned(left, 2) * turned(right, 1)
 
 
 cross = composite(

@@ -56,8 +56,8 @@ def _sizes(shape: Size, more: tuple[int, ...], function: str) -> Shape:
 
 def constant_array(value: Number, shape: Shape) -> ClosedValue:
     """A number repeated over a shape."""
-    one = ClosedValue(reshape, (value,), {"shape": (1,) * len(shape)})
-    return ClosedValue(broadcast, (one,), {"shape": shape}) if shape else one
+    entry = ClosedValue(reshape, (value,), {"shape": (1,) * len(shape)})
+    return ClosedValue(broadcast, (entry,), {"shape": shape}) if shape else entry
 
 
 def _zeros(shape: Size, *more: int) -> ClosedValue:
@@ -126,10 +126,10 @@ def _linspace(start: Number, stop: Number, num: int = 50) -> ArrayData | Recipe:
         bounded((count,)),
         lambda np: np.linspace(float(low), float(high), count),
     )
-    found = _evenly(low, (high - low) / (count - 1), count, recipe)
-    if isinstance(found, ArrayData):  # the last entry is the end itself, as in NumPy
-        return ArrayData(found.shape, (*found.flat[:-1], high))
-    return found
+    points = _evenly(low, (high - low) / (count - 1), count, recipe)
+    if isinstance(points, ArrayData):  # the last entry is the end itself, as in NumPy
+        return ArrayData(points.shape, (*points.flat[:-1], high))
+    return points
 
 
 def _random(name: str, method: str) -> Callable[..., Recipe]:

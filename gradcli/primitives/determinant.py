@@ -47,9 +47,9 @@ def _frame(xp: Any, a: Any) -> tuple[Any, Any, Any, Any]:
 
 def _without_each(xp: Any, s: Any) -> Any:
     """For each entry of the last axis, the product of the others; from the left times from the right."""
-    one = xp.ones_like(s[..., :1])
-    left = xp.cumprod(xp.concatenate([one, s[..., :-1]], axis=-1), axis=-1)
-    right = xp.cumprod(xp.concatenate([one, s[..., :0:-1]], axis=-1), axis=-1)
+    ones = xp.ones_like(s[..., :1])
+    left = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
+    right = xp.cumprod(xp.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)
     return left * right[..., ::-1]
 
 
@@ -160,11 +160,11 @@ def _cof2_push(direction: Any, x: Any, t: Any, w: Any, *, out: Any) -> Any:
         return stretch(reshaped(number, (*number.shape, 1, 1)), m.shape) * m
 
     X, Y, Z = b @ t, b @ w, b @ direction
-    one = stretch(identity_matrix(x, size), x.shape)
+    eye = stretch(identity_matrix(x, size), x.shape)
     XY, YX, ZX, ZY = X @ Y, Y @ X, Z @ X, Z @ Y
-    second = times(tr(X) * tr(Y) - tr(XY), one) - times(tr(Y), X) - times(tr(X), Y) + XY + YX  # K after two directions
+    second = times(tr(X) * tr(Y) - tr(XY), eye) - times(tr(Y), X) - times(tr(X), Y) + XY + YX  # K after two directions
     moved = (
-        times(tr(Z @ (XY + YX)) - tr(ZX) * tr(Y) - tr(X) * tr(ZY), one)
+        times(tr(Z @ (XY + YX)) - tr(ZX) * tr(Y) - tr(X) * tr(ZY), eye)
         + times(tr(ZY), X)
         + times(tr(Y), ZX)
         + times(tr(ZX), Y)

@@ -29,10 +29,10 @@ def each_matrix(rule: Callable[..., Any]) -> Callable[..., Any]:
     """An `entries` rule from one on matrices: `rule(f, *matrices)` gives a matrix, a list or a single entry."""
 
     def entries(f: Any, *xs: Any) -> Any:
-        found = [rule(f, *one) for one in zip(*map(matrices, xs), strict=True)]
+        results = [rule(f, *stack) for stack in zip(*map(matrices, xs), strict=True)]
         shape = xs[0].shape[:-2]
-        sample = found[0] if found else None
-        flat = found
+        sample = results[0] if results else None
+        flat = results
         while isinstance(sample, list):
             shape = (*shape, len(sample))
             flat = [entry for row in flat for entry in row]
@@ -65,9 +65,9 @@ def _jet_product(f: Any, a: Jet, b: Jet) -> Jet:
     result = []
     for mask in range(len(a)):
         total: Matrix | None = None
-        for one in range(mask + 1):
-            if one & mask == one:
-                term = product(f, a[one], b[mask ^ one])
+        for subset in range(mask + 1):
+            if subset & mask == subset:
+                term = product(f, a[subset], b[mask ^ subset])
                 total = term if total is None else _plus(total, term)
         assert total is not None
         result.append(total)

@@ -67,10 +67,10 @@ def _arg(name: str, summary: str, sign: int, example: int) -> Primitive:
         axes = normalize_axes(axis, len(shape))
         require_entries(x, axes or tuple(range(-len(shape), 0)), name)
         if axis is None or not axes:
-            found = declared(reshaped(x, (size_of(shape),)), axis=-1)
+            result = declared(reshaped(x, (size_of(shape),)), axis=-1)
         else:
-            found = declared(x, axis=axes[0])
-        return kept(found, shape, axes, keepdims)
+            result = declared(x, axis=axes[0])
+        return kept(result, shape, axes, keepdims)
 
     declared = nondifferentiable(
         name,

@@ -189,17 +189,17 @@ def _forward(z: Any, n: int | None) -> Complex:
 
 
 def _backward(z: Any, n: int | None) -> Complex:
-    found = _forward(Complex(z.real, -z.imag) if isinstance(z, Complex) else z, n)
-    size = found.real.shape[-1]
-    return Complex(found.real / size, -found.imag / size)
+    spectrum = _forward(Complex(z.real, -z.imag) if isinstance(z, Complex) else z, n)
+    size = spectrum.real.shape[-1]
+    return Complex(spectrum.real / size, -spectrum.imag / size)
 
 
 def _half(z: Any, n: int | None) -> Complex:
     if isinstance(z, Complex):
         raise error("GC309", "rfft takes real numbers", help="write fft(z)")
-    found = _forward(z, n)
-    size = found.real.shape[-1] // 2 + 1
-    return Complex(part(found.real, -1, 0, size), part(found.imag, -1, 0, size))
+    spectrum = _forward(z, n)
+    size = spectrum.real.shape[-1] // 2 + 1
+    return Complex(part(spectrum.real, -1, 0, size), part(spectrum.imag, -1, 0, size))
 
 
 def _from_half(z: Any, n: int | None) -> Any:

@@ -101,7 +101,7 @@ def _complete(x: Any, items: tuple[Any, ...]) -> list[Any]:
 def _wrapped(item: Any, size: int, axis: int, x: Any) -> Any:
     """Positions counted from the start, nested as they came."""
     if isinstance(item, (tuple, list)):
-        return tuple(_wrapped(one, size, axis, x) for one in item)
+        return tuple(_wrapped(entry, size, axis, x) for entry in item)
     whole_number(item, "an index")
     if not -size <= item < size:
         raise error(
@@ -151,8 +151,8 @@ def _taken_per_row(x: Any, positions: Any) -> Any:
     rest = x.shape[2:]
     count = positions.shape[0]
     raised = reshape(positions, shape=(count, 1, *(1 for _ in rest)))
-    found = take_along(x, stretch(raised, (count, 1, *rest)), axis=-len(rest) - 1)
-    return reshape(found, shape=(count, *rest))
+    rows = take_along(x, stretch(raised, (count, 1, *rest)), axis=-len(rest) - 1)
+    return reshape(rows, shape=(count, *rest))
 
 
 def _arranged(x: Any, layout: list[tuple[str, int]], shape: Shape, rest: Shape) -> Any:
@@ -182,7 +182,7 @@ def _nested_shape(item: Any) -> Shape:
         return ()
     if isinstance(item, Operand):
         return item.shape
-    inner = {_nested_shape(one) for one in item}
+    inner = {_nested_shape(row) for row in item}
     if len(inner) > 1:
         raise error("GC310", "the rows of an index list have different lengths")
     return (len(item), *(inner.pop() if inner else ()))
@@ -193,25 +193,25 @@ def _spread(item: Any, shape: Shape) -> list[int]:
     own = _nested_shape(item)
     flat: list[Any] = [item] if isinstance(item, int) else list(item)
     for _ in own[1:]:
-        flat = [one for row in flat for one in row]
+        flat = [entry for row in flat for entry in row]
     padded = (1,) * (len(shape) - len(own)) + own
-    found = []
+    positions = []
     for number in range(size_of(shape)):
         place, stride = 0, 1
         for size, mine in zip(reversed(shape), reversed(padded), strict=True):
             number, along = divmod(number, size)
             place += along * stride if mine > 1 else 0
             stride *= mine
-        found.append(flat[place])
-    return found
+        positions.append(flat[place])
+    return positions
 
 
 def _raveled(columns: list[list[int]], sizes: Shape) -> tuple[int, ...]:
     """Positions along several axes as positions along the one that they make together."""
-    found = columns[0]
+    flat = columns[0]
     for column, size in zip(columns[1:], sizes[1:], strict=True):
-        found = [i * size + j for i, j in zip(found, column, strict=True)]
-    return tuple(found)
+        flat = [i * size + j for i, j in zip(flat, column, strict=True)]
+    return tuple(flat)
 
 
 # --- take and gather ----------------------------------------------------------------------------------------

@@ -172,8 +172,8 @@ def _matrix_power(x: Any, n: int) -> Any:
     require_square(x, "matrix_power")
     whole_number(n, "the exponent of matrix_power")
     if n == 0:
-        one = identity_matrix(x, x.shape[-1])
-        return stretch(one, x.shape)
+        identity = identity_matrix(x, x.shape[-1])
+        return stretch(identity, x.shape)
     base = inv(x) if n < 0 else x
     result, rest = None, abs(n)
     while rest:

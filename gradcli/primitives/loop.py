@@ -67,10 +67,10 @@ def _last(xp: Any, *args: Any, ranks: Sequence[int], body: Body, count: int, rev
 
 
 def _turns(xp: Any, *args: Any, ranks: Sequence[int], body: Body, count: int, reverse: bool, at: int) -> Any:
-    found = [values[at] for values in turns_of(xp, args, ranks, body, count, reverse)]
+    stack = [values[at] for values in turns_of(xp, args, ranks, body, count, reverse)]
     if reverse:
-        found.reverse()
-    return xp.stack(xp.broadcast_arrays(*found), axis=-len(body.steps[at].shape) - 1)
+        stack.reverse()
+    return xp.stack(xp.broadcast_arrays(*stack), axis=-len(body.steps[at].shape) - 1)
 
 
 last: Primitive = composite(

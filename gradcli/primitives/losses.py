@@ -112,8 +112,8 @@ huber_loss = composite(
 
 def _bounded_log(x: Any) -> Any:
     """The logarithm, at least -100: PyTorch's way to keep a wrong certainty finite."""
-    found = log(x)
-    return where(found < -100, -100, found)
+    logarithm = log(x)
+    return where(logarithm < -100, -100, logarithm)
 
 
 def _bce(input: Any, target: Any, reduction: str = "mean") -> Any:

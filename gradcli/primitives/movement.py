@@ -49,10 +49,10 @@ def reshape_call(x: Any, shape: int | Shape, *more: int) -> Any:
         rest = -size_of(sizes)
         sizes = tuple(total // rest if n == -1 and rest else n for n in sizes)
     if any(n < 0 for n in sizes) or size_of(sizes) != total:
-        given, wanted = ",".join(map(str, x.shape)), ",".join(map(str, sizes))
+        own, wanted = ",".join(map(str, x.shape)), ",".join(map(str, sizes))
         raise error(
             "GC304",
-            f"cannot reshape [{given}] into [{wanted}]: there are {total} entries",
+            f"cannot reshape [{own}] into [{wanted}]: there are {total} entries",
             help=f"choose sizes whose product is {total}; one of them may be -1",
         )
     return x if sizes == x.shape else reshape(x, shape=sizes)

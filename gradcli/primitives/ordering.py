@@ -32,10 +32,10 @@ def _argsort_entries(f: Any, x: Any, *, axis: int) -> Any:
     rank = len(x.shape)
     moved = (*(i for i in range(-rank, 0) if i != axis), axis)
     back = f.positions(permute, x.shape, axes=moved)
-    found: list[Any] = [None] * len(flat)
+    places: list[Any] = [None] * len(flat)
     for source, place in zip(back, flat, strict=True):
-        found[source] = f.number(place)
-    return f.array(found, x.shape)
+        places[source] = f.number(place)
+    return f.array(places, x.shape)
 
 
 def gaps(x: Any, axis: int) -> Any:

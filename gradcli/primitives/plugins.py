@@ -72,7 +72,7 @@ def load(taken: Mapping[str, Primitive]) -> list[Primitive]:
     A name that is taken, or that two packages declare, is left out and recorded in `problems`.
     """
     _problems.clear()
-    found: dict[str, Primitive] = {}
+    primitives: dict[str, Primitive] = {}
     twice: set[str] = set()
     for point in entry_points():
         package = package_of(point)
@@ -88,7 +88,7 @@ def load(taken: Mapping[str, Primitive]) -> list[Primitive]:
             _refuse(package, f"{point.value} holds no operation", "declare them with gradcli.operation(...)")
         for primitive in declared:
             name = primitive.name
-            owner = found.get(name)
+            owner = primitives.get(name)
             if name in taken:
                 _refuse(package, f"`{visible(name)}` is an operation of gradcli", "give it another name")
             elif owner is not None and owner is not primitive:
@@ -96,16 +96,16 @@ def load(taken: Mapping[str, Primitive]) -> list[Primitive]:
                 twice.add(name)
             else:
                 primitive.package = package
-                found[name] = primitive
-    return [primitive for name, primitive in found.items() if name not in twice]
+                primitives[name] = primitive
+    return [primitive for name, primitive in primitives.items() if name not in twice]
 
 
 def _declared(loaded: Any) -> Iterable[Primitive]:
     if isinstance(loaded, Primitive):
         return [loaded]
     every = loaded if isinstance(loaded, (list, tuple)) else vars(loaded).values()
-    ours = [one for one in every if isinstance(one, Primitive)]
-    return [one for one in dict.fromkeys(ours) if one.package is not None]  # not those imported from gradcli
+    ours = [value for value in every if isinstance(value, Primitive)]
+    return [entry for entry in dict.fromkeys(ours) if entry.package is not None]  # not those imported from gradcli
 
 
 def _refuse(package: str, message: str, help: str | None) -> None:
@@ -118,7 +118,7 @@ def fingerprint() -> list[tuple[str, str, str]]:
     from hashlib import sha256
     from importlib.util import find_spec
 
-    found = []
+    digests = []
     for point in entry_points():
         spec, code = find_spec(point.module.partition(".")[0]), sha256()
         places = [] if spec is None else [*(spec.submodule_search_locations or ()), spec.origin or ""]
@@ -127,5 +127,5 @@ def fingerprint() -> list[tuple[str, str, str]]:
             for path in sorted(name for name in files or [place] if name.endswith(".py") and os.path.isfile(name)):
                 with open(path, "rb") as file:
                     code.update(file.read())
-        found.append((package_of(point), point.dist.version if point.dist else "", code.hexdigest()))
-    return found
+        digests.append((package_of(point), point.dist.version if point.dist else "", code.hexdigest()))
+    return digests

@@ -243,7 +243,7 @@ def _pow_derivative_closed(x: Any, y: Any, *, k: int, m: int) -> Any:
         power = log(x) ** (m - j) if m > j else 1
         part = comb(m, j) * factor * base * power
         total = part if total is None else total + part
-        falling = [i * one for i, one in enumerate(falling)][1:]
+        falling = [i * coefficient for i, coefficient in enumerate(falling)][1:]
     return total
 
 

@@ -139,11 +139,11 @@ def _cumprod_definition(x: Any, *, axis: int) -> Any:
         return x
     order = tuple(i for i in range(-rank, 0) if i != axis)
     moved = permuted(x, (*order, axis))
-    found = recur(moved, placed(part(moved, -1, 0, 1), -1, 0, moved.shape[-1]))
+    products = recur(moved, placed(part(moved, -1, 0, 1), -1, 0, moved.shape[-1]))
     back = [0] * rank
     for place, source in enumerate((*order, axis)):
         back[source] = place - rank
-    return permuted(found, tuple(back))
+    return permuted(products, tuple(back))
 
 
 cumprod: Primitive = composite(

@@ -75,7 +75,7 @@ def root_or_zero(square: Any) -> Any:
 
 
 def _std_value(xp: Any, x: Any, *, ranks: Any, axis: Axes, ddof: int) -> Any:
-    count = size_of(tuple(x.shape[one] for one in axis))
+    count = size_of(tuple(x.shape[i] for i in axis))
     away = xp.abs(x - xp.sum(x, axis=axis, keepdims=True) / count)
     return xp.sqrt(xp.sum(away * away, axis=axis) / (count - ddof))
 

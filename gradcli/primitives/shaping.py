@@ -106,7 +106,7 @@ def _squeeze(x: Any, axis: Axes = None) -> Any:
     if axis is None:
         return reshaped(x, tuple(n for n in x.shape if n != 1))
     axes = normalize_axes(axis, rank)
-    if any(x.shape[one] != 1 for one in axes):
+    if any(x.shape[i] != 1 for i in axes):
         raise error("GC303", f"squeeze removes axes of size 1 only, and {described(x)} has none at {axis}")
     return reshaped(x, tuple(n for i, n in enumerate(x.shape) if i - rank not in axes))
 
@@ -127,7 +127,7 @@ squeeze = composite(
 def _expand_dims(x: Any, axis: int | tuple[int, ...]) -> Any:
     wanted = whole_numbers(axis, "an axis")
     rank = len(x.shape) + len(wanted)
-    new = [normalize_axis(one, rank) + rank for one in wanted]
+    new = [normalize_axis(i, rank) + rank for i in wanted]
     if len(set(new)) != len(new):
         raise error("GC303", f"axis {wanted} names one axis twice")
     sizes = iter(x.shape)
@@ -192,8 +192,8 @@ array = composite(
 
 
 def _flip(x: Any, axis: Axes = None) -> Any:
-    for one in normalize_axes(axis, len(x.shape)):
-        x = reversed_along(x, one)
+    for i in normalize_axes(axis, len(x.shape)):
+        x = reversed_along(x, i)
     return x
 
 
@@ -221,8 +221,8 @@ def _roll(x: Any, shift: int | tuple[int, ...], axis: Axes = None) -> Any:
         axes *= len(shifts)
     if len(axes) != len(shifts):
         raise error("GC306", f"roll got {len(shifts)} shifts for {len(axes)} axes")
-    for amount, one in zip(shifts, axes, strict=True):
-        x = _rolled(x, amount, normalize_axis(one, len(x.shape)))
+    for amount, i in zip(shifts, axes, strict=True):
+        x = _rolled(x, amount, normalize_axis(i, len(x.shape)))
     return x
 
 

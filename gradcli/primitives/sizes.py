@@ -44,12 +44,12 @@ def _checked(shape: Shape, most: int, what: str, help: str) -> Shape:
 
 def whole_numbers(value: Any, what: str, least: int | None = None) -> tuple[int, ...]:
     """One whole number, or several, as a tuple; raises GradcliError GC306 for anything else."""
-    found = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    for n in found:
+    numbers = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for n in numbers:
         if type(n) is not int or (least is not None and n < least):
             limit = "" if least is None else f" of at least {least}"
             raise error("GC306", f"{what} must be a whole number{limit}, not {number_text(n)}")
-    return found
+    return numbers
 
 
 def whole_number(value: Any, what: str, least: int | None = None) -> int:
@@ -74,12 +74,12 @@ def normalize_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, 
     """
     if axis is None:
         return tuple(range(-rank, 0))
-    found = []
+    axes = []
     wanted = whole_numbers(axis, "an axis")
-    for one in wanted:
-        if rank == 0 and one in (0, -1):
+    for number in wanted:
+        if rank == 0 and number in (0, -1):
             continue
-        if not -rank <= one < rank:
+        if not -rank <= number < rank:
             last = (
                 f"the axes are 0 to {rank - 1}"
                 if rank > 1
@@ -87,11 +87,11 @@ def normalize_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, 
                 if rank
                 else "a number has no axis"
             )
-            raise error("GC303", f"axis {one} is out of range for an array of rank {rank}", help=last)
-        found.append(one if one < 0 else one - rank)
-    if len(set(found)) != len(found):
+            raise error("GC303", f"axis {number} is out of range for an array of rank {rank}", help=last)
+        axes.append(number if number < 0 else number - rank)
+    if len(set(axes)) != len(axes):
         raise error("GC303", f"axis {wanted} names one axis twice")
-    return tuple(sorted(found))
+    return tuple(sorted(axes))
 
 
 def normalize_axis(axis: int, rank: int) -> int:

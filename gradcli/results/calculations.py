@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:  # typing costs 3 ms at start-up, and what it says matters to a type checker only
 
     def dataclass_transform(**_: object) -> object:
-        return lambda made: made
+        return lambda decorated: decorated
 
 
 class DataclassFields:
@@ -68,15 +68,15 @@ class Record:
             return
         if len(values) > len(names):
             raise TypeError(f"{type(self).__name__} takes {len(names)} values, not {len(values)}")
-        given = dict(zip(names, values, strict=False))
+        fields = dict(zip(names, values, strict=False))
         for name, value in named.items():
-            if name in given or name not in names:
+            if name in fields or name not in names:
                 raise TypeError(f"{type(self).__name__} got an unexpected or repeated value {name!r}")
-            given[name] = value
-        missing = [name for name in names if name not in given and name not in self._defaults]
+            fields[name] = value
+        missing = [name for name in names if name not in fields and name not in self._defaults]
         if missing:
             raise TypeError(f"{type(self).__name__} lacks {', '.join(missing)}")
-        self.__dict__.update({**self._defaults, **given})
+        self.__dict__.update({**self._defaults, **fields})
 
     def __setattr__(self, name: str, value: object) -> None:
         raise import_module("dataclasses").FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -96,18 +96,18 @@ class Record:
         return f"{type(self).__name__}({shown})"
 
 
-def same(one: object, other: object) -> bool:
+def same(first: object, second: object) -> bool:
     """Equality that also holds for containers of arrays; a NaN equals nothing, itself included."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
-    if hasattr(one, "shape") or hasattr(other, "shape"):
-        if getattr(one, "shape", ()) != getattr(other, "shape", ()):
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
+    if hasattr(first, "shape") or hasattr(second, "shape"):
+        if getattr(first, "shape", ()) != getattr(second, "shape", ()):
             return False
-        equal: Any = one == other
+        equal: Any = first == second
         return bool(equal.all() if hasattr(equal, "all") else equal)
-    return bool(one == other)
+    return bool(first == second)
 
 
 class Shown(Record):
@@ -125,8 +125,8 @@ class Shown(Record):
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         if Shown._displayed is None:
             return {"text/plain": repr(self)}
-        made: dict[str, str] = Shown._displayed().bundle(self)
-        return made
+        bundle: dict[str, str] = Shown._displayed().bundle(self)
+        return bundle
 
 
 class Evaluation(Shown):

@@ -152,20 +152,20 @@ class Finding(NamedTuple):
 
     def numbers(self) -> dict[str, Any]:
         """The evidence by the names of its fields, rows of norms included, for machine formats."""
-        found = {} if self.evidence is None else {name: plain(value) for name, value in _fields(self.evidence).items()}
-        return {**found, "tensors": list(self.tensors)} if self.tensors else found
+        fields = {} if self.evidence is None else {name: plain(value) for name, value in _fields(self.evidence).items()}
+        return {**fields, "tensors": list(self.tensors)} if self.tensors else fields
 
 
 def plain(value: object) -> object:
     """A field of a record as plain data: records as dictionaries, tuples as lists."""
     if hasattr(value, "_asdict"):
-        return {name: plain(one) for name, one in _fields(value).items()}
-    return [plain(one) for one in value] if isinstance(value, tuple) else value
+        return {name: plain(item) for name, item in _fields(value).items()}
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _fields(record: Any) -> dict[str, Any]:
-    found: dict[str, Any] = record._asdict()
-    return found
+    fields: dict[str, Any] = record._asdict()
+    return fields
 
 
 class Explanation(NamedTuple):

@@ -65,7 +65,7 @@ class PointPlans:
         if plan is None:
             return None
         with pointing_into(question.lowered.source):
-            found: list[Any] = plan.at_points(question.tape.given(values), room)
+            found: list[Any] = plan.at_points(question.tape.input_values(values), room)
         return found
 
 

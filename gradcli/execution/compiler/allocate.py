@@ -26,7 +26,7 @@ LEAST = 1 << 22  # bytes of a result from which its memory is kept
 MOST = 1 << 26  # bytes that are kept
 ALONE = 2  # references to memory that only its bytes in `_KEPT` have: theirs, and that of the question
 _KEPT: list[Any] = []  # bytes of results; appending and popping are atomic, so what is taken out is its taker's
-_references = getattr(sys, "getrefcount", lambda one: ALONE + 1)  # results refer to the memory, and so do their views
+_references = getattr(sys, "getrefcount", lambda _: ALONE + 1)  # results refer to the memory, and so do their views
 
 
 class Layout:
@@ -64,7 +64,7 @@ def _rounded(nbytes: int) -> int:
     return max(ALIGNED, -(-nbytes // ALIGNED) * ALIGNED)
 
 
-def laid_out(
+def lay_out(
     work: Sequence[tuple[Sequence[Value], Sequence[Value], Op | None]],
     placed: Callable[[Value], int | None],
     kept: set[int],
@@ -125,10 +125,10 @@ def slot(memory: Any, offset: int, shape: tuple[int, ...], dtype: Any) -> Any:
 # --- the pool ---------------------------------------------------------------------------------------------------
 
 
-def lines(lengths: Sequence[int], dtypes: Sequence[Any]) -> list[Any]:
+def new_arrays(lengths: Sequence[int], dtypes: Sequence[Any]) -> list[Any]:
     """A new array for each length and type, its entries not set.
 
-    >>> [one.shape for one in lines([3, 5], [np.dtype("float64")] * 2)]
+    >>> [array.shape for array in new_arrays([3, 5], [np.dtype("float64")] * 2)]
     [(3,), (5,)]
     """
     sizes = [length * dtype.itemsize for length, dtype in zip(lengths, dtypes, strict=True)]
@@ -138,28 +138,28 @@ def lines(lengths: Sequence[int], dtypes: Sequence[Any]) -> list[Any]:
     used = []
     try:
         while True:
-            one = _KEPT.pop()
-            if _references(one.base) > ALONE:
-                used.append(one)
+            block = _KEPT.pop()
+            if _references(block.base) > ALONE:
+                used.append(block)
             else:
-                free.setdefault(one.nbytes, []).append(one)
+                free.setdefault(block.nbytes, []).append(block)
     except IndexError:  # that was all
         pass
-    found = [free[size].pop() if free.get(size) else None for size in sizes]
+    reused = [free[size].pop() if free.get(size) else None for size in sizes]
     free.clear()
-    made, room = [], MOST
-    for one, size, length, dtype in zip(found, sizes, lengths, dtypes, strict=True):
+    arrays, room = [], MOST
+    for block, size, length, dtype in zip(reused, sizes, lengths, dtypes, strict=True):
         if size < LEAST:
-            made.append(np.empty(length, dtype))
+            arrays.append(np.empty(length, dtype))
             continue
-        if one is None:
-            one = np.empty(size, np.uint8)[:]
-        made.append(one.view(dtype))
-        room -= one.base.nbytes
+        if block is None:
+            block = np.empty(size, np.uint8)[:]
+        arrays.append(block.view(dtype))
+        room -= block.base.nbytes
         if room >= 0:
-            _KEPT.append(one)
-    for one in used:
-        room -= one.base.nbytes
+            _KEPT.append(block)
+    for block in used:
+        room -= block.base.nbytes
         if room >= 0:
-            _KEPT.append(one)
-    return made
+            _KEPT.append(block)
+    return arrays

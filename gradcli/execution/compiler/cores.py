@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.compiler import emit_numba
-from gradcli.execution.compiler.allocate import laid_out, slot
-from gradcli.execution.compiler.emit_numpy import kernel, operand, shown
+from gradcli.execution.compiler.allocate import lay_out, slot
+from gradcli.execution.compiler.emit_numpy import kernel, operand, show_view
 from gradcli.execution.compiler.ir import CALL, VIEW, live
 from gradcli.execution.compiler.tracing import Operations
 from gradcli.execution.emit_python import printed_core
@@ -105,11 +105,11 @@ class Core:
             if self.compiled is not None:
                 return _fill(states, *self.compiled.run(columns, fixed, before, self.count))
             try:
-                found = self.printed(columns, fixed, before, self.count, self.store)
+                results = self.printed(columns, fixed, before, self.count, self.store)
             except IEEE_DIFFERS:
                 pass  # NumPy says what IEEE arithmetic gives
             else:
-                return _fill(states, *found)
+                return _fill(states, *results)
         if self._turns is None:  # decided in the first run, so that all runs give the same bits
             self._turns = self._record()
             if not self.exact and not self.once:
@@ -129,15 +129,15 @@ class Core:
         """The turns as ufuncs."""
         body, xp = self.body, self.xp
         operations = Operations(xp.dtype, faithful=self.exact, exact=self.exact)
-        found: dict[int, Value] = {}
+        values: dict[int, Value] = {}
         for at in (*self.carries, *self.columns, *self.fixed):
             step = body.steps[at]
-            found[at] = operations.steps.leaf(step, xp.kind_type(step.type.kind), self.lead)
-        leaves = list(found.values())
-        operations.body(self.scan, self.order, found, lead=self.lead)
+            values[at] = operations.steps.leaf(step, xp.kind_type(step.type.kind), self.lead)
+        leaves = list(values.values())
+        operations.body(self.scan, self.order, values, lead=self.lead)
         count = len(self.carries), len(self.columns)
         moving = leaves[: sum(count)]
-        nexts = [found[body.positions[body.nexts[k]]] for k in self.carries]
+        nexts = [values[body.positions[body.nexts[k]]] for k in self.carries]
         return ArrayTurns(
             live(operations.steps.ops, nexts), moving[: count[0]], moving[count[0] :], leaves[sum(count) :], nexts
         )
@@ -173,10 +173,10 @@ class ArrayTurns:
         for op in ops:
             if any(arg.serial in self._moving for arg in op.args):
                 self._moving.add(op.out.serial)
-        made = {op.out.serial for op in ops if has_memory(op)}
+        written = {op.out.serial for op in ops if has_memory(op)}
         self._rows: dict[int, int] = {}  # steps that write straight into the row of a carry
         for place, (value, carry) in enumerate(zip(nexts, carries, strict=True)):
-            if value.serial in made and value.serial in self._moving and value.dtype == carry.dtype:
+            if value.serial in written and value.serial in self._moving and value.dtype == carry.dtype:
                 self._rows.setdefault(value.serial, place)
         self._owned = [op.out for op in ops if has_memory(op) and op.out.serial not in self._moving]
         work = [
@@ -184,7 +184,7 @@ class ArrayTurns:
             for op in ops
             if op.kind != VIEW and op.out.serial in self._moving
         ]
-        self._layout = laid_out([*work, (self._roots(nexts), [], None)], self._placed(), set())
+        self._layout = lay_out([*work, (self._roots(nexts), [], None)], self._placed(), set())
         self._buffers = [op.out for op in ops if op.out.serial in self._layout.offsets]
         self._run = function(self._text(), {"__builtins__": {}, **self._functions}, "loop")
 
@@ -193,8 +193,8 @@ class ArrayTurns:
     ) -> None:
         """Fill the states of each carry: before each turn and after the last one, or the latter alone."""
         memory = np.empty(self._layout.size, np.uint8)
-        buffers = [slot(memory, self._layout.offsets[one.serial], one.shape, one.dtype) for one in self._buffers]
-        buffers += [np.empty(one.shape, one.dtype) for one in self._owned]
+        buffers = [slot(memory, self._layout.offsets[out.serial], out.shape, out.dtype) for out in self._buffers]
+        buffers += [np.empty(out.shape, out.dtype) for out in self._owned]
         store = len(filled[0]) > 1
         widest = max([carry.size for carry in self.carries])
         chunk = turns if store else min(turns, max(1, min(CHUNK, CHUNK_ENTRIES // max(widest, 1))))
@@ -213,28 +213,28 @@ class ArrayTurns:
             self._run(
                 [column[start : start + count] for column in columns],
                 fixed,
-                [one[: count + 1] for one in rows],
+                [stack[: count + 1] for stack in rows],
                 buffers,
             )
             if not store:
-                for one, state in zip(filled, states, strict=True):
-                    one[0] = state[count]
+                for last, state in zip(filled, states, strict=True):
+                    last[0] = state[count]
 
     def _placed(self) -> Any:
-        made = {op.out.serial for op in self.ops if has_memory(op)}
-        return lambda value: value.nbytes if value.serial in made and value.serial not in self._rows else None
+        written = {op.out.serial for op in self.ops if has_memory(op)}
+        return lambda value: value.nbytes if value.serial in written and value.serial not in self._rows else None
 
     def _roots(self, values: Sequence[Value]) -> list[Value]:
         """The values whose memory these may show: what a call gives may be a view of its operands."""
-        found: dict[int, Value] = {}
+        roots: dict[int, Value] = {}
         pending = list(values)
         while pending:
             value = pending.pop()
-            if value.serial not in found:
-                found[value.serial] = value
+            if value.serial not in roots:
+                roots[value.serial] = value
                 if value.op is not None and not has_memory(value.op):
                     pending += value.op.args
-        return list(found.values())
+        return list(roots.values())
 
     def _text(self) -> str:
         before: list[str] = []  # the turns
@@ -247,7 +247,7 @@ class ArrayTurns:
                 if op.args[0].serial in shared:
                     shared.add(op.out.serial)
                     moves = False
-                self._functions[f"_k{op.out.serial}"] = partial(shown, op, shape=op.out.shape)
+                self._functions[f"_k{op.out.serial}"] = partial(show_view, op, shape=op.out.shape)
             elif has_memory(op):
                 self._functions[f"_k{op.out.serial}"] = kernel(op)
                 called += f", {self._word(op.out)}"
@@ -262,14 +262,14 @@ class ArrayTurns:
                 self._functions["_copy"] = np.copyto
                 inside.append(f"_copy({nexts[place]}, {self._word(value)}, 'unsafe')")
         buffers = [f"x{value.serial}" for value in (*self._buffers, *self._owned)]
-        given = [f"x{value.serial}" for value in self.columns]
+        columns = [f"x{value.serial}" for value in self.columns]
         lines = [
             "def run(columns, fixed, rows, buffers):",
             *([f"    {', '.join(buffers)}, = buffers"] if buffers else []),
             *([f"    {', '.join([f'x{value.serial}' for value in self.fixed])}, = fixed"] if self.fixed else []),
             *[f"    {line}" for line in before],
-            f"    {', '.join(carried)}, = [one[0] for one in rows]",
-            f"    for {', '.join([*given, *nexts])}, in zip(*columns, *[one[1:] for one in rows]):",
+            f"    {', '.join(carried)}, = [row[0] for row in rows]",
+            f"    for {', '.join([*columns, *nexts])}, in zip(*columns, *[row[1:] for row in rows]):",
             *[f"        {line}" for line in inside],
             f"        {', '.join(carried)}, = {', '.join(nexts)},",
             "",

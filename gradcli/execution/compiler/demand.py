@@ -34,46 +34,46 @@ def full(shape: Shape) -> Spans:
     return tuple([(0, n) for n in shape])
 
 
-def within(one: Box, other: Box) -> Box:
+def within(box: Box, other: Box) -> Box:
     """What is in both."""
-    if one is None or other is None:
+    if box is None or other is None:
         return EMPTY
-    found = tuple([(max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, other, strict=True)])
-    return found if all(lo < hi for lo, hi in found) else EMPTY
+    spans = tuple([(max(a, c), min(b, d)) for (a, b), (c, d) in zip(box, other, strict=True)])
+    return spans if all(lo < hi for lo, hi in spans) else EMPTY
 
 
-def around(one: Box, other: Box) -> Box:
+def around(box: Box, other: Box) -> Box:
     """The range that holds both."""
-    if one is None or other is None:
-        return other if one is None else one
-    return tuple([(min(a, c), max(b, d)) for (a, b), (c, d) in zip(one, other, strict=True)])
+    if box is None or other is None:
+        return other if box is None else box
+    return tuple([(min(a, c), max(b, d)) for (a, b), (c, d) in zip(box, other, strict=True)])
 
 
 def image(axes: Access, box: Box, shape: Shape) -> Box:
     """The range of a result of this shape for which a range of an operand is read."""
     if box is None:
         return EMPTY
-    found = [*full(shape)]
+    spans = [*full(shape)]
     for (lo, hi), axis in zip(box, axes, strict=True):
         if axis is not None:
             j, start, step, spread = axis
             first, end = -((start - lo * spread) // step), ((hi - 1) * spread - start) // step + 1
-            found[j] = (max(0, first), min(shape[j], end))
-    return tuple(found) if all(lo < hi for lo, hi in found) else EMPTY
+            spans[j] = (max(0, first), min(shape[j], end))
+    return tuple(spans) if all(lo < hi for lo, hi in spans) else EMPTY
 
 
 def preimage(axes: Access, box: Spans, shape: Shape) -> Box:
     """The range of an operand of this shape that is read for a range of the result."""
-    found = [*full(shape)]
+    spans = [*full(shape)]
     for i, axis in enumerate(axes):
         if axis is not None:
             j, start, step, spread = axis
             lo, hi = box[j]
-            found[i] = (max(0, (start + lo * step) // spread), min(shape[i], (start + (hi - 1) * step) // spread + 1))
-    return tuple(found) if all(lo < hi or not n for (lo, hi), n in zip(found, shape, strict=True)) else EMPTY
+            spans[i] = (max(0, (start + lo * step) // spread), min(shape[i], (start + (hi - 1) * step) // spread + 1))
+    return tuple(spans) if all(lo < hi or not n for (lo, hi), n in zip(spans, shape, strict=True)) else EMPTY
 
 
-def read(op: Op, box: Spans) -> list[Box]:
+def needed(op: Op, box: Spans) -> list[Box]:
     """What is read of each operand for a range of the result."""
     return [preimage(axes, box, arg.shape) for arg, axes in zip(op.args, op.accesses()[0], strict=True)]
 
@@ -107,7 +107,7 @@ def restricted(recording: Recording, float_type: Any) -> Recording:
     after = sum([_count(boxes.get(op.out.serial, EMPTY)) for op in recording.ops])
     if before - after < WORTH or SHARE * after > before:
         return recording
-    return _Cut(recording, boxes, Steps(float_type)).made()
+    return _Cut(recording, boxes, Steps(float_type)).restrict()
 
 
 def _count(box: Box) -> int:
@@ -119,7 +119,7 @@ def _boxes(recording: Recording) -> dict[int, Box]:
     support: dict[int, Box] = {}  # of values that may not differ from zero everywhere
     for op in recording.ops:
         zeros = op.kind == ir.PLACE or any(arg.serial in support or ir.is_zero(arg) for arg in op.args)
-        box = supported(op, lambda value: _given(support, value)) if zeros else None
+        box = supported(op, lambda value: _support_of(support, value)) if zeros else None
         if zeros and box != full(op.out.shape):
             support[op.out.serial] = box
     wanted: dict[int, Box] = {}
@@ -129,7 +129,7 @@ def _boxes(recording: Recording) -> dict[int, Box]:
 
     for value in recording.outputs:
         want(value, full(value.shape))
-    found: dict[int, Box] = {}
+    boxes: dict[int, Box] = {}
     for op in reversed(recording.ops):
         all_of_it, box = full(op.out.shape), wanted.get(op.out.serial, EMPTY)
         if op.out.serial in support:
@@ -138,15 +138,15 @@ def _boxes(recording: Recording) -> dict[int, Box]:
             continue
         if box != all_of_it:
             box = tuple([n if j in op.accesses()[1] else box[j] for j, n in enumerate(all_of_it)])
-        found[op.out.serial] = box
+        boxes[op.out.serial] = box
         narrows = box != all_of_it or op.function == "slice"
-        needs = read(op, box) if narrows else [full(arg.shape) for arg in op.args]
+        needs = needed(op, box) if narrows else [full(arg.shape) for arg in op.args]
         for arg, need in zip(op.args, needs, strict=True):
             want(arg, need)
-    return found
+    return boxes
 
 
-def _given(support: dict[int, Box], value: Value) -> Box:
+def _support_of(support: dict[int, Box], value: Value) -> Box:
     """Where a value may differ from zero."""
     if ir.is_zero(value):
         return EMPTY
@@ -162,7 +162,7 @@ class _Cut:
         self.steps = steps
         self.known: dict[int, Value] = {}
 
-    def made(self) -> Recording:
+    def restrict(self) -> Recording:
         steps, known = self.steps, self.known
         inputs = []
         for node, value in self.recording.inputs:
@@ -192,14 +192,14 @@ class _Cut:
         common = within(own, box)
         if own is None or common is None:
             return steps.number(value.dtype.type(0), shape)
-        found = self.known[value.serial]
+        entries = self.known[value.serial]
         if common != own:
             key = tuple([("slice", lo - a, hi - a, 1) for (lo, hi), (a, _) in zip(common, own, strict=True)])
-            found = steps.view("slice", found, key, tuple([hi - lo for lo, hi in common]))
+            entries = steps.view("slice", entries, key, tuple([hi - lo for lo, hi in common]))
         if common == box:
-            return found
+            return entries
         index = tuple([slice(lo - a, hi - a, 1) for (lo, hi), (a, _) in zip(common, box, strict=True)])
-        return steps.place(found, shape, index)
+        return steps.place(entries, shape, index)
 
     def _step(self, op: Op, box: Spans) -> Value:
         """A range of what a step gives."""
@@ -209,7 +209,7 @@ class _Cut:
         }  # fmt: skip
         if op.kind in special:
             return special[op.kind](op, box)
-        parts = [self.part(arg, need) for arg, need in zip(op.args, read(op, box), strict=True)]
+        parts = [self.part(arg, need) for arg, need in zip(op.args, needed(op, box), strict=True)]
         if op.kind == ir.ENTRY:
             return self._spread(self.steps.entry(op.function, *parts), box)
         if op.kind == ir.CHOICE:
@@ -229,26 +229,26 @@ class _Cut:
         return self.steps.view("broadcast", self.steps.raised(value, len(shape)), shape, shape)
 
     def _reduce(self, op: Op, box: Spans) -> Value:
-        (need,) = read(op, box)
+        (need,) = needed(op, box)
         own = self.boxes.get(op.args[0].serial)
         if op.function is np.add and own is not None and need is not None:  # the zeros around need not be added
             need = tuple([b if i in op.params else a for i, (a, b) in enumerate(zip(need, own, strict=True))])
         return self.steps.reduce(op.function, self.part(op.args[0], need), op.params)
 
     def _place(self, op: Op, box: Spans) -> Value:
-        (need,) = read(op, box)
+        (need,) = needed(op, box)
         if need is None:
             return self.steps.number(op.out.dtype.type(0), tuple([hi - lo for lo, hi in box]))
         return self._among(op, box, 0, need)
 
     def _added(self, op: Op, box: Spans) -> Value:
-        first, need = read(op, box)
+        first, need = needed(op, box)
         total = self.part(op.args[0], first)
         return total if need is None else self.steps.entry(np.add, total, self._among(op, box, 1, need))
 
     def _among(self, op: Op, box: Spans, position: int, need: Spans) -> Value:
         """What a step places, in the part of the result that a range shows."""
-        found = self.part(op.args[position], need)
+        entries = self.part(op.args[position], need)
         index = list(index_of(op.params[1]))
         for (lo, hi), axis in zip(need, op.accesses()[0][position], strict=True):
             if axis is not None and axis.spread == 1:
@@ -256,15 +256,15 @@ class _Cut:
                 index[axis.axis] = slice(lo - shift, hi - shift, 1)
         shape = tuple([hi - lo for lo, hi in box])
         if all((part.start, part.stop, part.step) == (0, n, 1) for part, n in zip(index, shape, strict=True)):
-            return found
-        return self.steps.place(found, shape, tuple(index))
+            return entries
+        return self.steps.place(entries, shape, tuple(index))
 
     def _join(self, op: Op, box: Spans) -> Value:
-        parts = [self.part(arg, need) for arg, need in zip(op.args, read(op, box), strict=True) if need is not EMPTY]
+        parts = [self.part(arg, need) for arg, need in zip(op.args, needed(op, box), strict=True) if need is not EMPTY]
         return parts[0] if len(parts) == 1 else self.steps.join(parts, op.params)
 
     def _view(self, op: Op, box: Spans) -> Value:
-        (need,) = read(op, box)
+        (need,) = needed(op, box)
         x = self.part(op.args[0], need)
         shape = tuple([hi - lo for lo, hi in box])
         if op.function == "slice":

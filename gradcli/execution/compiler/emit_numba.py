@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.compiler.emit_numpy import places, shown
+from gradcli.execution.compiler.emit_numpy import places, show_view
 from gradcli.execution.compiler.ir import ADDED, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, REDUCE, VIEW, Op, base
 from gradcli.execution.compiler.schedule import Loop
 from gradcli.execution.emit_python import OPERATORS as WORDS
@@ -110,10 +110,10 @@ def log_(x: float) -> float:
     p = p * z + 0.4000000000000088
     p = p * z + 0.6666666666666666
     half = 0.5 * f * f
-    found = k * LN2_HIGH - ((half - (s * (half + p * z) + k * LN2_LOW)) - f)
-    found = -INF if x == 0.0 else found
-    found = NAN if x < 0.0 else found
-    return found if x < INF else x
+    result = k * LN2_HIGH - ((half - (s * (half + p * z) + k * LN2_LOW)) - f)
+    result = -INF if x == 0.0 else result
+    result = NAN if x < 0.0 else result
+    return result if x < INF else x
 
 
 def sincos_(x: float) -> tuple[float, float]:
@@ -182,14 +182,14 @@ def far(x: float) -> int:
 FUNCTIONS: tuple[Any, ...] = (exp_, log_, sincos_, sincos_far_, tanh_, far)
 
 
-def compiled() -> tuple[Callable[..., Any], dict[str, Any]]:
+def jit_compiler() -> tuple[Callable[..., Any], dict[str, Any]]:
     """numba's compiler with our options, and our functions compiled by it, by name. Raises ImportError without numba.
 
     Nothing is reassociated. Inside our functions a product and a sum may be one instruction, which rounds once: that
     halves their work, and no error grows. Operations of the script keep IEEE's roundings.
     """
     numba: Any = import_module("numba")
-    if not _made:
+    if not _jitted:
         ir: Any = import_module("llvmlite.ir")
         intrinsic = import_module("numba.extending").intrinsic
         types = numba.types
@@ -218,14 +218,14 @@ def compiled() -> tuple[Callable[..., Any], dict[str, Any]]:
         scope: dict[str, Any] = {**globals(), "bits": intrinsic(as_bits), "real": intrinsic(as_real)}
         for function in FUNCTIONS:
             own = FunctionType(function.__code__, scope, function.__name__)
-            scope[function.__name__] = _made[function.__name__] = numba.njit(
+            scope[function.__name__] = _jitted[function.__name__] = numba.njit(
                 nogil=True, error_model="numpy", fastmath={"contract"}
             )(own)
-        _made["wide"] = intrinsic(widest)
-    return numba.njit, dict(_made)
+        _jitted["wide"] = intrinsic(widest)
+    return numba.njit, dict(_jitted)
 
 
-_made: dict[str, Any] = {}
+_jitted: dict[str, Any] = {}
 
 
 # --- loops ------------------------------------------------------------------------------------------------------
@@ -255,16 +255,16 @@ class MachineCode:
 
     def __init__(self, text: str, inputs: Sequence[Value], outputs: Sequence[Value], sums: Sequence[Op]) -> None:
         self.inputs, self.outputs, self.sums = tuple(inputs), tuple(outputs), tuple(sums)
-        self.function = made(text)
+        self.function = compiled_text(text)
         self.function(0, *[np.zeros(1, value.dtype) for value in (*inputs, *outputs)])  # compiled for these types
 
     def run(self, *arrays: Any) -> None:
         """Compute one block; arrays with gaps are copied."""
-        solid = [np.ascontiguousarray(one).reshape(-1) for one in arrays]
+        solid = [np.ascontiguousarray(array).reshape(-1) for array in arrays]
         self.function(len(solid[-1]), *solid)
-        for one, other in zip(arrays[len(self.inputs) :], solid[len(self.inputs) :], strict=True):
-            if not one.flags.c_contiguous:
-                one[...] = other.reshape(one.shape)
+        for array, other in zip(arrays[len(self.inputs) :], solid[len(self.inputs) :], strict=True):
+            if not array.flags.c_contiguous:
+                array[...] = other.reshape(array.shape)
 
 
 def compiled_loops(schedule: Schedule, once: bool) -> None:
@@ -343,11 +343,11 @@ class _Printer:
                 break
             shown = shown.op.args[0]
         if shown.serial not in self.names:
-            self._given(value)
+            self._load(value)
             shown = value
         return self.names[shown.serial]
 
-    def _given(self, value: Value) -> None:
+    def _load(self, value: Value) -> None:
         whole = value.serial not in self.loop.at
         if base(value).serial in self.made or value.size != (1 if whole else self.loop.count):
             raise Unprintable("some entries of an array")
@@ -389,7 +389,7 @@ def is_there() -> bool:
         return False
     if not _there:
         try:
-            compiled()
+            jit_compiler()
             _there.append(True)
         except ImportError:
             _there.append(False)
@@ -402,7 +402,7 @@ MOST_LOOPS = 512  # whose machine code is kept
 _loops: dict[str, Any] = {}
 
 
-def made(text: str, functions: Mapping[str, Any] | None = None) -> Callable[..., None]:
+def compiled_text(text: str, functions: Mapping[str, Any] | None = None) -> Callable[..., None]:
     """The machine code of a text, compiled now or before; `functions` are further ones that it calls."""
     known: Callable[..., None] | None = _loops.get(text)
     if known is None:
@@ -410,7 +410,7 @@ def made(text: str, functions: Mapping[str, Any] | None = None) -> Callable[...,
             _loops.pop(next(iter(_loops)), None)
         scope = {
             "abs": abs, "sqrt": np.sqrt, "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
-            "trunc": np.trunc, "INF": INF, "NAN": NAN, **compiled()[1], **(functions or {}),
+            "trunc": np.trunc, "INF": INF, "NAN": NAN, **jit_compiler()[1], **(functions or {}),
         }  # fmt: skip
         known = _loops[text] = _machine_code(text, scope, __file__)
     return known
@@ -450,7 +450,7 @@ class CompileCache:
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a compiled function, unless it depends on addresses of this process."""
         with suppress(Exception):
-            if not compiled.library.has_dynamic_globals and not any(not one.can_cache for one in compiled.lifted):
+            if not compiled.library.has_dynamic_globals and not any(not loop.can_cache for loop in compiled.lifted):
                 dumps = import_module("numba.core.serialize").dumps
                 write_sealed(CACHE, self._key(signature, compiled.codegen), dumps(compiled._reduce()))
 
@@ -572,15 +572,15 @@ class CompiledTurns:
         states[0] = _line(before)
         table = np.concatenate([np.empty((0, turns)), *(column.reshape(turns, -1).T for column in columns)])
         self._run(turns, states, table, _line(fixed))
-        found = []
+        stacks = []
         for start, end, (shape, dtype) in zip(self._ends, self._ends[1:], self._carries, strict=False):
-            found.append(states[:, start:end].reshape(turns + 1, *shape).astype(dtype, copy=False))
-        return [one[:-1] for one in found], [one[-1] for one in found]
+            stacks.append(states[:, start:end].reshape(turns + 1, *shape).astype(dtype, copy=False))
+        return [stack[:-1] for stack in stacks], [stack[-1] for stack in stacks]
 
 
 def _line(arrays: Sequence[Any]) -> Any:
     """The entries of arrays, one after the other."""
-    return np.concatenate([np.empty(0), *(np.asarray(one).reshape(-1) for one in arrays)])
+    return np.concatenate([np.empty(0), *(np.asarray(array).reshape(-1) for array in arrays)])
 
 
 def compiled_turns(turns: ArrayTurns, count: int) -> CompiledTurns | None:
@@ -594,7 +594,7 @@ def compiled_turns(turns: ArrayTurns, count: int) -> CompiledTurns | None:
         if entries + columns + fixed + sum([value.size for value in turns.carries]) > MOST_ENTRIES:
             return None
         carries = [(value.shape, value.dtype) for value in turns.carries]
-        return CompiledTurns(made(printer.printed(), printer.functions), carries, columns, fixed)
+        return CompiledTurns(compiled_text(printer.printed(), printer.functions), carries, columns, fixed)
     except (Unprintable, import_module("numba").core.errors.NumbaError):
         return None
 
@@ -649,7 +649,7 @@ class _TurnPrinter:
             raise Unprintable(op.kind)
         xs, shape = [self._words(arg) for arg in op.args], op.out.shape
         if op.kind == VIEW:
-            return shown(op, xs[0], shape)
+            return show_view(op, xs[0], shape)
         if op.kind == JOIN:
             return np.concatenate(xs, op.params)
         if op.kind == REDUCE:

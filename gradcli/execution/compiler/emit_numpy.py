@@ -195,7 +195,7 @@ KERNELS: dict[str, Callable[[Op], Kernel]] = {
 }  # fmt: skip
 
 
-def shown(op: Op, x: Any, shape: tuple[int, ...]) -> Any:
+def show_view(op: Op, x: Any, shape: tuple[int, ...]) -> Any:
     """The view that a step takes of an array, or of a block of it; `shape` is that of the result."""
     if op.function == "reshape":
         return x.reshape(shape)
@@ -238,7 +238,7 @@ def constants(ops: Sequence[Op], values: Iterable[Value]) -> dict[int, Any]:
                 cells[arg.serial] = arg.array
             xs.append(operand(op, arg) if arg.number is not None else cells[arg.serial])
         if op.kind == ir.VIEW:
-            view = shown(op, xs[0], op.out.shape)
+            view = show_view(op, xs[0], op.out.shape)
             short = view.nbytes <= SHORT and op.function == "slice"
             cells[op.out.serial] = np.ascontiguousarray(view) if short else view
         else:

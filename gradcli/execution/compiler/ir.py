@@ -186,9 +186,9 @@ def live(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
 def _accesses(op: Op) -> tuple[list[Access], set[int]]:
     kind, rank = op.kind, len(op.out.shape)
     if kind in (ENTRY, CHOICE, CAST, COPY) or (kind == VIEW and op.function == "broadcast"):
-        return [_repeated(arg.shape, op.out.shape) for arg in op.args], set()
+        return [_broadcast_access(arg.shape, op.out.shape) for arg in op.args], set()
     if kind == VIEW:
-        return _shown(op)
+        return _view_access(op)
     if kind == REDUCE:
         kept = iter(range(rank))
         return [[None if i in op.params else AxisMap(next(kept)) for i in range(len(op.args[0].shape))]], set()
@@ -196,27 +196,27 @@ def _accesses(op: Op) -> tuple[list[Access], set[int]]:
         lead: Access = [AxisMap(i) for i in range(rank - 2)]
         return [[*lead, AxisMap(rank - 2), None], [*lead, None, AxisMap(rank - 1)]], set()
     if kind == PLACE:
-        axes, fixed = _placed(op, op.args[0])
+        axes, fixed = _place_access(op, op.args[0])
         return [axes], fixed
     if kind == ADDED:
-        axes, fixed = _placed(op, op.args[1])
-        return [_repeated(op.args[0].shape, op.out.shape), axes], fixed
+        axes, fixed = _place_access(op, op.args[1])
+        return [_broadcast_access(op.args[0].shape, op.out.shape), axes], fixed
     if kind == JOIN:
-        found: list[Access] = []
+        accesses: list[Access] = []
         start = 0
         for arg in op.args:
-            found.append([AxisMap(i, -start if i == op.params else 0) for i in range(rank)])
+            accesses.append([AxisMap(i, -start if i == op.params else 0) for i in range(rank)])
             start += arg.shape[op.params]
-        return found, set()
+        return accesses, set()
     return [[None] * len(arg.shape) for arg in op.args], set(range(rank))
 
 
-def _repeated(shape: Shape, out: Shape) -> Access:
+def _broadcast_access(shape: Shape, out: Shape) -> Access:
     shift = len(out) - len(shape)
     return [AxisMap(i + shift) if n == out[i + shift] else None for i, n in enumerate(shape)]
 
 
-def _shown(op: Op) -> tuple[list[Access], set[int]]:
+def _view_access(op: Op) -> tuple[list[Access], set[int]]:
     shape, out = op.args[0].shape, op.out.shape
     axes: Access = [None] * len(shape)
     if op.function == "permute":
@@ -242,7 +242,7 @@ def _shown(op: Op) -> tuple[list[Access], set[int]]:
     return [axes], whole
 
 
-def _placed(op: Op, x: Value) -> tuple[Access, set[int]]:
+def _place_access(op: Op, x: Value) -> tuple[Access, set[int]]:
     """How entries that are put among zeros, or added to a part, come to their places."""
     shape = op.out.shape
     if len(x.shape) != len(shape):

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcli.execution.compiler.cores import Core
 from gradcli.execution.compiler.ir import CALL, Recording, live
-from gradcli.execution.compiler.tracing import Operations, lead_of, led
+from gradcli.execution.compiler.tracing import Operations, batched, lead_of
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 from gradcli.graph.types import Type
 
@@ -44,35 +44,35 @@ def record(
     """
     operations = Operations(dtype, faithful=points is not None)
     steps, xp = operations.steps, operations.xp
-    found: dict[Node, Value] = {}
+    values: dict[Node, Value] = {}
     inputs = []
     for node in tape.nodes:
         primitive = node.primitive
         steps.node = node
         if primitive is CONSTANT:
-            found[node] = operations.constant(node)
+            values[node] = operations.constant(node)
         elif primitive is DATA:
-            found[node] = steps.array(xp.numbers(tape.data[node.params["digest"]], node.type.kind))
+            values[node] = steps.array(xp.numbers(tape.data[node.params["digest"]], node.type.kind))
         elif primitive is LEAF and held and node.params["name"] in held:
-            found[node] = steps.array(xp.numbers(held[node.params["name"]], node.type.kind))
+            values[node] = steps.array(xp.numbers(held[node.params["name"]], node.type.kind))
         elif primitive is LEAF:
             own: Shape = (points[1],) if points is not None and node.params["name"] in points[0] else ()
-            value = found[node] = steps.leaf(node, xp.kind_type(node.type.kind), own)
+            value = values[node] = steps.leaf(node, xp.kind_type(node.type.kind), own)
             inputs.append((node, value))
         elif node in tape.loops:
             scan = tape.loops[node]
-            args = [found[arg] for arg in node.args]
+            args = [values[arg] for arg in node.args]
             lead = lead_of(node, args) if held else ()
             if lead:
                 read = operations.scanned(scan, args, lead)
             else:
                 index = steps.array(np.arange(scan.count, dtype=xp.float_type))
                 read = Stages(operations, scan, args, scan.count, index).record()
-            found.update(zip(scan.readers, read, strict=True))
+            values.update(zip(scan.readers, read, strict=True))
         elif not is_reader(node):
-            args = [found[arg] for arg in node.args]
-            found[node] = operations.value(node, args, lead_of(node, args) if held or points else ())
-    outputs = [found[node] for node in tape.outputs]
+            args = [values[arg] for arg in node.args]
+            values[node] = operations.value(node, args, lead_of(node, args) if held or points else ())
+    outputs = [values[node] for node in tape.outputs]
     return Recording(live(steps.ops, outputs), inputs, outputs)
 
 
@@ -102,7 +102,7 @@ def record_turns(scan: Scan, dtype: str, count: int, lead: Shape = ()) -> Record
 
 
 class Stages:
-    """The stages of some turns of a loop while they are recorded: `found` has the values by position, turns in front.
+    """The stages of some turns of a loop while they are recorded: `values` has the values by position, turns in front.
 
     `args` are those of the loop, with the rows of these turns; `index` are the numbers of the turns, where the body
     reads them. All have the batch axes `lead`, behind the turns. Turns stand in the order of their numbers, also where
@@ -123,9 +123,9 @@ class Stages:
         self.count, self.lead = count, lead
         states = len(self.body.carried)
         self.initial = {k: args[k] for k in scan.carries}
-        self.found = dict(enumerate(args[states:], states))
+        self.values = dict(enumerate(args[states:], states))
         if self.body.index is not None:
-            self.found[self.body.positions[self.body.index]] = index
+            self.values[self.body.positions[self.body.index]] = index
         self.after: dict[int, Value] = {}
 
     def record(self) -> list[Value]:
@@ -136,18 +136,18 @@ class Stages:
             self._take(steps)
             if group is not None:
                 self._group(group)
-        given = []
+        results = []
         for node, at, end in zip(self.scan.readers, self.scan.stacked, self.scan.ends, strict=True):
             if at >= 0:
-                given.append(self._column(at))
+                results.append(self._column(at))
             elif node.params["carry"] in self.after:
-                given.append(self.after[node.params["carry"]])
+                results.append(self.after[node.params["carry"]])
             else:
-                given.append(self._last(self._column(end)) if end in self.split.varying else self.found[end])
-        return given
+                results.append(self._last(self._column(end)) if end in self.split.varying else self.values[end])
+        return results
 
     def _take(self, positions: Sequence[int]) -> None:
-        self.operations.body(self.scan, positions, self.found, (self.count,), self.lead)
+        self.operations.body(self.scan, positions, self.values, (self.count,), self.lead)
 
     def _group(self, group: Group) -> None:
         if group.accumulates is None:
@@ -160,8 +160,8 @@ class Stages:
             row = self.steps.view("reshape", first, (1, *first.shape), (1, *first.shape))
             before = self.steps.join([row, self._part(self._ordered(terms), 0, self.count - 1)], 0)
             states = self.steps.make(CALL, ufunc.accumulate, (before,), None, terms.shape, terms.dtype)
-            self.found[k] = self._ordered(states)
-            self.after[k] = self.steps.entry(ufunc, self._last(self.found[k]), self._last(terms))
+            self.values[k] = self._ordered(states)
+            self.after[k] = self.steps.entry(ufunc, self._last(self.values[k]), self._last(terms))
         else:
             self.after[k] = self.steps.entry(ufunc, first, self.steps.reduce(ufunc, terms, (0,)))
 
@@ -170,19 +170,19 @@ class Stages:
         body, scan, split = self.body, self.scan, self.split
         store = not split.stored.isdisjoint(group.carries)
         core = Core(self.operations.xp, scan, group, self.count, store, self.operations.exact, self.lead)
-        args = [self._column(at) for at in core.columns] + [self.found[at] for at in core.fixed]
+        args = [self._column(at) for at in core.columns] + [self.values[at] for at in core.fixed]
         args += [self.initial[k] for k in core.carries]
         types = [body.steps[k].type for k in core.carries]
         before = (core.rows, *self.lead)
-        lines = self.operations.line(core, args, [Type(one.kind, before + one.shape) for one in types])
+        lines = self.operations.line(core, args, [Type(type_.kind, before + type_.shape) for type_ in types])
         for k, states in zip(core.carries, lines, strict=True):
             self.after[k] = self._last(states)
             if store:
-                self.found[k] = self._part(states, 1, core.rows) if scan.reverse else self._part(states, 0, self.count)
+                self.values[k] = self._part(states, 1, core.rows) if scan.reverse else self._part(states, 0, self.count)
 
     def _column(self, at: int) -> Value:
         """The values of a step in all turns."""
-        return led(self.steps, self.found[at], (self.count, *self.lead), self.body.steps[at].shape)
+        return batched(self.steps, self.values[at], (self.count, *self.lead), self.body.steps[at].shape)
 
     def _part(self, x: Value, start: int, stop: int) -> Value:
         index = (("slice", start, stop, 1), *(("slice", 0, n, 1) for n in x.shape[1:]))

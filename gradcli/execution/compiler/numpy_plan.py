@@ -66,9 +66,9 @@ class Prepared:
         """
         with self.xp.arithmetic():
             space = self.workspace()
-            found = space.run(inputs, room)
+            outputs = space.run(inputs, room)
         self.give(space)
-        return found
+        return outputs
 
     def workspace(self) -> Workspace:
         """The memory of a run with the steps bound to it: a spare one, else a new one. `give` it back."""
@@ -86,7 +86,7 @@ class Prepared:
             with self._lock:
                 self._spare.append(space)
         else:
-            taken_apart(space)
+            take_apart(space)
 
     def room(self) -> int:
         """The bytes that a run needs beside its inputs and its results."""
@@ -125,14 +125,14 @@ class Plan(Prepared):
 
     def cores(self) -> list[Core]:
         """What runs turn by turn."""
-        scans = [one.function for one in self.schedule.events if isinstance(one, Op) and one.kind == SCAN]
-        return [one for one in scans if isinstance(one, Core)]
+        scans = [event.function for event in self.schedule.events if isinstance(event, Op) and event.kind == SCAN]
+        return [scan for scan in scans if isinstance(scan, Core)]
 
-    def at_points(self, given: Sequence[Any], room: Sequence[Any] | None = None) -> list[Any]:
+    def at_points(self, values: Sequence[Any], room: Sequence[Any] | None = None) -> list[Any]:
         """The outputs at all points for the values of the tape's inputs, as they were given."""
         with self.xp.arithmetic():
-            inputs = [leaf_value(self.xp, node, one) for (node, _), one in zip(self.tape.inputs, given, strict=True)]
-        return [_plain(found) for found in self.run(inputs, room)]
+            inputs = [leaf_value(self.xp, node, raw) for (node, _), raw in zip(self.tape.inputs, values, strict=True)]
+        return [_plain(result) for result in self.run(inputs, room)]
 
     def answer(self, values: Mapping[str, Any], exact: bool = False) -> list[Result] | None:
         """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes.
@@ -140,7 +140,7 @@ class Plan(Prepared):
         None too, where `exact` arrays are requested, if values are not arrays of the inputs' types already.
         """
         arrays = self._arrays(values, exact)
-        return None if arrays is None else [_plain(found) for found in self.run(arrays)]
+        return None if arrays is None else [_plain(result) for result in self.run(arrays)]
 
 
 class LoopPlan:
@@ -152,17 +152,17 @@ class LoopPlan:
         taken = [at for stage in split.stages for at in stage.steps]
         weight = sum([_weight(steps[at]) for at in taken]) + sum([steps[at].type.size for at in split.stored])
         self.weight = max(weight, 1)  # entries of a turn
-        self._made: dict[tuple[int, Shape], Prepared] = {}  # by the number of turns and the batch axes
+        self._plans: dict[tuple[int, Shape], Prepared] = {}  # by the number of turns and the batch axes
 
-    def _of(self, turns: int, lead: Shape) -> Prepared:
-        made = self._made.get((turns, lead))
-        if made is None:
-            if len(self._made) >= MOST_FORMS:
-                self._made.clear()
+    def _plan_for(self, turns: int, lead: Shape) -> Prepared:
+        plan = self._plans.get((turns, lead))
+        if plan is None:
+            if len(self._plans) >= MOST_FORMS:
+                self._plans.clear()
             with self.xp.arithmetic(), uncollected():
-                made = Prepared(record_turns(self.scan, self.xp.dtype, turns, lead), self.xp)
-            self._made[turns, lead] = made
-        return made
+                plan = Prepared(record_turns(self.scan, self.xp.dtype, turns, lead), self.xp)
+            self._plans[turns, lead] = plan
+        return plan
 
     def run(self, args: Sequence[Any], ranks: Sequence[int]) -> list[Any]:
         """The values of the readers, for the arguments of the loop; where one has batch axes, all have them."""
@@ -182,20 +182,20 @@ class LoopPlan:
         for start in range(0, count, length):
             turns = min(length, count - start)
             low = count - start - turns if scan.reverse else start
-            given = [*before, *(stack[low : low + turns] for stack in args[states:fixed]), *args[fixed:]]
+            inputs = [*before, *(stack[low : low + turns] for stack in args[states:fixed]), *args[fixed:]]
             if scan.body.index is not None:
                 numbers = np.arange(low, low + turns, dtype=self.xp.float_type)
-                given.append(np.broadcast_to(numbers.reshape(turns, *(1,) * len(lead)), (turns, *lead)))
-            found = self._of(turns, lead).run(given)
-            for k, after in zip(scan.carries, found, strict=False):
+                inputs.append(np.broadcast_to(numbers.reshape(turns, *(1,) * len(lead)), (turns, *lead)))
+            outputs = self._plan_for(turns, lead).run(inputs)
+            for k, after in zip(scan.carries, outputs, strict=False):
                 before[k] = after
-            read = found[len(scan.carries) :]
+            read = outputs[len(scan.carries) :]
             for place, part in enumerate(read):
                 if scan.stacked[place] >= 0 and turns < count:
                     if place not in stacks:
                         stacks[place] = np.empty((count, *part.shape[1:]), part.dtype)
                     stacks[place][low : low + turns] = part
-        read = [stacks.get(place, one)[()] for place, one in enumerate(read)]
+        read = [stacks.get(place, part)[()] for place, part in enumerate(read)]
         if lead:
             read = [np.moveaxis(x, 0, len(lead)) if at >= 0 else x for x, at in zip(read, scan.stacked, strict=True)]
         return read
@@ -204,10 +204,10 @@ class LoopPlan:
 def _weight(step: Node) -> int:
     """The entries that a step takes for each turn."""
     inner = step.params["body"].steps if is_reader(step) else (step,)
-    return sum([one.type.size for one in inner])
+    return sum([node.type.size for node in inner])
 
 
-def taken_apart(space: Workspace) -> None:
+def take_apart(space: Workspace) -> None:
     """Free the memory of a workspace now: its loops refer to it, so only the collector of cycles would free it."""
     for blocks in space.loops:
         blocks.workers.clear()
@@ -216,11 +216,11 @@ def taken_apart(space: Workspace) -> None:
     space.cells.clear()
 
 
-def _plain(found: Any) -> Result:
+def _plain(array: Any) -> Result:
     """A result as the evaluator gives it: truth values as numbers, single numbers as Python's."""
-    if not found.shape:
-        return float(found)
-    return found if found.dtype.kind == "f" else found.astype("float64")  # type: ignore[no-any-return]
+    if not array.shape:
+        return float(array)
+    return array if array.dtype.kind == "f" else array.astype("float64")  # type: ignore[no-any-return]
 
 
 def planned(

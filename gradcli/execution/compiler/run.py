@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.compiler import ir
-from gradcli.execution.compiler.allocate import laid_out, lines, slot
-from gradcli.execution.compiler.emit_numpy import entry, kernel, operand, shown
+from gradcli.execution.compiler.allocate import lay_out, new_arrays, slot
+from gradcli.execution.compiler.emit_numpy import entry, kernel, operand, show_view
 from gradcli.execution.compiler.ir import Op, Value, base, in_order, index_of
 from gradcli.execution.compiler.schedule import Loop, follows, root, steps_of
 from gradcli.execution.compiler.thread_pool import one_thread, setters, together
@@ -92,7 +92,7 @@ class Arrays:
             self.late.add(out)
             self.program.append(partial(_show, op, self.cells, source, out, shape))
         else:
-            self.cells[out] = shown(op, self.cells[source], shape)
+            self.cells[out] = show_view(op, self.cells[source], shape)
 
 
 def _late(function: Callable[..., Any], cells: Cells, serials: Sequence[int]) -> None:
@@ -100,7 +100,7 @@ def _late(function: Callable[..., Any], cells: Cells, serials: Sequence[int]) ->
 
 
 def _show(op: Op, cells: Cells, source: int, out: int, shape: tuple[int, ...]) -> None:
-    cells[out] = shown(op, cells[source], shape)
+    cells[out] = show_view(op, cells[source], shape)
 
 
 class Workspace(Arrays):
@@ -127,11 +127,11 @@ class Workspace(Arrays):
             else:
                 self.large.append((place, value.serial))
         self.late.update(self.fresh)
-        replaced = [step for one in self.overlaps for step in one.steps]
+        replaced = [step for overlap in self.overlaps for step in overlap.steps]
         self.late.update([value.serial for step in replaced for value in (step.args[-1], step.out)])
         self.late.update(serial for _, serial in self.large)
         work = [_of_event(event) for event in schedule.events]
-        layout = laid_out(work, self._placed(computed), {value.serial for value in self.outputs})
+        layout = lay_out(work, self._placed(computed), {value.serial for value in self.outputs})
         self.nbytes = layout.size
         memory = np.empty(layout.size + 64, np.uint8)
         memory = memory[-memory.ctypes.data % 64 :]
@@ -148,8 +148,8 @@ class Workspace(Arrays):
                 self.loops.append(blocks)
                 self.nbytes += blocks.nbytes
                 self.program.append(blocks.run)
-                for one in blocks.overlaps:
-                    self.call(one.finish, [one.out])
+                for overlap in blocks.overlaps:
+                    self.call(overlap.finish, [overlap.out])
         for value in schedule.outputs:
             if value.number is None:
                 self.resolve(value)
@@ -158,14 +158,14 @@ class Workspace(Arrays):
 
     def _results(self) -> list[tuple[Value, int, bool]]:
         """Each output, the cell that it comes from, and whether that is its own; else it is copied, or a number."""
-        found = []
-        given = set()
+        results = []
+        taken = set()
         for value, under in zip(self.schedule.outputs, self.outputs, strict=True):
-            own = under.serial in self.fresh and under.serial not in given and in_order(value)
-            found.append((value, under.serial if own else value.serial, own))
+            own = under.serial in self.fresh and under.serial not in taken and in_order(value)
+            results.append((value, under.serial if own else value.serial, own))
             if own:
-                given.add(under.serial)
-        return found
+                taken.add(under.serial)
+        return results
 
     def _placed(self, computed: set[int]) -> Callable[[Value], int | None]:
         return lambda value: value.nbytes if value.serial in computed and value.serial not in self.late else None
@@ -180,32 +180,32 @@ class Workspace(Arrays):
             np.copyto(cell, inputs[place])
         for place, serial in self.large:
             cells[serial] = inputs[place]
-        given = {} if room is None else self._rooms(room, inputs)
-        cells.update(given)
-        fresh = [value for serial, value in self.fresh.items() if serial not in given]
-        made = lines([value.size for value in fresh], [value.dtype for value in fresh])
-        for value, line in zip(fresh, made, strict=True):
+        rooms = {} if room is None else self._rooms(room, inputs)
+        cells.update(rooms)
+        fresh = [value for serial, value in self.fresh.items() if serial not in rooms]
+        memory = new_arrays([value.size for value in fresh], [value.dtype for value in fresh])
+        for value, line in zip(fresh, memory, strict=True):
             cells[value.serial] = line.reshape(value.shape)
         for step in self.program:
             step()
-        found = []
+        outputs = []
         for value, serial, own in self.results:
             if own:
-                found.append(cells[serial].reshape(value.shape))
+                outputs.append(cells[serial].reshape(value.shape))
             elif value.number is None:
-                found.append(np.array(cells[serial], order="C"))
+                outputs.append(np.array(cells[serial], order="C"))
             else:
-                found.append(np.full(value.shape, value.number))
+                outputs.append(np.full(value.shape, value.number))
         cells.update(self.empty)
-        return found
+        return outputs
 
     def _rooms(self, room: Sequence[Any], inputs: Sequence[Any]) -> dict[int, Any]:
         """The arrays of the caller in which outputs are computed."""
-        found = {}
-        for (value, serial, own), one in zip(self.results, room, strict=True):
-            if own and _fits(one, value, inputs):
-                found[serial] = one.reshape(self.fresh[serial].shape)
-        return found
+        rooms = {}
+        for (value, serial, own), array in zip(self.results, room, strict=True):
+            if own and _fits(array, value, inputs):
+                rooms[serial] = array.reshape(self.fresh[serial].shape)
+        return rooms
 
 
 def _fits(room: Any, value: Value, inputs: Sequence[Any]) -> bool:
@@ -214,7 +214,7 @@ def _fits(room: Any, value: Value, inputs: Sequence[Any]) -> bool:
         return False
     if not (room.flags.c_contiguous and room.flags.writeable):
         return False
-    return not any(np.may_share_memory(room, one) for one in inputs)
+    return not any(np.may_share_memory(room, array) for array in inputs)
 
 
 def _of_event(event: Op | Loop) -> tuple[list[Value], list[Value], Op | None]:
@@ -222,10 +222,10 @@ def _of_event(event: Op | Loop) -> tuple[list[Value], list[Value], Op | None]:
     if isinstance(event, Op):
         # a view of an operand must not be written over: only operands as they stand may be
         return [base(arg) for arg in event.args], [event.out], event if event.kind in (ir.ENTRY, ir.ADDED) else None
-    made = {op.out.serial for op in event.ops}
+    computed = {op.out.serial for op in event.ops}
     reads = {base(arg).serial: base(arg) for op in event.ops for arg in op.args}
     writes = [*event.stored, *(op.out for op in event.summed)]
-    return [value for serial, value in reads.items() if serial not in made], writes, None
+    return [value for serial, value in reads.items() if serial not in computed], writes, None
 
 
 # --- loops over blocks ------------------------------------------------------------------------------------------
@@ -251,15 +251,16 @@ class Blocks:
         self.threads = 1 if alone else min(threads, self.stretches)
         self.products = products
         self.parts = {op.out.serial: np.empty((self.stretches, *op.out.shape), op.out.dtype) for op in loop.summed}
-        self.overlaps = [one for one in whole.overlaps if one.loop is loop]
-        parts = {serial for one in self.overlaps for serial in one.parts}
+        self.overlaps = [overlap for overlap in whole.overlaps if overlap.loop is loop]
+        parts = {serial for overlap in self.overlaps for serial in overlap.parts}
         self.stored = [value for value in loop.stored if value.serial not in parts]
         self.outside = _outside(loop)
         for value in self.outside.values():
             whole.resolve(value)
         self.workers = [Worker(self) for _ in range(self.threads)]
         self.left: deque[int] = deque()  # stretches that no thread has begun
-        self.nbytes: int = sum([one.nbytes for one in self.parts.values()]) + sum([one.nbytes for one in self.workers])
+        self.nbytes: int = sum([part.nbytes for part in self.parts.values()])
+        self.nbytes += sum([worker.nbytes for worker in self.workers])
 
     def run(self) -> None:
         if self.products:  # a library's own threads gain nothing on blocks, and would stand in the way of ours
@@ -283,19 +284,19 @@ class Blocks:
 def _outside(loop: Loop) -> dict[int, Value]:
     """The values of the workspace that the blocks of a loop are cut of."""
     at = loop.at
-    made = {op.out.serial for op in loop.ops if op.out.serial in at}
-    found: dict[int, Value] = {}
+    computed = {op.out.serial for op in loop.ops if op.out.serial in at}
+    outside: dict[int, Value] = {}
     for op in loop.ops:
         for value in op.args:
             below = value.op
-            while value.serial in at and below is not None and below.kind == ir.VIEW and value.serial not in made:
+            while value.serial in at and below is not None and below.kind == ir.VIEW and value.serial not in computed:
                 if value.constant or not follows(below, at):
                     break
                 value = below.args[0]
                 below = value.op
-            if value.number is None and value.serial not in made:
-                found[value.serial] = value
-    return found
+            if value.number is None and value.serial not in computed:
+                outside[value.serial] = value
+    return outside
 
 
 def combine(op: Op) -> Any:
@@ -311,16 +312,16 @@ class Worker:
         self.blocks = blocks
         stored = {value.serial for value in blocks.stored}
         once = {op.out.serial: np.empty(op.out.shape, op.out.dtype) for op in loop.summed}
-        made = {op.out.serial for op in loop.ops}
+        computed = {op.out.serial for op in loop.ops}
 
         def placed(value: Value) -> int | None:
-            if value.serial not in made or value.serial in stored or value.serial in once:
+            if value.serial not in computed or value.serial in stored or value.serial in once:
                 return None
             return value.nbytes // loop.count * loop.rows
 
-        layout = laid_out([*_work(loop), (loop.stored, [], None)], placed, set())
+        layout = lay_out([*_work(loop), (loop.stored, [], None)], placed, set())
         columns = turned(loop)
-        self.nbytes = layout.size + sum([one.nbytes for one in once.values()])
+        self.nbytes = layout.size + sum([array.nbytes for array in once.values()])
         memory = np.empty(layout.size + 64, np.uint8)
         memory = memory[-memory.ctypes.data % 64 :]
         self.frames: dict[int, Frame] = {}
@@ -419,8 +420,8 @@ class Frame(Arrays):
             cells[serial] = whole[serial][block if before is None else (*before, block)]
         for step in self.program:
             step()
-        for one in self.overlaps:
-            one.add(cells, whole[one.out], block)
+        for overlap in self.overlaps:
+            overlap.add(cells, whole[overlap.out], block)
         for part, parts, joined in self.sums:
             if first:
                 parts[stretch] = part
@@ -489,7 +490,7 @@ def _overlaps(schedule: Schedule, fresh: Collection[int]) -> list[Overlap]:
         whole = x.shape[1:] == op.out.shape[1:] and all((part.step or 1) == 1 for part in (rows, *others))
         return rows.start if mine and whole and x.serial not in kept and x.dtype == op.out.dtype else None
 
-    found = []
+    overlaps = []
     for event in schedule.events:
         if not isinstance(event, Op) or event.kind != ir.PLACE or event.args[0].serial not in loops:
             continue
@@ -500,13 +501,13 @@ def _overlaps(schedule: Schedule, fresh: Collection[int]) -> list[Overlap]:
             steps.append(following[0])
             starts.append(start)
             following = [] if out.serial in kept else readers[out.serial]
-            if any(isinstance(one, Loop) or one.kind != ir.ADDED or one.args[0] is not out for one in following):
+            if any(isinstance(step, Loop) or step.kind != ir.ADDED or step.args[0] is not out for step in following):
                 break
         alone = all(reader in steps for step in steps for reader in readers[step.args[-1].serial])
         shortest = loop.count - (loop.count - 1) // loop.rows * loop.rows
         if steps and alone and steps[-1].out.serial in fresh and OVERLAP * (max(starts) - min(starts)) < shortest:
-            found.append(Overlap(loop, steps, starts))
-    return found
+            overlaps.append(Overlap(loop, steps, starts))
+    return overlaps
 
 
 # --- matrices with short rows ----------------------------------------------------------------------------------
@@ -519,14 +520,14 @@ def turned(loop: Loop) -> set[int]:
     where rows are short, most of the time goes into beginning them. In memory with the axis that is cut last, such a
     step runs along the rows. Entry by entry steps on matrices of one shape have all of them turned, or none.
     """
-    made = {op.out.serial: op for op in loop.ops}
+    computed = {op.out.serial: op for op in loop.ops}
     fixed = {value.serial for value in loop.stored} | {op.out.serial for op in loop.summed}
     groups: dict[int, set[int]] = {}  # matrices that are turned together, by each of them
     gains: set[int] = set()
     for op in loop.ops:
         for arg in op.args:
             below = base(arg)
-            if below.serial in made and (op.kind not in READERS or not _movable(arg)):
+            if below.serial in computed and (op.kind not in READERS or not _movable(arg)):
                 fixed.add(below.serial)
         out = op.out
         if not _is_matrix(out, loop):
@@ -538,19 +539,19 @@ def turned(loop: Loop) -> set[int]:
             fixed.add(out.serial)
         for arg in op.args if op.kind in ENTRYWISE else ():
             if arg.number is None and arg.shape == out.shape:
-                one, other = [groups.setdefault(serial, {serial}) for serial in (out.serial, arg.serial)]
-                one |= other
-                groups.update(dict.fromkeys(other, one))
-                if arg.serial not in made:
+                group, other = [groups.setdefault(serial, {serial}) for serial in (out.serial, arg.serial)]
+                group |= other
+                groups.update(dict.fromkeys(other, group))
+                if arg.serial not in computed:
                     fixed.add(arg.serial)
             elif arg.number is None and arg.size > 1:
                 gains.add(out.serial)
-    found = set()
-    for serial, op in made.items():
+    serials = set()
+    for serial, op in computed.items():
         together = groups.get(serial, {serial})
         if _is_matrix(op.out, loop) and fixed.isdisjoint(together) and not gains.isdisjoint(together):
-            found.add(serial)
-    return found
+            serials.add(serial)
+    return serials
 
 
 def _is_matrix(value: Value, loop: Loop) -> bool:

@@ -39,7 +39,7 @@ class Classes:
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self._of: dict[Axis, dict[int, int]] = {}
-        found = []
+        links = []
         for op in ops:
             if op.kind == CALL:
                 continue
@@ -48,20 +48,20 @@ class Classes:
             pairs += [((op.args[p].serial, axis), (op.args[q].serial, other)) for p, axis, q, other in summed]
             for place in [place for pair in pairs for place in pair]:
                 self._of.setdefault(place, {place[0]: place[1]})
-            found.append((max([op.out.size, *[arg.size for arg in op.args]]), pairs))
+            links.append((max([op.out.size, *[arg.size for arg in op.args]]), pairs))
         self._left = PATIENCE * len(self._of)
-        found.sort(key=lambda one: -one[0])
+        links.sort(key=lambda link: -link[0])
         mixed: list[Axis] = []
-        for size, pairs in found:
+        for size, pairs in links:
             for pair in pairs:
-                if not self._join(*pair) and size * SHARE >= found[0][0]:
+                if not self._join(*pair) and size * SHARE >= links[0][0]:
                     mixed += pair
         gone = {id(self._of[place]) for place in mixed}
         self.values = list({id(members): members for members in self._of.values() if id(members) not in gone}.values())
 
-    def _join(self, one: Axis, other: Axis) -> bool:
+    def _join(self, source: Axis, target: Axis) -> bool:
         """Make the classes of two axes one; False if an array would have two axes in it."""
-        first, second = self._of[one], self._of[other]
+        first, second = self._of[source], self._of[target]
         if first is second:
             return True
         if len(first) < len(second):
@@ -257,7 +257,7 @@ def _labels(ops: list[Op]) -> tuple[dict[int, int], list[tuple[dict[int, int], i
         weight = sum(max([op.out.nbytes, *[a.nbytes for a in op.args if a.serial in at]]) for op in mine)
         if len(mine) > 1 and weight >= WORTH:
             candidates.append((weight, at, count, mine))
-    candidates.sort(key=lambda one: -one[0])
+    candidates.sort(key=lambda candidate: -candidate[0])
     for _, at, count, mine in candidates:
         free = [op for op in mine if op.out.serial not in labels]
         if len(free) > 1 and sum(max([op.out.nbytes, *[a.nbytes for a in op.args]]) for op in free) >= WORTH:

@@ -172,14 +172,14 @@ class Steps:
 
     def _added(self, xs: tuple[Value, ...], shape: Shape) -> Value | None:
         """A sum with entries that stand among zeros: the zeros need not be added."""
-        for one, other in (xs, xs[::-1]):
+        for total, other in (xs, xs[::-1]):
             placed = other.op
             if placed is None or placed.kind != ir.PLACE:
                 continue
-            if one.shape == other.shape == shape and one.dtype == other.dtype:
-                if ir.is_zero(one):
+            if total.shape == other.shape == shape and total.dtype == other.dtype:
+                if ir.is_zero(total):
                     return other
-                return self.make(ir.ADDED, None, (one, placed.args[0]), placed.params, shape, one.dtype)
+                return self.make(ir.ADDED, None, (total, placed.args[0]), placed.params, shape, total.dtype)
         return None
 
     def choice(self, condition: Value, x: Value, y: Value) -> Value:
@@ -332,26 +332,26 @@ def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[in
         if not _is_of_marks(op):
             continue
         marks = made_by(op.args[0]).args[0]
-        views, questions = _asked(op.out, readers, kept)
-        if questions:
+        views, tests = _zero_tests(op.out, readers, kept)
+        if tests:
             any_ = Value(next(serials), op.out.shape, marks.dtype)
             any_.op = Op(ir.REDUCE, np.logical_or, (marks,), op.params, any_, op.node)
-            instead.update({one.out.serial: None for one in views})
+            instead.update({view.out.serial: None for view in views})
             instead[op.out.serial] = any_.op
-            for one in questions:
-                instead[one.out.serial] = Op(ir.VIEW, "reshape", (any_,), one.out.shape, one.out, one.node)
+            for test in tests:
+                instead[test.out.serial] = Op(ir.VIEW, "reshape", (any_,), test.out.shape, test.out, test.node)
         elif _counts_ties(op):
             instead[op.out.serial] = Op(ir.REDUCE, np.add, (marks,), op.params, op.out, op.node)
     if not instead:
         return list(ops)
-    found = []
+    steps = []
     for op in ops:
         now = instead.get(op.out.serial, op)
         if now is not None:
             now.out.op = now
-            found.append(now)
-    read = {arg.serial for op in found for arg in op.args} | kept
-    return [op for op in found if op.kind != ir.CAST or op.out.serial in read]
+            steps.append(now)
+    read = {arg.serial for op in steps for arg in op.args} | kept
+    return [op for op in steps if op.kind != ir.CAST or op.out.serial in read]
 
 
 def _with_ties(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
@@ -360,14 +360,14 @@ def _with_ties(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
     for op in ops:
         for arg in op.args:
             uses[arg.serial] = uses.get(arg.serial, 0) + 1
-    found: list[Op] = []
+    steps: list[Op] = []
     gone: set[int] = set()
     for op in ops:
-        one = _tied(op, uses)
-        if one is not None:
+        tied = _tied(op, uses)
+        if tied is not None:
             gone.update([arg.serial for arg in op.args])
-        found.append(one or op)
-    return [op for op in found if op.out.serial not in gone]
+        steps.append(tied or op)
+    return [op for op in steps if op.out.serial not in gone]
 
 
 def _tied(op: Op, uses: dict[int, int]) -> Op | None:
@@ -380,10 +380,10 @@ def _tied(op: Op, uses: dict[int, int]) -> Op | None:
     if equal.function is not np.equal or odd.function is not np.not_equal or odd.args[0] is not odd.args[1]:
         return None
     x, best = odd.args[0], equal.args[1]
-    made = base(best).op
-    if equal.args[0] is not x or made is None or made.kind != ir.REDUCE or made.args[0] is not x:
+    reduction = base(best).op
+    if equal.args[0] is not x or reduction is None or reduction.kind != ir.REDUCE or reduction.args[0] is not x:
         return None
-    if made.function not in (np.minimum, np.maximum) or x.shape != op.out.shape:
+    if reduction.function not in (np.minimum, np.maximum) or x.shape != op.out.shape:
         return None
     tied = Op(ir.ENTRY, ties, (x, best), None, op.out, op.node)
     op.out.op = tied
@@ -400,18 +400,18 @@ def _is_of_marks(op: Op) -> bool:
 
 def _counts_ties(op: Op) -> bool:
     """Whether a sum of truth values counts the ties of lanes in each of them."""
-    made = made_by(op.args[0]).args[0].op
-    if made is None or made.kind != ir.ENTRY or made.function is not ties:
+    marking = made_by(op.args[0]).args[0].op
+    if marking is None or marking.kind != ir.ENTRY or marking.function is not ties:
         return False
-    x, best = made.args
+    x, best = marking.args
     lanes = base(best).op
     return lanes is not None and lanes.kind == ir.REDUCE and lanes.args[0] is x and lanes.params == op.params
 
 
-def _asked(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], list[Op]]:
+def _zero_tests(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], list[Op]]:
     """The steps that compare a sum with 0, and the views between, if nothing else reads the sum."""
     views: list[Op] = []
-    questions: list[Op] = []
+    tests: list[Op] = []
     left = [total]
     while left:
         value = left.pop()
@@ -421,14 +421,14 @@ def _asked(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], li
             if reader.kind == ir.VIEW and reader.function == "reshape":
                 views.append(reader)
                 left.append(reader.out)
-            elif _is_question(reader, value):
-                questions.append(reader)
+            elif _is_zero_test(reader, value):
+                tests.append(reader)
             else:
                 return [], []
-    return views, questions
+    return views, tests
 
 
-def _is_question(op: Op, value: Value) -> bool:
+def _is_zero_test(op: Op, value: Value) -> bool:
     if op.kind != ir.ENTRY or op.function is not np.not_equal or op.args[0] is not value or op.out.shape != value.shape:
         return False
     return ir.is_zero(op.args[1])

@@ -29,9 +29,9 @@ NAMES = tuple(
 
 def processors() -> int:
     """How many threads may work at once: GRADCLI_THREADS of the environment, else what the machine has, at most 16."""
-    told = os.environ.get("GRADCLI_THREADS", "")
-    if told.isdecimal() and int(told) > 0:
-        return min(int(told), MOST_THREADS)
+    requested = os.environ.get("GRADCLI_THREADS", "")
+    if requested.isdecimal() and int(requested) > 0:
+        return min(int(requested), MOST_THREADS)
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(allowed, MOST_THREADS)
 
@@ -57,11 +57,11 @@ def setters() -> tuple[Any, Any] | None:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """A context in which matrix products use the thread that calls them, and no other; contexts may overlap."""
-    found = setters()
-    if found is None:
+    functions = setters()
+    if functions is None:
         yield
         return
-    get, put = found
+    get, put = functions
     with _LOCK:
         if not _ENTERED:
             _BEFORE[:] = [get()]
@@ -78,8 +78,8 @@ def one_thread() -> Iterator[None]:
 
 def on_one_thread(function: Callable[..., T], *args: Any) -> T:
     """A call of a function that multiplies matrices, on the thread that calls it."""
-    found = setters()
-    if found is None or found[0]() == 1:
+    functions = setters()
+    if functions is None or functions[0]() == 1:
         return function(*args)
     with one_thread():
         return function(*args)
@@ -101,23 +101,23 @@ def together(works: Sequence[Callable[[], None]]) -> None:
         works[0]()
         return
     left = deque(works)
-    helping = []
+    futures = []
     try:
         with suppress(RuntimeError):  # the system may give no more threads
             for _ in works[1:]:
-                helping.append(helpers().submit(_taken, left.pop))
-        _taken(left.popleft)
+                futures.append(helpers().submit(_drain, left.pop))
+        _drain(left.popleft)
     finally:
         left.clear()
-        for one in helping:
-            if not one.cancel():
-                one.exception()  # when it has ended
-    for one in helping:
-        if not one.cancelled():
-            one.result()
+        for future in futures:
+            if not future.cancel():
+                future.exception()  # when it has ended
+    for future in futures:
+        if not future.cancelled():
+            future.result()
 
 
-def _taken(take: Callable[[], Callable[[], None]]) -> None:
+def _drain(take: Callable[[], Callable[[], None]]) -> None:
     """Run functions that are taken one by one until none is left."""
     while True:
         try:

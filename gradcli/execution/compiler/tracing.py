@@ -102,12 +102,12 @@ class Recorder:
         self.steps = Steps(self.numpy.float_type)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.numpy, name)  # raises Unavailable as numpy does
-        if getattr(found, "nout", 0) == 1 and found.signature is None:  # a ufunc, or what takes the place of one
-            made = self.__dict__[name] = lambda *xs: self.entry(found, *xs)
-            return made
-        if not callable(found):
-            return found
+        function = getattr(self.numpy, name)  # raises Unavailable as numpy does
+        if getattr(function, "nout", 0) == 1 and function.signature is None:  # a ufunc, or what takes the place of one
+            record = self.__dict__[name] = lambda *xs: self.entry(function, *xs)
+            return record
+        if not callable(function):
+            return function
         raise Unrecordable(name)
 
     def entry(self, ufunc: Any, *xs: Any) -> Trace:
@@ -251,16 +251,16 @@ class Operations:
         if not primitive.pointwise:
             params = {**params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
             if lead:
-                args = [led(steps, value, lead, arg.type.shape) for value, arg in zip(args, node.args, strict=True)]
+                args = [batched(steps, value, lead, arg.type.shape) for value, arg in zip(args, node.args, strict=True)]
         assert primitive.impl is not None
         called = self.exact and not primitive.pointwise and primitive.name not in MOVES
         if primitive not in self._opaque and not called:
             before = len(steps.ops)
             try:
-                made = primitive.impl(self.recorder, *[Trace(self.recorder, arg) for arg in args], **params)
+                trace = primitive.impl(self.recorder, *[Trace(self.recorder, arg) for arg in args], **params)
             except (Unrecordable, Unavailable, TypeError, AttributeError):
-                made = None
-            value = filled(steps, made.value, lead + node.type.shape) if type(made) is Trace else None
+                trace = None
+            value = filled(steps, trace.value, lead + node.type.shape) if type(trace) is Trace else None
             dtype = self.xp.kind_type(node.type.kind)
             if value is not None and value.shape == lead + node.type.shape and value.dtype == dtype:
                 if len(steps.ops) == before + 1 and not params and steps.ops[-1].kind == ENTRY:
@@ -277,16 +277,16 @@ class Operations:
         if not node.primitive.pointwise:
             params = {**params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
         assert node.primitive.impl is not None
-        whole = Whole(node.primitive.impl, self.xp, params)
+        whole = ImplCall(node.primitive.impl, self.xp, params)
         dtype = self.xp.kind_type(node.type.kind)
         return self.steps.make(CALL, whole, tuple(args), tuple(params.items()), lead + node.type.shape, dtype)
 
     # --- loops ----------------------------------------------------------------------------------------------
 
     def body(
-        self, scan: Scan, positions: Iterable[int], found: dict[int, Value], turns: Shape = (), lead: Shape = ()
+        self, scan: Scan, positions: Iterable[int], values: dict[int, Value], turns: Shape = (), lead: Shape = ()
     ) -> None:
-        """Record steps of the body of a loop, and add their values to those in `found`, by position.
+        """Record steps of the body of a loop, and add their values to those in `values`, by position.
 
         Steps that differ from turn to turn have `turns` in front: none for one turn, or their number; then all have the
         batch axes `lead`.
@@ -294,38 +294,39 @@ class Operations:
         body, varying = scan.body, scan.split().varying
         for at in positions:
             step = body.steps[at]
-            if at in found:
+            if at in values:
                 continue
             if step.primitive is CONSTANT:
-                found[at] = self.constant(step)
+                values[at] = self.constant(step)
                 continue
-            args = [found[body.positions[arg]] for arg in step.args]
+            args = [values[body.positions[arg]] for arg in step.args]
             own = (*turns, *lead) if at in varying else lead
             if is_reader(step):
                 inner = scan.inner[at]
                 for reader, value in zip(inner.readers, self.scanned(inner, args, own), strict=True):
-                    found[body.positions[reader]] = value
+                    values[body.positions[reader]] = value
             else:
-                found[at] = self.value(step, args, own)
+                values[at] = self.value(step, args, own)
 
     def scanned(self, scan: Scan, args: Sequence[Value], lead: Shape = ()) -> list[Value]:
         """The values of the readers of a loop that runs by itself, as one step."""
         return self.line(
-            Alone(scan, self.xp, lead), args, [Type(one.type.kind, lead + one.shape) for one in scan.readers]
+            LoopCall(scan, self.xp, lead), args, [Type(node.type.kind, lead + node.shape) for node in scan.readers]
         )
 
     def line(self, function: Any, args: Sequence[Value], types: Sequence[Type]) -> list[Value]:
         """What a function leaves in a line, one array after the other."""
-        kinds = {one.kind for one in types}
+        kinds = {type_.kind for type_ in types}
         dtype = np.dtype(self.xp.kind_type(kinds.pop()) if len(kinds) == 1 else np.float64)
-        line = self.steps.make(SCAN, function, tuple(args), None, (sum([one.size for one in types]),), dtype)
-        found, start = [], 0
-        for one in types:
-            part = self.steps.make(VIEW, "slice", (line,), (("slice", start, start + one.size, 1),), (one.size,), dtype)
-            value = self.steps.make(VIEW, "reshape", (part,), one.shape, one.shape, dtype)
-            found.append(self.steps.cast(value, np.dtype(self.xp.kind_type(one.kind))))
-            start += one.size
-        return found
+        line = self.steps.make(SCAN, function, tuple(args), None, (sum([type_.size for type_ in types]),), dtype)
+        values, start = [], 0
+        for type_ in types:
+            stop = start + type_.size
+            part = self.steps.make(VIEW, "slice", (line,), (("slice", start, stop, 1),), (type_.size,), dtype)
+            value = self.steps.make(VIEW, "reshape", (part,), type_.shape, type_.shape, dtype)
+            values.append(self.steps.cast(value, np.dtype(self.xp.kind_type(type_.kind))))
+            start = stop
+        return values
 
 
 def filled(steps: Steps, value: Value, shape: tuple[int, ...]) -> Value:
@@ -341,13 +342,13 @@ def lead_of(node: Node, args: Sequence[Value]) -> Shape:
     return ()
 
 
-def led(steps: Steps, value: Value, lead: Shape, shape: Shape) -> Value:
+def batched(steps: Steps, value: Value, lead: Shape, shape: Shape) -> Value:
     """A value with the batch axis in front, its entries repeated along it where it has none."""
     raised = steps.raised(value, len(lead) + len(shape))
     return steps.view("broadcast", raised, lead + shape, lead + shape)
 
 
-class Alone:
+class LoopCall:
     """A loop as the function of a step, which puts the values of its readers into a line."""
 
     def __init__(self, scan: Scan, xp: Any, lead: Shape) -> None:
@@ -356,16 +357,16 @@ class Alone:
 
     def __call__(self, *arrays: Any) -> None:
         start = 0
-        for reader, found in zip(self.scan.readers, self.scan(self.xp, *arrays[:-1], ranks=self.ranks), strict=True):
+        for reader, value in zip(self.scan.readers, self.scan(self.xp, *arrays[:-1], ranks=self.ranks), strict=True):
             part = arrays[-1][start : start + reader.type.size * prod(self.lead)]
-            part.reshape(self.lead + reader.shape)[...] = found
+            part.reshape(self.lead + reader.shape)[...] = value
             start += part.size
 
     def __repr__(self) -> str:
         return f"{self.scan.count} turns of {len(self.scan.order)} steps"
 
 
-class Whole:
+class ImplCall:
     """An `impl` with its namespace and parameters, which are a part of the step's key."""
 
     __slots__ = ("impl", "params", "xp")
@@ -379,7 +380,7 @@ class Whole:
         return self.impl(self.xp, *xs, **self.params)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Whole and self.impl is other.impl
+        return type(other) is ImplCall and self.impl is other.impl
 
     def __hash__(self) -> int:
         return hash(self.impl)

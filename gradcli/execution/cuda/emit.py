@@ -150,25 +150,25 @@ class Places:
         if place.shift is None:
             return place.axes or ("0",) * len(shape)
         key = (place.shift, shape)
-        found = self.known.get(key)
-        if found is None:
+        words = self.known.get(key)
+        if words is None:
             word, outside = self.at(place.shift, prod(shape))
             if outside:
                 word = f"within_({word}, {prod(shape) - 1})"
-            found = self.known[key] = self.unravelled(word, shape)
-        return found
+            words = self.known[key] = self.unravelled(word, shape)
+        return words
 
     def unravelled(self, word: str, shape: Shape) -> tuple[str, ...]:
         """The axes of a position in C order."""
         long = [axis for axis, n in enumerate(shape) if n > 1]
         if not word.isidentifier() and len(long) > 1:
             word = self.whole(word)
-        found = ["0"] * len(shape)
+        words = ["0"] * len(shape)
         for axis in long:
             stride = prod(shape[axis + 1 :])
             part = word if stride == 1 else f"({word}) / {stride}"
-            found[axis] = self.whole(part if axis == long[0] else f"({part}) % {shape[axis]}")
-        return tuple(found)
+            words[axis] = self.whole(part if axis == long[0] else f"({part}) % {shape[axis]}")
+        return tuple(words)
 
     def ravelled(self, axes: tuple[str, ...], shape: Shape) -> str:
         """The position in C order of an entry at axes."""
@@ -215,7 +215,7 @@ class Places:
         if place.shift is not None and (first := start_of(source, index, shape)) is not None:
             return Place(place.shift + first)
         axes = self.axes(place, shape)
-        return Place(None, tuple([self._stepped(*one) for one in zip(axes, source, index, strict=True)]))
+        return Place(None, tuple([self._stepped(*parts) for parts in zip(axes, source, index, strict=True)]))
 
     def _stepped(self, word: str, n: int, part: Any) -> str:
         """The position on an axis of an entry of a slice of it."""
@@ -230,12 +230,12 @@ class Places:
         if place.shift is not None and (first := start_of(shape, index, own)) is not None:
             inner = place.shift - first
             return " && ".join(self.at(inner, prod(own))[1]) or "true", Place(inner)
-        axes, conditions, found = self.axes(place, shape), [], []
+        axes, conditions, words = self.axes(place, shape), [], []
         for word, n, part, m in zip(axes, shape, index, own, strict=True):
             along = range(n)[part]
             low, high = min(along[0], along[-1]), max(along[0], along[-1])
             if m == n and along.step == 1:
-                found.append(word)
+                words.append(word)
                 continue
             if low > 0:
                 conditions.append(f"{word} >= {low}")
@@ -245,8 +245,8 @@ class Places:
                 conditions.append(f"({word} - {low}) % {abs(along.step)} == 0")
             moved = f"{word} - {along.start}" if along.step > 0 else f"{along.start} - {word}"
             moved = moved if abs(along.step) == 1 else f"({moved}) / {abs(along.step)}"
-            found.append("0" if m == 1 else self.whole(f"within_({moved}, {m - 1})"))
-        return " && ".join(conditions) or "true", Place(None, tuple(found))
+            words.append("0" if m == 1 else self.whole(f"within_({moved}, {m - 1})"))
+        return " && ".join(conditions) or "true", Place(None, tuple(words))
 
 
 def start_of(shape: Shape, index: tuple[Any, ...], size: Shape) -> int | None:
@@ -390,9 +390,9 @@ class Body:
     def _form(self, op: Op) -> str:
         out = op.out.dtype
         if op.kind == ENTRY:
-            found = form(op.function, [arg.dtype for arg in op.args], out)
-            assert found is not None, "such steps are left to the library"
-            return found
+            pattern = form(op.function, [arg.dtype for arg in op.args], out)
+            assert pattern is not None, "such steps are left to the library"
+            return pattern
         if op.kind == CHOICE:
             return "{} ? " + " : ".join([cast("{}", arg.dtype, out) for arg in op.args[1:]])
         return cast("{}", op.args[0].dtype, out)

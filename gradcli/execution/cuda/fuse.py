@@ -63,7 +63,7 @@ class Groups:
         self.levels: dict[int, int] = {}
         self.stored: dict[int, Value] = {}
         self.cut: set[int] = set()
-        angles = [{op.args[0].serial for op in self.ops if op.kind == ENTRY and op.function is one} for one in PAIR]
+        angles = [{op.args[0].serial for op in self.ops if op.kind == ENTRY and op.function is ufunc} for ufunc in PAIR]
         self.pairs = angles[0] & angles[1]
         self._mark()
         self._cut()
@@ -151,11 +151,11 @@ class Groups:
                 calls.setdefault(level - 1, []).append(op)
             elif op.out.serial in self.stored:
                 values.setdefault(level, []).append(op.out)
-        found: list[Group | Op] = []
+        work: list[Group | Op] = []
         for level in sorted({*values, *sums, *calls}):
-            found += groups_of(level, values.get(level, []), sums.get(level, []))
-            found += calls.get(level, [])
-        return found
+            work += groups_of(level, values.get(level, []), sums.get(level, []))
+            work += calls.get(level, [])
+        return work
 
 
 def groups_of(level: int, values: Sequence[Value], sums: Sequence[Op]) -> list[Group]:
@@ -164,21 +164,21 @@ def groups_of(level: int, values: Sequence[Value], sums: Sequence[Op]) -> list[G
     for op in sums:
         by_runs.setdefault(runs_of(op), []).append(op)
     rest = sorted(values, key=lambda value: -value.size)
-    found = []
-    for runs, ops in sorted(by_runs.items(), key=lambda one: -prod(one[0].lengths)):
+    groups = []
+    for runs, ops in sorted(by_runs.items(), key=lambda item: -prod(item[0].lengths)):
         for first in range(0, len(ops), MOST_IN_GROUP):
             count = prod(runs.lengths)
             whole = runs.reduced == (True,)
             mine = [value for value in rest if near(count, value.size, whole)][:MOST_IN_GROUP]
             rest = [value for value in rest if value not in mine]
             count = max([count, *[value.size for value in mine]])
-            found.append(Group(level, count, runs, tuple(mine), tuple(ops[first : first + MOST_IN_GROUP])))
+            groups.append(Group(level, count, runs, tuple(mine), tuple(ops[first : first + MOST_IN_GROUP])))
     while rest:
         count = rest[0].size
         mine = [value for value in rest if near(count, value.size, loose=True)][:MOST_IN_GROUP]
         rest = [value for value in rest if value not in mine]
-        found.append(Group(level, count, None, tuple(mine), ()))
-    return found
+        groups.append(Group(level, count, None, tuple(mine), ()))
+    return groups
 
 
 def near(count: int, size: int, loose: bool) -> bool:

@@ -140,35 +140,35 @@ def template(
         *lines,
         "}",
         "}",
-        *_met(lanes, sums, units),
+        *_combine_lanes(lanes, sums, units),
         "}",
         "}",
         "",
     ])  # fmt: skip
 
 
-def _met(lanes: int, sums: Sequence[Op], units: int) -> list[str]:
+def _combine_lanes(lanes: int, sums: Sequence[Op], units: int) -> list[str]:
     """The lines that put together what the threads of a row have."""
-    found = []
+    lines = []
     width = min(lanes, WARP)
     while width > 1:
         width //= 2
         for at, op in enumerate(sums):
             other = f"__shfl_down_sync(0xffffffffu, s{at}, {width}, {min(lanes, WARP)})"
-            found += [f"{{ const {_kind(op)} other = {other};", f"s{at} = {combined(op, f's{at}', 'other')}; }}"]
+            lines += [f"{{ const {_kind(op)} other = {other};", f"s{at} = {combine(op, f's{at}', 'other')}; }}"]
     writes = [f"r{at}[unit] = s{at};" for at in range(len(sums))]
     if lanes <= WARP:
-        return [*found, f"if (unit < {units} && lane == 0) {{", *writes, "}"]
-    found += [f"if (lane % {WARP} == 0) {{", *(f"t{at}[lane / {WARP}] = s{at};" for at in range(len(sums))), "}"]
-    found += ["__syncthreads();", "if (lane == 0) {"]
+        return [*lines, f"if (unit < {units} && lane == 0) {{", *writes, "}"]
+    lines += [f"if (lane % {WARP} == 0) {{", *(f"t{at}[lane / {WARP}] = s{at};" for at in range(len(sums))), "}"]
+    lines += ["__syncthreads();", "if (lane == 0) {"]
     for at, op in enumerate(sums):
-        found.append(f"for (int j = 1; j < {THREADS // WARP}; j++) s{at} = {combined(op, f's{at}', f't{at}[j]')};")
-    return [*found, *writes, "}", "__syncthreads();"]
+        lines.append(f"for (int j = 1; j < {THREADS // WARP}; j++) s{at} = {combine(op, f's{at}', f't{at}[j]')};")
+    return [*lines, *writes, "}", "__syncthreads();"]
 
 
-def combined(op: Op, one: str, other: str) -> str:
+def combine(op: Op, first: str, second: str) -> str:
     """Two parts of a reduction as one."""
-    return emit.FORMS[op.function].format(one, other)
+    return emit.FORMS[op.function].format(first, second)
 
 
 def _kind(op: Op) -> str:
@@ -246,8 +246,8 @@ class Writer:
             lines.append(f"{guard}o{at}[e] = {word};")
         for at, (op, term) in enumerate(zip(group.sums, terms, strict=True)):
             guard = f"if (e < {op.args[0].size}) " if op.args[0].size < group.entries else ""
-            lines.append(f"{guard}s{at} = {combined(op, f's{at}', term)};")
-        made = Kernel(
+            lines.append(f"{guard}s{at} = {combine(op, f's{at}', term)};")
+        kernel = Kernel(
             name,
             "",
             group.entries,
@@ -258,9 +258,9 @@ class Writer:
             self.whole.type,
         )
         if group.runs is not None:
-            return self._reducing(made, _full(group), lines)
-        parameters = [*_parameters(made), f"const {emit.TYPES[self.whole.name]} count"]
-        return made._replace(text=entries_template(self.before, name, parameters, lines))
+            return self._reducing(kernel, _full(group), lines)
+        parameters = [*_parameters(kernel), f"const {emit.TYPES[self.whole.name]} count"]
+        return kernel._replace(text=entries_template(self.before, name, parameters, lines))
 
     def _reducing(self, plain: Kernel, runs: Runs, lines: Sequence[str]) -> Kernel:
         """The text of a kernel with reductions, and the kernel that puts its pieces together."""
@@ -270,7 +270,7 @@ class Writer:
         rest = None
         if rows.pieces > 1:
             place = f"k * {rows.rows} + row" if rows.beside else f"row * {rows.pieces} + k"
-            lines = [f"s{at} = {combined(op, f's{at}', f'a{at}[{place}]')};" for at, op in enumerate(plain.sums)]
+            lines = [f"s{at} = {combine(op, f's{at}', f'a{at}[{place}]')};" for at, op in enumerate(plain.sums)]
             reads = _pointers("const ", "a", [op.out for op in plain.sums])
             name, last = f"{plain.name}_rest", rest_of(rows)
             second = template(self.before, name, last, [*reads, *results], lines, plain.sums)

@@ -13,10 +13,10 @@ from weakref import ref
 
 import numpy as np
 
-from gradcli.execution.compiler.emit_numpy import constants, shown
+from gradcli.execution.compiler.emit_numpy import constants, show_view
 from gradcli.execution.compiler.ir import ENTRY, PRODUCT, REDUCE, VIEW, base, index_of
 from gradcli.execution.compiler.lower import record
-from gradcli.execution.compiler.tracing import Whole
+from gradcli.execution.compiler.tracing import ImplCall
 from gradcli.execution.cuda.emit import OPTIONS
 from gradcli.execution.cuda.fuse import Group, Groups
 from gradcli.execution.cuda.kernels import THREADS, Kernel, Writer
@@ -59,12 +59,12 @@ def viewed(value: Value, cells: Mapping[int, Any], xp: Any) -> Any:
         views.append(value.op)
         value = value.op.args[0]
     if value.number is not None:
-        found = xp.library.full(value.shape, value.number, value.dtype)
+        array = xp.library.full(value.shape, value.number, value.dtype)
     else:
-        found = xp.library.asarray(cells[value.serial], dtype=value.dtype)
+        array = xp.library.asarray(cells[value.serial], dtype=value.dtype)
     for op in reversed(views):
-        found = shown(op, found, op.out.shape)
-    return found
+        array = show_view(op, array, op.out.shape)
+    return array
 
 
 def called(op: Op, cells: Mapping[int, Any], xp: Any) -> Any:
@@ -72,16 +72,16 @@ def called(op: Op, cells: Mapping[int, Any], xp: Any) -> Any:
     library = xp.library
     xs = [viewed(arg, cells, xp) for arg in op.args]
     if op.kind == PRODUCT:
-        found = library.matmul(*xs)
+        result = library.matmul(*xs)
     elif op.kind == REDUCE:
-        found = REDUCTIONS[op.function](library)(xs[0], axis=op.params)
+        result = REDUCTIONS[op.function](library)(xs[0], axis=op.params)
     elif op.kind == ENTRY:
-        found = getattr(xp, op.function.__name__)(*xs)
-    elif type(op.function) is Whole:
-        found = op.function.impl(xp, *xs, **op.function.params)
+        result = getattr(xp, op.function.__name__)(*xs)
+    elif type(op.function) is ImplCall:
+        result = op.function.impl(xp, *xs, **op.function.params)
     else:
-        found = _plain(op, xs, xp)
-    return library.ascontiguousarray(library.asarray(found, dtype=op.out.dtype)).reshape(op.out.shape)
+        result = _plain(op, xs, xp)
+    return library.ascontiguousarray(library.asarray(result, dtype=op.out.dtype)).reshape(op.out.shape)
 
 
 def _plain(op: Op, xs: list[Any], xp: Any) -> Any:
@@ -93,11 +93,11 @@ def _plain(op: Op, xs: list[Any], xp: Any) -> Any:
         return library.concatenate(xs, axis=op.params)
     if op.kind in ("cast", "copy"):
         return xs[0]
-    found = library.zeros(op.out.shape, op.out.dtype)
+    result = library.zeros(op.out.shape, op.out.dtype)
     if op.kind == "added":
-        found = found + xs[0]
-    found[index_of(op.params[1])] += xs[-1]
-    return found
+        result = result + xs[0]
+    result[index_of(op.params[1])] += xs[-1]
+    return result
 
 
 REDUCTIONS: dict[Any, Any] = {
@@ -153,8 +153,8 @@ class DevicePlan:
         """The constant arrays that a step reads, on the device."""
         read = [value for item in self.work for value in self._reads(item)]
         ops = [op for op in self.recording.ops if op.out.constant]
-        found = constants(ops, [*read, *map(base, self.recording.outputs)])
-        return {serial: self.xp.library.asarray(np.asarray(array, order="C")) for serial, array in found.items()}
+        arrays = constants(ops, [*read, *map(base, self.recording.outputs)])
+        return {serial: self.xp.library.asarray(np.asarray(array, order="C")) for serial, array in arrays.items()}
 
     def _last_readers(self) -> dict[int, list[int]]:
         """For each step, what nothing reads after it."""
@@ -163,19 +163,19 @@ class DevicePlan:
             for value in self._reads(item):
                 last[value.serial] = at
         kept = {base(value).serial for value in self.recording.outputs} | set(self.constants)
-        found: dict[int, list[int]] = {}
+        dead: dict[int, list[int]] = {}
         for serial, at in last.items():
             if serial not in kept:
-                found.setdefault(at, []).append(serial)
-        return found
+                dead.setdefault(at, []).append(serial)
+        return dead
 
     # --- what is done each time -----------------------------------------------------------------------------------
 
-    def run(self, given: Sequence[Any], count: int | None = None, fetch: bool = True) -> list[Any]:
+    def run(self, values: Sequence[Any], count: int | None = None, fetch: bool = True) -> list[Any]:
         """The outputs for the values of the tape's inputs: numbers as floats, arrays of NumPy, or with `fetch` off as
         arrays of CuPy. `count` is the number of points where inputs count them.
         """
-        inputs = {value.serial: array for (_, value), array in zip(self.recording.inputs, given, strict=True)}
+        inputs = {value.serial: array for (_, value), array in zip(self.recording.inputs, values, strict=True)}
         cells = {**self.constants, **inputs}
         for at, item in enumerate(self.work):
             if isinstance(item, Kernel):
@@ -184,25 +184,25 @@ class DevicePlan:
                 cells[item.out.serial] = called(item, cells, self.xp)
             for serial in self.last.get(at, ()):
                 cells.pop(serial, None)
-        found = [viewed(value, cells, self.xp) for value in self.recording.outputs]
-        return [self._result(node, one, fetch) for node, one in zip(self.tape.outputs, found, strict=True)]
+        arrays = [viewed(value, cells, self.xp) for value in self.recording.outputs]
+        return [self._result(node, array, fetch) for node, array in zip(self.tape.outputs, arrays, strict=True)]
 
     def _function(self, kernel: Kernel) -> Any:
         """What launches a kernel."""
-        found = self.launched.get(kernel.name)
-        if found is None:
+        function = self.launched.get(kernel.name)
+        if function is None:
             module = self.xp.library.RawModule(code=kernel.text, options=OPTIONS)
-            found = self.launched[kernel.name] = module.get_function(kernel.name)
-        return found
+            function = self.launched[kernel.name] = module.get_function(kernel.name)
+        return function
 
     def _launch(self, kernel: Kernel, cells: dict[int, Any], count: int | None = None) -> None:
         """Run a kernel; its results are put into `cells`. `count` is the number of points, where there are any."""
         empty = self.xp.library.empty
-        made = [empty(value.shape if count is None else (count,), value.dtype) for value in kernel.values]
+        fresh = [empty(value.shape if count is None else (count,), value.dtype) for value in kernel.values]
         reduced = [empty(op.out.shape, op.out.dtype) for op in kernel.sums]
         arrays = [flat(cells[value.serial]) for value in kernel.arrays]
         numbers = [value.dtype.type(cells[value.serial]) for value in kernel.numbers]  # taken by value
-        values, sums = list(map(flat, made)), list(map(flat, reduced))
+        values, sums = list(map(flat, fresh)), list(map(flat, reduced))
         if kernel.rows is None:
             last = [kernel.whole(kernel.entries if count is None else count)]
         elif kernel.rest is None:
@@ -212,29 +212,29 @@ class DevicePlan:
         self._function(kernel)((kernel.blocks(count),), (THREADS,), (*arrays, *numbers, *values, *last))
         if kernel.rest is not None:
             self._function(kernel.rest)((kernel.rest.blocks(),), (THREADS,), (*last, *sums))
-        for value, found in zip((*kernel.values, *[op.out for op in kernel.sums]), (*made, *reduced), strict=True):
-            cells[value.serial] = found
+        for value, array in zip((*kernel.values, *[op.out for op in kernel.sums]), (*fresh, *reduced), strict=True):
+            cells[value.serial] = array
 
     def answer(self, values: Mapping[str, Any], count: int | None = None, fetch: bool = False) -> list[Any] | None:
         """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes of its own.
 
         Where a value is an array of CuPy the results stay on the device, as arrays of CuPy, unless `fetch` is set.
         """
-        given = self.tape.given(values)
-        there = any(map(is_on_device, given))
+        inputs = self.tape.input_values(values)
+        there = any(map(is_on_device, inputs))
         arrays = []
-        for (node, _), one in zip(self.tape.inputs, given, strict=True):
+        for (node, _), value in zip(self.tape.inputs, inputs, strict=True):
             moves = self.moving is not None and node.params["name"] in self.moving
-            if not node.type.shape and not moves and not is_on_device(one):
-                number = leaf_value(namespace("numpy", self.xp.dtype), node, one)
+            if not node.type.shape and not moves and not is_on_device(value):
+                number = leaf_value(namespace("numpy", self.xp.dtype), node, value)
                 arrays.append(number)
                 if number.shape:
                     return None
                 continue
-            made = self._input(node, one)
-            if made.ndim != len(node.type.shape) + moves:
+            array = self._input(node, value)
+            if array.ndim != len(node.type.shape) + moves:
                 return None
-            arrays.append(made)
+            arrays.append(array)
         return self.run(arrays, count, fetch=fetch or not there)
 
     def _input(self, node: Node, value: Any) -> Any:
@@ -242,15 +242,15 @@ class DevicePlan:
         name = node.params["name"]
         known = self.kept.pop(name, None)
         same = known is not None and known[0]() is value
-        made = known[1] if known and same else self.xp.library.asarray(leaf_value(self.xp, node, value), order="C")
+        array = known[1] if known and same else self.xp.library.asarray(leaf_value(self.xp, node, value), order="C")
         if same or is_steady(value):
-            self.kept[name] = (ref(value), made)
-        return made
+            self.kept[name] = (ref(value), array)
+        return array
 
-    def _result(self, node: Any, found: Any, fetch: bool) -> Any:
+    def _result(self, node: Any, result: Any, fetch: bool) -> Any:
         if not fetch:
-            return found
-        array = self.xp.fetch(found)
+            return result
+        array = self.xp.fetch(result)
         if not array.shape:
             return float(array)
         return array if node.type.kind == "float" else array.astype("float64")

@@ -20,7 +20,7 @@ BACKENDS: Mapping[str, str] = {"math": "math_", "numpy": "numpy_", "cupy": "cupy
 EXTRAS: Mapping[str, str] = {"cupy": "cuda", "jax": "jax"}
 DTYPES = ("float64", "float32", "complex128")
 
-_made: dict[tuple[str, str], Any] = {}
+_namespaces: dict[tuple[str, str], Any] = {}
 
 
 class Unavailable(Exception):
@@ -48,7 +48,7 @@ def namespace(name: str, dtype: str = "float64") -> Any:
     >>> namespace("math").sin(0.0)
     0.0
     """
-    known = _made.get((name, dtype))
+    known = _namespaces.get((name, dtype))
     if known is not None:
         return known
     if dtype not in DTYPES:
@@ -61,8 +61,8 @@ def namespace(name: str, dtype: str = "float64") -> Any:
         extra = EXTRAS.get(name)
         install = f'pip install "gradcli[{extra}]"' if extra else f"pip install {name}"
         raise error("GC713", f"the backend {name} is not installed ({missing})", help=install) from missing
-    made = _made[name, dtype] = module.make(dtype)
-    return made
+    result = _namespaces[name, dtype] = module.make(dtype)
+    return result
 
 
 def _proposal(word: str, choices: tuple[str, ...]) -> str:

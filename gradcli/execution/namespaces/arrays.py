@@ -70,15 +70,15 @@ class ArrayNamespace(LinearAlgebra):
         """A function of the library; raises `Unavailable` where there is none."""
         if name.startswith("_"):
             raise AttributeError(name)
-        found = getattr(self.library, name, None)
-        if found is None:
-            found = getattr(import_module(self.special_module), SPECIAL_ALIASES.get(name, name), None)
-        if found is None:
+        function = getattr(self.library, name, None)
+        if function is None:
+            function = getattr(import_module(self.special_module), SPECIAL_ALIASES.get(name, name), None)
+        if function is None:
             raise Unavailable(f"{self.name} has no {name}")
         if self.dtype == "complex128" and name in REAL_ONLY:
-            found = self.real_only(found)
-        self.__dict__[name] = found
-        return found
+            function = self.real_only(function)
+        self.__dict__[name] = function
+        return function
 
     def real_only(self, function: Any) -> Any:
         """A function of real numbers, also where they are kept as complex ones; NotReal for any other."""

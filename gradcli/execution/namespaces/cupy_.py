@@ -52,15 +52,15 @@ class CupyNamespace(ArrayNamespace):
         positions = cupy.where(positions < 0, positions + size, positions)
         order = cupy.argsort(positions)  # stable
         starts = cupy.searchsorted(positions[order], cupy.arange(size + 1))
-        found = cupy.empty((*x.shape[:at], size, *x.shape[at + 1 :]), dtype=x.dtype)
+        sums = cupy.empty((*x.shape[:at], size, *x.shape[at + 1 :]), dtype=x.dtype)
         width = 1
         for n in x.shape[at + 1 :]:
             width *= n
-        counts = [np.int64(n) for n in (x.shape[at], size, width, found.size)]
+        counts = [np.int64(n) for n in (x.shape[at], size, width, sums.size)]
         rows = cupy.asarray(x, order="C").reshape(-1)
-        blocks = min(-(-found.size // THREADS), 1 << 16)
-        self._collect((blocks,), (THREADS,), (rows, order, starts, found.reshape(-1), *counts))
-        return found
+        blocks = min(-(-sums.size // THREADS), 1 << 16)
+        self._collect((blocks,), (THREADS,), (rows, order, starts, sums.reshape(-1), *counts))
+        return sums
 
     @property
     def _collect(self) -> Any:

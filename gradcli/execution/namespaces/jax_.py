@@ -59,12 +59,12 @@ class JaxNamespace(ArrayNamespace):
 
     def guarded(self, routine: Callable[..., tuple[Any, ...]], a: Any, *others: Any) -> tuple[Any, ...]:
         """A matrix with any result that is not finite has no result: all of it is NaN."""
-        found = routine(a, *others)
+        results = routine(a, *others)
         lead = self.lead_of(a, others)
         good = jnp.isfinite(a).all(axis=(-2, -1))
-        for x in found:
+        for x in results:
             good = good & jnp.isfinite(x).all(axis=tuple(range(lead, x.ndim)))
-        return tuple(jnp.where(good.reshape(good.shape + (1,) * (x.ndim - lead)), x, jnp.nan) for x in found)
+        return tuple(jnp.where(good.reshape(good.shape + (1,) * (x.ndim - lead)), x, jnp.nan) for x in results)
 
     def refusal(self) -> type[Exception]:
         return NeverRaised

@@ -86,8 +86,8 @@ class LinearAlgebra:
         finite = xp.isfinite(a).all(axis=(-2, -1))
         if not bool(finite.all()):
             chosen = finite[..., None, None]
-            found = self.guarded(routine, xp.where(chosen, a, self.harmless(a)), *others)
-            return tuple(self.masked(x, finite, x.ndim - self.lead_of(a, others)) for x in found)
+            results = self.guarded(routine, xp.where(chosen, a, self.harmless(a)), *others)
+            return tuple(self.masked(x, finite, x.ndim - self.lead_of(a, others)) for x in results)
         try:
             with self.strict():
                 return routine(a, *others)
@@ -134,7 +134,7 @@ class LinearAlgebra:
     def exponential(self, a: Any) -> Any:
         """Scaling and squaring with the Pade approximant of degree 13 (Higham 2005), one scaling for all."""
         xp = self.library
-        one = self.harmless(a)
+        identity = self.harmless(a)
         norm = float(abs(a).sum(axis=-2).max()) if a.size else 0.0
         halvings = 0
         while norm > PADE_RADIUS:
@@ -145,8 +145,8 @@ class LinearAlgebra:
         a4 = a2 @ a2
         a6 = a4 @ a2
         b = PADE
-        odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one)
-        even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
+        odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * identity)
+        even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * identity
         result = xp.linalg.solve(even - odd, even + odd)
         for _ in range(halvings):
             result = result @ result

@@ -29,10 +29,10 @@ class NumpyNamespace(ArrayNamespace):
     def array(self, value: Any, kind: str = "float") -> Any:
         if self.float_type == np.float32:
             with np.errstate(over="ignore"):  # what is too large for a short float is an infinity, without a remark
-                made = np.asarray(value, dtype=self.kind_type(kind))
+                converted = np.asarray(value, dtype=self.kind_type(kind))
         else:
-            made = np.asarray(value, dtype=self.kind_type(kind))
-        return made if made.shape else made[()]
+            converted = np.asarray(value, dtype=self.kind_type(kind))
+        return converted if converted.shape else converted[()]
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         return np.where(condition, x, y)[()]

@@ -70,8 +70,8 @@ def _rounded(ball: Callable[..., Any], columns: list[list[Any]], values: list[fl
             exact = [flint.fmpq(x.numerator, x.denominator) if isinstance(x, Fraction) else x for x in entry]
             for bits in BITS:
                 flint.ctx.prec = bits
-                found = ball(*map(flint.arb, exact))
-                if float(found.lower()) == (nearest := float(found.upper())) or found.rel_accuracy_bits() >= BITS[2]:
+                value = ball(*map(flint.arb, exact))
+                if float(value.lower()) == (nearest := float(value.upper())) or value.rel_accuracy_bits() >= BITS[2]:
                     values[at] = nearest
                     break
     return values

@@ -82,9 +82,9 @@ def refuse_mark(t: Tokens, start: int) -> None:
         while t.names[end] not in ("}", ""):
             end += 1
         inner = "".join(t.names[first + 2 : end - 1]).replace("\\", "")
-        one = inner if re.fullmatch(r"\w+", inner) else "1"
+        index = inner if re.fullmatch(r"\w+", inner) else "1"
         base = t.joined(start, first - 1)
-        raise t.readings("a superscript in brackets", first - 1, end, f"{base}_{one}", f"{base}^{{{inner}}}")
+        raise t.readings("a superscript in brackets", first - 1, end, f"{base}_{index}", f"{base}^{{{inner}}}")
     if t.names[first + group] in ("+", "-") and t.names[first + group + 1] in ("}", *CLOSING):
         hint = "write a name such as `\\mathrm{H_plus}`"
         raise t.error("GC138", "a name has no sign", first - 1, first + group, hint)
@@ -96,7 +96,7 @@ def refuse_mark(t: Tokens, start: int) -> None:
 def refuse_marked_name(t: Tokens, start: int) -> None:
     r"""Refuse an exponent that marks the name at `start`: \theta^{old}, \theta^{\text{old}}, F^{\mu\nu}."""
     end = t.end_of_group(t.at)
-    inner = [one for one in t.names[t.at : end] if one not in ("{", "}")]
+    inner = [token for token in t.names[t.at : end] if token not in ("{", "}")]
     upright = inner[:1] != [] and inner[0].removeprefix("\\") in ALPHABETS
     word = "".join(inner[upright:])
     base, exponent = t.joined(start, t.at - 1), t.written(t.at, end)
@@ -123,8 +123,8 @@ def refuse_power_of_matrix(t: Tokens, base: Part, exponent: Part, start: int, fi
         square = rf"{value}^\top {value}" if base.column else f"{value} {value}"
         raise t.readings("a power of a matrix", first - 1, t.at - 1, square, rf"{value} \odot {value}")
     if exponent.text == "-1" and not base.matrix and t.names[start] in PAIRS:
-        letters = [one for one in t.names[start : first - 1] if one.isalpha()]
-        if len(letters) > 1 and all(one.isupper() and len(one) == 1 for one in letters):
+        letters = [letter for letter in t.names[start : first - 1] if letter.isalpha()]
+        if len(letters) > 1 and all(letter.isupper() and len(letter) == 1 for letter in letters):
             inside = t.written(start + 1, first - 2)
             texts = rf"\mathrm{{inv}}({inside})", rf"\frac{{1}}{{{inside}}}"
             raise t.readings("an inverse", start, t.at - 1, *texts)
@@ -145,19 +145,19 @@ def refuse_cross(t: Tokens, left: Part, right: Part, start: int, sign: int) -> N
         raise t.readings(r"`\times`", sign, sign, *texts, f"{a} {b}", rf"{a} \odot {b}")
 
 
-def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, here: int) -> None:
-    """Refuse a product of what begins at `start` and at `here` that may be of arrays or of numbers: y x^T, A x."""
+def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, middle: int) -> None:
+    """Refuse a product of what begins at `start` and at `middle` that may be of arrays or of numbers: y x^T, A x."""
     label = left.text.endswith("]") and "]" not in right.text  # y_i w^T in a sum: a number of each sample
     number = scalar(t, left.text) and not t.ends()  # of x^T y; in front of x^T alone it may be a vector
     plain = left.matrix or left.transposed or left.number or label or number
     if right.transposed and not (right.matrix or plain):
-        a, b = t.written(start, here), t.written(here, t.at)
-        outer = rf"\mathrm{{outer}}({a}, {t.written(here, here + 1)})"
+        a, b = t.written(start, middle), t.written(middle, t.at)
+        outer = rf"\mathrm{{outer}}({a}, {t.written(middle, middle + 1)})"
         raise t.readings("this product", start, t.at - 1, outer, rf"{a} \cdot {b}")
-    below, beside = (INDEX.search(one.text) for one in (left, right))
+    below, beside = (INDEX.search(factor.text) for factor in (left, right))
     shared = sorted(set(below[1]) & set(beside[1])) if below and beside else []
     if below and beside and shared and len(below[1] + beside[1]) > 2:  # Einstein's notation
-        a, b = t.written(start, here), t.written(here, t.at)
+        a, b = t.written(start, middle), t.written(middle, t.at)
         raise t.readings("a repeated index", start, t.at - 1, rf"\sum_{shared[0]} {a} {b}", rf"{a} \cdot {b}")
     lone = re.fullmatch("[a-z]", right.text) and right.text not in t.numbers
     lone = lone and not re.fullmatch("[a-z]", t.token)  # M g h are numbers
@@ -196,7 +196,7 @@ def refuse_open_operand(t: Tokens, first: int, start: int) -> None:
 
 def scalar(t: Tokens, text: str) -> bool:
     r"""Whether a factor has Greek letters only, none of which is transposed in the script: \frac{\lambda}{2}."""
-    letters = [one.partition("_")[0] for one in re.findall(r"[^\W\d]\w*", text)]
-    return all(one == "λ" or (one in GREEK and one.islower()) for one in letters) and not any(
-        re.search(rf"\\{'lambda' if one == 'λ' else one}\s*\^\s*\{{?\s*(?:T|\\\w+)", t.source.text) for one in letters
+    names = [name.partition("_")[0] for name in re.findall(r"[^\W\d]\w*", text)]
+    return all(name == "λ" or (name in GREEK and name.islower()) for name in names) and not any(
+        re.search(rf"\\{'lambda' if name == 'λ' else name}\s*\^\s*\{{?\s*(?:T|\\\w+)", t.source.text) for name in names
     )

@@ -148,7 +148,7 @@ def target(t: Tokens, equals: int) -> str:
     if t.token == "(":
         opened = t.at
         parameters = [part.text for part in arguments(t)]
-        if not all(re.fullmatch(r"\w+", one) for one in parameters):
+        if not all(re.fullmatch(r"\w+", name) for name in parameters):
             hint = "write a letter, as in f(x, \\sigma)"
             raise t.error("GC138", "a parameter of a function is a name", opened, t.at - 1, hint)
         text += f"({', '.join(parameters)})"
@@ -194,7 +194,7 @@ def product(t: Tokens) -> Part:
     left = factor(t)
     divided = False
     while True:
-        here, sign = t.at, t.token
+        at_sign, sign = t.at, t.token
         if sign in TIMES:
             t.at += 1
             right = factor(t)
@@ -202,9 +202,9 @@ def product(t: Tokens) -> Part:
                 left = matrix_product(left, right)
                 continue
             if sign == "cdot":
-                refuse_dot(t, left, right, start, here)
+                refuse_dot(t, left, right, start, at_sign)
             if sign == "times" and left.matrix and right.matrix:
-                refuse_cross(t, left, right, start, here)
+                refuse_cross(t, left, right, start, at_sign)
                 left = Part(f"cross({left.text}, {right.text})", matrix=True)
             else:
                 left = matrix_product(left, right) if TIMES[sign] == "@" else entrywise(left, right)
@@ -219,11 +219,11 @@ def product(t: Tokens) -> Part:
                 what = f"`{t.written(start, t.at)}`"
                 raise t.readings(what, start, t.at - 1, "\\frac{..}{..}", "(..)/(..)")
             if sign[:1].isdigit():
-                raise t.error("GC138", "a number cannot follow a factor", here, help="write \\cdot between them")
+                raise t.error("GC138", "a number cannot follow a factor", at_sign, help="write \\cdot between them")
             if right.transposed and left.column and right.column:
                 left = Part(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
                 continue
-            refuse_juxtaposition(t, left, right, start, here)
+            refuse_juxtaposition(t, left, right, start, at_sign)
             left = matrix_product(left, right) if left.matrix or left.transposed else entrywise(left, right)
 
 
@@ -277,10 +277,10 @@ def entry(t: Tokens, part: Part, first: int) -> Part:
     group = t.names[t.at + 1] == "{"
     index = t.names[t.at + 1 + group]
     if index not in t.indices or (group and t.names[t.at + 3] != "}"):
-        one = part.text == "1"
+        is_one = part.text == "1"
         hint = (
             INDICATOR
-            if one
+            if is_one
             else "only a sum has an index, as in \\sum_i (A x)_i; write (A @ x)[0] in a line without LaTeX"
         )
         raise t.error("GC138", "a subscript stands behind a name or in a sum", first, t.at + 1, hint)
@@ -366,8 +366,8 @@ def argument(t: Tokens) -> Part:
     if t.token == "{":
         return bracket(t)
     if len(t.token) > 1 and t.token.isdigit():  # x^23 is x^2 3 in LaTeX
-        one = t.token
-        raise t.readings(f"`^{one}` without braces", t.at, t.at, f"^{{{one}}}", f"^{one[0]} {one[1:]}")
+        digits = t.token
+        raise t.readings(f"`^{digits}` without braces", t.at, t.at, f"^{{{digits}}}", f"^{digits[0]} {digits[1:]}")
     t.alone = t.names[t.at + 1 : t.at + 2] == ["("] and len(t.token) == 1
     part = nested_atom(t)
     t.alone = False
@@ -544,13 +544,13 @@ def subscript(t: Tokens, text: str, matrix: bool) -> Part:
     while t.token != "}":
         if t.take(","):
             continue
-        here = t.at
-        if t.names[here + 1] in ("+", "-"):
+        begin = t.at
+        if t.names[begin + 1] in ("+", "-"):
             part = addition(t)
-            shift = max((t.indices.get(one, 0) for one in t.names[here : t.at]), default=0)
+            shift = max((t.indices.get(name, 0) for name in t.names[begin : t.at]), default=0)
             slots.append(less(part.text, shift))
         else:
-            piece = t.names[here]
+            piece = t.names[begin]
             t.at += 1
             slots.append(slot(t, text, len(slots), piece))
     t.at += 1
@@ -689,14 +689,14 @@ def function_of(t: Tokens, command: str) -> Part:
                 base = value.text
         elif value.text == "-1":
             inverse = INVERSES.get(command, "")
-            one = f"\\arc{command}" if inverse and not command.endswith("h") else f"\\mathrm{{{inverse}}}"
-            raise t.readings(f"`\\{command}^{{-1}}`", first, t.at - 1, one, f"\\frac{{1}}{{\\{command} ..}}")
+            inverse_name = f"\\arc{command}" if inverse and not command.endswith("h") else f"\\mathrm{{{inverse}}}"
+            raise t.readings(f"`\\{command}^{{-1}}`", first, t.at - 1, inverse_name, f"\\frac{{1}}{{\\{command} ..}}")
         else:
             exponent = f"**{value.within(POWER)}"
     values = arguments(t) if t.token in PAIRS else [bare(t, first)]
     if command in RECIPROCALS:
         return Part(f"1/{RECIPROCALS[command]}({values[0].text}){exponent}", PRODUCT)
-    inside = ", ".join(one.text for one in values)
+    inside = ", ".join(value.text for value in values)
     if name in SEVERAL and len(values) > 2:
         inside = f"[{inside}]"
     text = f"{SEVERAL.get(name, name) if len(values) == 2 else name}({inside})"
@@ -897,11 +897,11 @@ def less(index: str, shift: int) -> str:
     return plain if plain != index else f"{index} - {shift}" if shift else index
 
 
-def complementary(one: str, other: str) -> bool:
+def complementary(condition: str, opposite_condition: str) -> bool:
     """Whether two conditions are each other's opposite: x > 0 and x <= 0."""
     opposite = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
     turned = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
-    a, b = one.split(" "), other.split(" ")
+    a, b = condition.split(" "), opposite_condition.split(" ")
     if len(a) != 3 or len(b) != 3 or a[1] not in opposite:
         return False
     return b in ([a[0], opposite[a[1]], a[2]], [a[2], turned[opposite[a[1]]], a[0]])

@@ -71,8 +71,8 @@ class Tokens:
         self.functions = functions
         self.vectors = frozenset(VECTOR.findall(source.text))
         self.numbers = frozenset(BOUND.findall(source.text))
-        found = ARRAYS.findall(source.text)
-        self.arrays = any(one[0] not in "AWX" or one[-1] not in self.numbers for one in found)
+        arrays = ARRAYS.findall(source.text)
+        self.arrays = any(array[0] not in "AWX" or array[-1] not in self.numbers for array in arrays)
         self.entries: set[str] = set()  # arrays whose entries stand in a sum
         self.entry_like: dict[str, tuple[str, int]] = {}  # names with a subscript: the array, and the token
         self.alone = False  # whether a bracket behind the name that is read belongs to something else
@@ -173,7 +173,7 @@ class Tokens:
             f"{what} has more than one reading",
             first,
             last,
-            "write " + " or ".join(f"`{one}`" for one in texts),
+            "write " + " or ".join(f"`{reading}`" for reading in texts),
         )
 
     def unexpected(self) -> GradcliError:
@@ -182,9 +182,9 @@ class Tokens:
         if name in ("^", "_"):
             return self.error("GC138", f"nothing comes before `{name}`", self.at)
         if not name or name in CLOSING:
-            here = f"`{visible(name)}`" if name else "the end of the line"
+            place = f"`{visible(name)}`" if name else "the end of the line"
             negative = "put a negative value in brackets, as in (-x)" if name == "-" else None
-            return self.error("GC138", f"a value is expected before {here}", self.at, help=negative)
+            return self.error("GC138", f"a value is expected before {place}", self.at, help=negative)
         command = name.removeprefix("\\")
         if name.startswith((r"\begin", r"\end")):
             read = "write a matrix as [[1, 2], [3, 4]]; cases, align and matrix environments are read"
@@ -193,7 +193,7 @@ class Tokens:
         guess = did_you_mean(command, known) if name[0] == "\\" else None
         hint = ELSEWHERE.get(command) or (f"did you mean \\{guess}?" if guess else None)
         if command in ("mathbb", "mathds", "mathbbm"):
-            letter = next((one for one in self.names[self.at + 1 : self.at + 3] if one != "{"), "")
+            letter = next((name for name in self.names[self.at + 1 : self.at + 3] if name != "{"), "")
             hint = BLACKBOARD.get(letter, EXPECTED)
         elif name[0] == "\\" and hint is None:
             hint = "write it in a line without LaTeX, in the language of scripts"
@@ -227,15 +227,15 @@ class Tokens:
 
     def take(self, token: str) -> bool:
         """Move past this token if it is the present one; whether it was."""
-        here = self.names[self.at] == token
-        self.at += here
-        return here
+        matches = self.names[self.at] == token
+        self.at += matches
+        return matches
 
     def take_all(self, tokens: list[str]) -> bool:
         """Move past these tokens if they come next; whether they did."""
-        here = self.names[self.at : self.at + len(tokens)] == tokens
-        self.at += len(tokens) if here else 0
-        return here
+        matches = self.names[self.at : self.at + len(tokens)] == tokens
+        self.at += len(tokens) if matches else 0
+        return matches
 
     def is_letter(self, k: int) -> bool:
         """Whether token `k` is a letter, also a Greek one."""

@@ -69,7 +69,7 @@ def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Di
     from gradcli.language import directives, inline_expectations
 
     layout = directives.Layout(statements, parser.source)
-    found: list[Directive] = []
+    read: list[Directive] = []
     stated: list[Expected] = []
     for line, column, comment, alone in parser.tokens.directives:
         if comment.startswith(inline_expectations.MARK):
@@ -81,19 +81,19 @@ def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Di
             elif expected is not None:
                 stated.append(expected)
                 if expected.directive is not None:
-                    found.append(expected.directive)
+                    read.append(expected.directive)
         elif (start := directives.directive_at(comment)) >= 0:
             directive, problems = directives.read_directive(comment[start:], line, column + start)
             layout.place(directive, alone, problems)
-            found.append(directive)
+            read.append(directive)
         else:
             continue
-        for one in problems:
-            if one.severity == ERROR:
-                parser.report(one)
+        for problem in problems:
+            if problem.severity == ERROR:
+                parser.report(problem)
             else:
-                parser.notes.append(one.with_source(parser.source))
-    return tuple(found), tuple(stated)
+                parser.notes.append(problem.with_source(parser.source))
+    return tuple(read), tuple(stated)
 
 
 def parse_expression(

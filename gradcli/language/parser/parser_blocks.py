@@ -187,7 +187,7 @@ class BlockParser(SimpleParser):
         body, name = block.body, block.name
         span = cover(block.span, body[-1].span) if body else block.span
         if block.kind == "def" and name is not None:
-            broken = any(one.span is not None and one.span.line >= name.span.line for one in self.errors)
+            broken = any(problem.span is not None and problem.span.line >= name.span.line for problem in self.errors)
             if not self.returned and not broken:  # an error in the body may be its return
                 message = f"the function `{messages.shown(name.id)}` returns nothing"
                 self.report(

@@ -405,8 +405,8 @@ class BracketParser(ComprehensionParser):
         """Write out an argument whose default in the library of the prefix is another one than here."""
         library = (frame.prefix or "").partition(".")[0]
         keyword, value, count = DEFAULTS.get((library, self.function(frame)), ("", "", 0))
-        given = [other.name for other in frame.keywords or ()]
-        if len(frame.items) > count or not count or keyword in given or ("correction" in given and keyword == "ddof"):
+        named = [other.name for other in frame.keywords or ()]
+        if len(frame.items) > count or not count or keyword in named or ("correction" in named and keyword == "ddof"):
             return
         item = Name(value, span) if value == "None" else Number(value, (int(value), 1), span)
         frame.keywords = [*(frame.keywords or ()), Keyword(keyword, item, span)]

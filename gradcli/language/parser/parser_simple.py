@@ -117,14 +117,14 @@ class SimpleParser(ExpressionParser):
         """Return the parameters of `f(x, y)` on the left of an equals sign, or None where it has no such form."""
         if call.keywords or call.method or call.prefix is not None or self.depth or not call.args:
             return None
-        names = tuple(one for one in call.args if type(one) is Name and self.plain(one))
-        return names if len({one.id for one in names}) == len(call.args) else None
+        names = tuple(arg for arg in call.args if type(arg) is Name and self.plain(arg))
+        return names if len({name.id for name in names}) == len(call.args) else None
 
     def formula(self, i: int, equals: int, name: Name, parameters: tuple[Name, ...]) -> FunctionDef:
         """Return the function that `f(x) = value` at token `i` defines."""
         value = self.expression(equals + 1, True)
         last = self.position - 1
-        letters = {one.id for one in parameters}
+        letters = {parameter.id for parameter in parameters}
         for at in range(equals + 1, last + 1):
             text = self.texts[at]
             if self.kinds[at] == NAME and len(text) > 1 and set(text) <= letters and text not in self.defined:

@@ -29,7 +29,7 @@ MASK = "write where(condition, a, b), or multiply by a mask: sum(x*(x > 0))"
 def collected(lowerer: Lowerer, syntax: Comprehension) -> Generator[Expression, Any, ScriptList]:
     """The items of a comprehension: yields each expression that it needs, and is sent its value."""
     clauses = syntax.clauses
-    made = ScriptList([], syntax.span)
+    items = ScriptList([], syntax.span)
     outside = lowerer.local
     alike = len(clauses) == 1 and not clauses[0].conditions
     try:
@@ -52,16 +52,16 @@ def collected(lowerer: Lowerer, syntax: Comprehension) -> Generator[Expression, 
             else:
                 before = lowerer.builder.count
                 value = yield syntax.item
-                made.append(number(lowerer, value, syntax.item))
+                items.append(number(lowerer, value, syntax.item))
                 if alike and turns[0].done == 1:
-                    turns[0].done += _at_once(lowerer, syntax, turns[0], made, lowerer.builder.count - before)
+                    turns[0].done += _at_once(lowerer, syntax, turns[0], items, lowerer.builder.count - before)
     finally:
         lowerer.local = outside
     lowerer.builder.span = syntax.span
-    return made
+    return items
 
 
-def _at_once(lowerer: Lowerer, syntax: Comprehension, turns: _Turns, made: ScriptList, nodes: int) -> int:
+def _at_once(lowerer: Lowerer, syntax: Comprehension, turns: _Turns, items: ScriptList, nodes: int) -> int:
     """Collect the items after the first by a loop node, if they are alike and worth it; how many these are."""
     clause = syntax.clauses[0]
     if turns.count <= loops.FEWEST or lowerer.local is None or turns.numbers is None:
@@ -69,7 +69,7 @@ def _at_once(lowerer: Lowerer, syntax: Comprehension, turns: _Turns, made: Scrip
     span = syntax.span
     target = clause.target
     body: list[s.Statement] = [s.Append(s.Name("~items", span), syntax.item, span)]
-    lowerer.local["~items"] = made
+    lowerer.local["~items"] = items
     if turns.rows is not None:
         lowerer.local["~rows"] = turns.rows
         target = s.Name("~row", clause.target.span)
@@ -123,7 +123,7 @@ def _turns(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, _Turn
     if isinstance(value, ScriptList) and not value.stacks:
         rows: tuple[Any, ...] = value.entries(lowerer)
     elif isinstance(value, tuple):
-        rows = tuple([number(lowerer, one, clause.rows) for one in value])
+        rows = tuple([number(lowerer, row, clause.rows) for row in value])
     else:
         x = number(lowerer, value, clause.rows)
         if not x.type.shape:

@@ -64,19 +64,19 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
     place = cover(statement.target.span, statement.bounds[-1].span)
     if count > lowerer.limits.work:
         raise _too_much(lowerer, f"the loop would run {count_text(count)} times", place)
-    names, turn, made, attempts, again = lowerer.names(), 0, 0, MOST_ATTEMPTS, 1
+    names, turn, nodes, attempts, again = lowerer.names(), 0, 0, MOST_ATTEMPTS, 1
     lowerer.looping += 1
     begun = lowerer.builder.count
     try:
         while turn < count:
             left = count - turn
-            if attempts and turn >= again and _worth(lowerer, left, made):
-                found = _attempt(lowerer, statement, numbers[turn:], turn)
-                attempts -= not found.done
-                again = turn + found.again
-                if found.done:
-                    turn += found.done
-                    made = lowerer.limits.nodes  # what comes now is another kind of turn
+            if attempts and turn >= again and _worth(lowerer, left, nodes):
+                attempt = _attempt(lowerer, statement, numbers[turn:], turn)
+                attempts -= not attempt.done
+                again = turn + attempt.again
+                if attempt.done:
+                    turn += attempt.done
+                    nodes = lowerer.limits.nodes  # what comes now is another kind of turn
                     continue
             sure = max(1, min(again, count) - turn) if attempts else left  # so many turns will be written out
             if lowerer.repetitions + sure > lowerer.limits.nodes:
@@ -94,7 +94,7 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
             result = lowerer.block(statement.body)
             if result is not None:
                 return result
-            made = lowerer.builder.count - before
+            nodes = lowerer.builder.count - before
             turn += 1
             lowerer.close_block(before, f"turn {turn}", None)
     finally:
@@ -104,9 +104,9 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
     return None
 
 
-def ahead(lowerer: Lowerer, statement: s.For, numbers: range, made: int) -> int:
+def ahead(lowerer: Lowerer, statement: s.For, numbers: range, nodes: int) -> int:
     """How many turns with these numbers, after a first one that made so many nodes, have become a loop node."""
-    if not _worth(lowerer, len(numbers), made):
+    if not _worth(lowerer, len(numbers), nodes):
         return 0
     lowerer.looping += 1
     try:
@@ -115,11 +115,11 @@ def ahead(lowerer: Lowerer, statement: s.For, numbers: range, made: int) -> int:
         lowerer.looping -= 1
 
 
-def _worth(lowerer: Lowerer, left: int, made: int) -> bool:
+def _worth(lowerer: Lowerer, left: int, nodes: int) -> bool:
     """Whether so many turns, of which the last one made so many nodes, may become a node of the graph."""
     if left < FEWEST - 1 or lowerer.loops == "unroll":
         return False
-    return lowerer.loops == "node" or 2 * left * max(made, 1) * _times(lowerer) > min(NODE_FROM.values())
+    return lowerer.loops == "node" or 2 * left * max(nodes, 1) * _times(lowerer) > min(NODE_FROM.values())
 
 
 def _times(lowerer: Lowerer) -> int:
@@ -159,7 +159,7 @@ def _attempt(lowerer: Lowerer, statement: s.For, numbers: range, first: int) -> 
     while True:
         try:
             trace = Trace(lowerer, len(numbers))
-            made = _traced(lowerer, statement, numbers, first, trace, kept)
+            steps = _traced(lowerer, statement, numbers, first, trace, kept)
             break
         except Unmoved as found:
             before.restore(lowerer)
@@ -170,25 +170,25 @@ def _attempt(lowerer: Lowerer, statement: s.For, numbers: range, first: int) -> 
         except (GradcliError, Poisoned, Untraceable):
             before.restore(lowerer)
             return _Found(0, never)
-    if trace.count < len(numbers) and not made:
+    if trace.count < len(numbers) and not steps:
         before.restore(lowerer)
         return _Found(0, trace.count + 1)
-    if not made:
+    if not steps:
         before.restore(lowerer)
         return _Found(0, never)
-    _charge(lowerer, statement, trace, made)
+    _charge(lowerer, statement, trace, steps)
     return _Found(trace.count, trace.count + 1)
 
 
-def _charge(lowerer: Lowerer, statement: s.For, trace: Trace, made: int) -> None:
+def _charge(lowerer: Lowerer, statement: s.For, trace: Trace, steps_of_turn: int) -> None:
     """Count what the turns cost; raises GradcliError GC505 where that is too much."""
-    steps = trace.count * made
+    steps = trace.count * steps_of_turn
     if lowerer.traces:
         lowerer.traces[-1].work += steps
     else:
         lowerer.work += steps
     if lowerer.work > lowerer.limits.work or steps > lowerer.limits.work:
-        what = f"the loop would take {count_text(steps)} steps, {count_text(made)} in each turn"
+        what = f"the loop would take {count_text(steps)} steps, {count_text(steps_of_turn)} in each turn"
         raise _too_much(lowerer, what, cover(statement.target.span, statement.bounds[-1].span))
 
 
@@ -197,7 +197,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     builder, names = lowerer.builder, lowerer.names()
     notes, uses = len(lowerer.notes), len(lowerer.uses)
     lists = {name: names[name] for name in targets(statement.body) if isinstance(names.get(name), ScriptList)}
-    takers = {name: one.in_a_turn() for name, one in lists.items()}
+    takers = {name: held.in_a_turn() for name, held in lists.items()}
     assigned = sorted(targets(statement.body).difference(lists))
     before = {
         name: _on_leaves(lowerer, trace, name, names[name]) for name in assigned if name in names and name not in kept
@@ -238,18 +238,18 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     needed = _needed(trace, nexts, [*ends, *read])
     unmoved = {leaf for leaf in needed if nexts[leaf] is leaf}
     if unmoved:
-        found = {name for name, value in before.items() if unmoved & {leaf for leaf, _ in _pairs(value, value)}}
-        if any(nexts[leaf] is not leaf for name in found for leaf, _ in _pairs(before[name], before[name])):
+        names_held = {name for name, value in before.items() if unmoved & {leaf for leaf, _ in _pairs(value, value)}}
+        if any(nexts[leaf] is not leaf for name in names_held for leaf, _ in _pairs(before[name], before[name])):
             raise Untraceable
-        raise Unmoved(found)
+        raise Unmoved(names_held)
     inside = trace.inside([*[node for node in map(nexts.__getitem__, needed) if node is not None], *appended.values()])
     _check(lowerer, trace, nexts, inside)
-    made = sum(1 for node in inside if node.args) + trace.work
+    steps = sum(1 for node in inside if node.args) + trace.work
     if trace.count < FEWEST - 1:
         return 0
     carried_numbers = sum([leaf.type.size for leaf in needed])
     least = next(nodes for most, nodes in NODE_FROM.items() if carried_numbers <= most) if needed else STACKED_FROM
-    if lowerer.loops == "auto" and trace.count * max(made, 1) * _times(lowerer) <= least:
+    if lowerer.loops == "auto" and trace.count * max(steps, 1) * _times(lowerer) <= least:
         return 0
     builder.span = statement.span
     rows = [row for row in trace.rows.values() if row.leaf in inside]
@@ -269,7 +269,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
         if takers[name].several:  # of a turn: their rows follow one another
             stack = builder.call("reshape", stack, shape=(trace.count * node.shape[0], *node.shape[1:]))
         lists[name].extend(lowerer, stack)
-    names.update({name: POISON if name in own else one for name, one in lists.items()})
+    names.update({name: POISON if name in own else items for name, items in lists.items()})
     places = {leaf: place for place, leaf in enumerate(carried)}
     for name in assigned:
         if name in wanted:
@@ -282,15 +282,15 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
         names[statement.target.id] = numbers[trace.count - 1]
     lowerer.has_loops = True
     _settle(lowerer, trace, loop, uses)
-    return max(made, 1)
+    return max(steps, 1)
 
 
 def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, uses: int) -> None:
     """Leave nothing behind that belongs to the turn."""
     if lowerer.last_names is not None:
         value, echoed, expect = lowerer.last_names
-        found = [lowerer.scope[name.id] for name in echoed] if isinstance(echoed, tuple) else [value]
-        lowerer.last_names = (found[0] if len(found) == 1 else tuple(found), echoed, expect)
+        outputs = [lowerer.scope[name.id] for name in echoed] if isinstance(echoed, tuple) else [value]
+        lowerer.last_names = (outputs[0] if len(outputs) == 1 else tuple(outputs), echoed, expect)
     for node in [node for node in lowerer.derived if trace.depends(node)]:
         del lowerer.derived[node]
     for name in list(lowerer.uses)[uses:]:
@@ -298,9 +298,9 @@ def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, uses: int) -> None:
             del lowerer.uses[name]
     steps, spans = loop.body.steps, lowerer.builder.other_spans
     for node in [node for node in spans if trace.depends(node)]:
-        found = spans.pop(node)
+        places = spans.pop(node)
         if node in loop.traced:
-            spans[steps[loop.traced[node]]] = found
+            spans[steps[loop.traced[node]]] = places
 
 
 def _number_of_turn(builder: Builder, numbers: range, index: Node) -> Node:
@@ -316,9 +316,9 @@ def _on_leaves(lowerer: Lowerer, trace: Trace, name: str, value: Any) -> Any:
     """A value of the turn before as fresh leaves, which people see by the name in the script."""
 
     def leaf(node: Node) -> Node:
-        made = lowerer.builder.fresh_leaf(node.type, f"~{name}")
-        trace.carries[made] = node
-        return made
+        fresh = lowerer.builder.fresh_leaf(node.type, f"~{name}")
+        trace.carries[fresh] = node
+        return fresh
 
     return _mapped(value, leaf, lowerer.builder)
 
@@ -348,8 +348,8 @@ def _pairs(value: Any, other: Any) -> Iterator[tuple[Node, Node]]:
     if isinstance(value, Node) and isinstance(other, Node):
         yield value, other
     elif isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
-        for one, two in zip(value, other, strict=True):
-            yield from _pairs(one, two)
+        for first, second in zip(value, other, strict=True):
+            yield from _pairs(first, second)
     elif isinstance(value, Complex) and isinstance(other, Complex):
         yield from ((value.real, other.real), (value.imag, other.imag))
     elif isinstance(value, (Node, tuple, Complex)) or value != other:
@@ -357,14 +357,14 @@ def _pairs(value: Any, other: Any) -> Iterator[tuple[Node, Node]]:
 
 
 def _any_depends(trace: Trace, value: Any, builder: Builder) -> bool:
-    found: list[bool] = []
+    answers: list[bool] = []
 
     def look(node: Node) -> Node:
-        found.append(trace.depends(node))
+        answers.append(trace.depends(node))
         return node
 
     _mapped(value, look, builder)
-    return any(found)
+    return any(answers)
 
 
 def _live(lowerer: Lowerer, statement: s.For) -> tuple[frozenset[str], frozenset[str]]:
@@ -468,85 +468,85 @@ def _refill(kept: dict[Any, Any], before: dict[Any, Any]) -> None:
 
 def read_behind_loops(script: s.Script, functions: Iterable[s.FunctionDef]) -> dict[s.For, tuple[Names, Names]]:
     """For each loop of a script and its functions, the names that may be read after it, and after one of its turns."""
-    found: dict[s.For, tuple[Names, Names]] = {}
+    behind_loops: dict[s.For, tuple[Names, Names]] = {}
     functions = list(functions)
-    called = frozenset().union(*[_names(one) for one in functions])
-    output = any(isinstance(one, s.ExpressionStatement) for one in script.statements)
+    called = frozenset().union(*[_names(function) for function in functions])
+    output = any(isinstance(statement, s.ExpressionStatement) for statement in script.statements)
     end = called if output else called | targets(script.statements)
-    for statements, live in ((script.statements, end), *((one.body, _NONE) for one in functions)):
-        _mark(statements, live, {}, found)
+    for statements, live in ((script.statements, end), *((function.body, _NONE) for function in functions)):
+        _mark(statements, live, {}, behind_loops)
     if called:  # a loop of the script may call functions, which read its names
-        for loop, (behind, between) in found.items():
-            found[loop] = behind | called, between | called
-    return found
+        for loop, (behind, between) in behind_loops.items():
+            behind_loops[loop] = behind | called, between | called
+    return behind_loops
 
 
 def targets(body: Iterable[s.Syntax]) -> Names:
     """The names that some statements assign to."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting: list[s.Syntax] = list(body)
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, s.For):
-            found.add(one.target.id)
-            waiting += one.body
-        elif isinstance(one, s.If):
-            waiting += (*one.body, *one.orelse)
-        elif isinstance(one, s.Assign):
-            found.update(name.id for name in one.targets)
-        elif isinstance(one, s.Append):
-            found.add(one.name.id)
-    return frozenset(found)
+        statement = waiting.pop()
+        if isinstance(statement, s.For):
+            names.add(statement.target.id)
+            waiting += statement.body
+        elif isinstance(statement, s.If):
+            waiting += (*statement.body, *statement.orelse)
+        elif isinstance(statement, s.Assign):
+            names.update(name.id for name in statement.targets)
+        elif isinstance(statement, s.Append):
+            names.add(statement.name.id)
+    return frozenset(names)
 
 
 def _mark(
     statements: Sequence[s.Statement],
     live: Names,
     known: dict[s.Statement, Summary],
-    found: dict[s.For, tuple[Names, Names]],
+    behind_loops: dict[s.For, tuple[Names, Names]],
 ) -> None:
     """Take note of what is read behind each loop of a block, if `live` is read behind the block."""
-    for one in reversed(statements):
-        reads, assigns = _summary(one, known)
-        if isinstance(one, s.For):
-            again, _ = _block(one.body, known)
-            between = live | again - {one.target.id}
-            found[one] = live, between
-            _mark(one.body, between, known, found)
-        elif isinstance(one, s.If):
-            _mark(one.body, live, known, found)
-            _mark(one.orelse, live, known, found)
+    for statement in reversed(statements):
+        reads, assigns = _summary(statement, known)
+        if isinstance(statement, s.For):
+            again, _ = _block(statement.body, known)
+            between = live | again - {statement.target.id}
+            behind_loops[statement] = live, between
+            _mark(statement.body, between, known, behind_loops)
+        elif isinstance(statement, s.If):
+            _mark(statement.body, live, known, behind_loops)
+            _mark(statement.orelse, live, known, behind_loops)
         live = reads | live - assigns
 
 
 def _block(statements: Sequence[s.Statement], known: dict[s.Statement, Summary]) -> Summary:
     reads, assigns = _NONE, _NONE
-    for one in statements:
-        more, new = _summary(one, known)
+    for statement in statements:
+        more, new = _summary(statement, known)
         reads |= more - assigns
         assigns |= new
     return reads, assigns
 
 
-def _summary(one: s.Statement, known: dict[s.Statement, Summary]) -> Summary:
-    found = known.get(one)
-    if found is None:
-        if isinstance(one, s.Assign):
-            own = frozenset(name.id for name in one.targets)
-            reads = _names(one.value).union(*[_names(size) for size in one.shape or ()])
-            found = (reads if one.operator is None else reads | own), own
-        elif isinstance(one, s.If):
-            (first, then), (second, other) = _block(one.body, known), _block(one.orelse, known)
-            found = _names(one.test) | first | second, then & other
-        elif isinstance(one, s.For):
-            reads, _ = _block(one.body, known)
-            found = (reads - {one.target.id}).union(*[_names(bound) for bound in one.bounds]), _NONE
+def _summary(statement: s.Statement, known: dict[s.Statement, Summary]) -> Summary:
+    summary = known.get(statement)
+    if summary is None:
+        if isinstance(statement, s.Assign):
+            own = frozenset(name.id for name in statement.targets)
+            reads = _names(statement.value).union(*[_names(size) for size in statement.shape or ()])
+            summary = (reads if statement.operator is None else reads | own), own
+        elif isinstance(statement, s.If):
+            (first, then), (second, other) = _block(statement.body, known), _block(statement.orelse, known)
+            summary = _names(statement.test) | first | second, then & other
+        elif isinstance(statement, s.For):
+            reads, _ = _block(statement.body, known)
+            summary = (reads - {statement.target.id}).union(*[_names(bound) for bound in statement.bounds]), _NONE
         else:
-            found = (_NONE if isinstance(one, s.FunctionDef) else _names(one)), _NONE
-        known[one] = found
-    return found
+            summary = (_NONE if isinstance(statement, s.FunctionDef) else _names(statement)), _NONE
+        known[statement] = summary
+    return summary
 
 
 def _names(root: s.Syntax) -> Names:
     """Every name in a tree."""
-    return frozenset(one.id for one in s.nodes_of(root) if isinstance(one, s.Name))
+    return frozenset(node.id for node in s.nodes_of(root) if isinstance(node, s.Name))

@@ -49,13 +49,13 @@ class Repeated:
         scope, (names, called) = lowerer.scope, reads
         if not scope.keys().isdisjoint(called):
             return None  # it is a value by now: an error
-        for one in names:
-            if one not in scope and (one not in _FIXED or one in lowerer.at):
+        for variable in names:
+            if variable not in scope and (variable not in _FIXED or variable in lowerer.at):
                 return None  # the call makes it a leaf
-            if type(scope.get(one)) is ScriptList:
+            if type(scope.get(variable)) is ScriptList:
                 return None  # it grows
         # a leaf that has become a constant since then makes another power of x**n
-        key = (name, lowerer.fixed_leaves, *values, *[scope.get(one, _ABSENT) for one in names])
+        key = (name, lowerer.fixed_leaves, *values, *[scope.get(variable, _ABSENT) for variable in names])
         try:
             hash(key)
         except TypeError:  # a slice
@@ -75,19 +75,19 @@ def _outside(lowerer: Lowerer, name: str) -> tuple[Names, Names] | None:
     called: set[str] = set()
     pending, met = [name], {name}
     while pending:
-        here = pending.pop()
-        if here in lowerer.hand_written:
+        reader = pending.pop()
+        if reader in lowerer.hand_written:
             return None
-        function = lowerer.functions[here]
+        function = lowerer.functions[reader]
         calls: set[str] = set()
         if not _body_reads(function.body, {param.id for param in function.params}, names, calls):
             return None
-        for one in calls:
-            if one in lowerer.functions and one not in met:
-                met.add(one)
-                pending.append(one)
-            primitive = lowerer.library.get(one)
-            if primitive is None and one not in lowerer.functions:
+        for callee in calls:
+            if callee in lowerer.functions and callee not in met:
+                met.add(callee)
+                pending.append(callee)
+            primitive = lowerer.library.get(callee)
+            if primitive is None and callee not in lowerer.functions:
                 return None
             if primitive is not None and "position" in signature_of(primitive).keyword_only:
                 return None
@@ -113,19 +113,19 @@ def _body_reads(statements: Iterable[s.Statement], own: set[str], names: set[str
         elif isinstance(statement, s.For):
             _reads(statement.bounds, own, names, calls)
             inner = own | {statement.target.id}
-            pending.extend([(one, inner) for one in statement.body[::-1]])
+            pending.extend([(inner_statement, inner) for inner_statement in statement.body[::-1]])
         elif isinstance(statement, s.If):
             _reads((statement.test,), own, names, calls)
             for block in (statement.body, statement.orelse):
                 inner = set(own)
-                pending.extend([(one, inner) for one in block[::-1]])
+                pending.extend([(inner_statement, inner) for inner_statement in block[::-1]])
         else:
             return False
     return True
 
 
 def _reads(expressions: Iterable[s.Syntax], own: set[str], names: set[str], calls: set[str]) -> None:
-    pending = [(one, frozenset[str]()) for one in expressions]
+    pending = [(expression, frozenset[str]()) for expression in expressions]
     while pending:
         node, local = pending.pop()
         if isinstance(node, s.Name):
@@ -135,7 +135,7 @@ def _reads(expressions: Iterable[s.Syntax], own: set[str], names: set[str], call
             pending.extend(scoped(node, local))
         elif isinstance(node, s.Call):
             calls.add(node.function.id)
-            pending.extend([(one, local) for one in node.args])
+            pending.extend([(arg, local) for arg in node.args])
             pending.extend([(keyword.value, local) for keyword in node.keywords])
         else:
-            pending.extend([(one, local) for one in s.children(node)])
+            pending.extend([(child, local) for child in s.children(node)])

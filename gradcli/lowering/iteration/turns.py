@@ -69,16 +69,16 @@ class Trace:
         known = self._dependent
         pending = [node]
         while pending:
-            here = pending[-1]
-            if here in known:
+            current = pending[-1]
+            if current in known:
                 pending.pop()
                 continue
-            waiting = [arg for arg in here.args if arg.serial >= self.first and arg not in known]
+            waiting = [arg for arg in current.args if arg.serial >= self.first and arg not in known]
             if waiting:
                 pending += waiting
                 continue
             pending.pop()
-            known[here] = self.owns(here) or any(known.get(arg, False) for arg in here.args)
+            known[current] = self.owns(current) or any(known.get(arg, False) for arg in current.args)
         return known[node]
 
     def owns(self, leaf: Node) -> bool:
@@ -91,14 +91,14 @@ class Trace:
 
     def inside(self, roots: Iterable[Node]) -> set[Node]:
         """The nodes of this turn that some nodes depend on, its leaves included."""
-        found: set[Node] = set()
+        steps: set[Node] = set()
         pending = [root for root in roots if self.depends(root)]
         while pending:
-            here = pending.pop()
-            if here not in found:
-                found.add(here)
-                pending += [arg for arg in here.args if self.depends(arg)]
-        return found
+            current = pending.pop()
+            if current not in steps:
+                steps.add(current)
+                pending += [arg for arg in current.args if self.depends(arg)]
+        return steps
 
     def row_of(self, leaf: Node) -> Row | None:
         """The row that a leaf stands for."""
@@ -109,33 +109,33 @@ class Trace:
     def linear(self, lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
         """a and b, if a node is a*turn + b with exact numbers."""
         known: dict[Node, Affine | None] = {self.index: (1, 0)}
-        for here in sorted(self.inside([node]), key=lambda one: one.serial):
-            if here in known:
+        for step in sorted(self.inside([node]), key=lambda step: step.serial):
+            if step in known:
                 continue
-            operands = [known[arg] if self.depends(arg) else _fixed(lowerer, arg, span) for arg in here.args]
-            known[here] = _combined(here.primitive.name, operands)
+            operands = [known[arg] if self.depends(arg) else _fixed(lowerer, arg, span) for arg in step.args]
+            known[step] = _combined(step.primitive.name, operands)
         return known[node]
 
     def sequence(self, lowerer: Lowerer, node: Node, span: Span | None) -> list[Any]:
         """The exact values of a node in all turns; ends the trace where they depend on more than the turn's number."""
         if self.count > MOST_COMPUTED:
             raise Untraceable
-        given: dict[Node, Sequence[Any]] = {}
+        inputs: dict[Node, Sequence[Any]] = {}
         for leaf in self.leaves([node]):
             row = self.row_of(leaf)
             if row is not None and not leaf.shape:
-                given[leaf] = lowerer.static(self.stack(lowerer, row), span)
+                inputs[leaf] = lowerer.static(self.stack(lowerer, row), span)
             elif leaf is self.index:
-                given[leaf] = range(self.count)
+                inputs[leaf] = range(self.count)
             else:
                 raise Untraceable
-        order = sorted(self.inside([node]), key=lambda one: one.serial)
-        fixed = {arg: lowerer.static(arg, span) for one in order for arg in one.args if not self.depends(arg)}
-        found = []
+        order = sorted(self.inside([node]), key=lambda step: step.serial)
+        fixed = {arg: lowerer.static(arg, span) for step in order for arg in step.args if not self.depends(arg)}
+        results = []
         for turn in range(self.count):
-            known = {**fixed, **{leaf: rational(values[turn], 1) for leaf, values in given.items()}}
-            found.append(exact_value(node, _none_left, _none_left, span, known))
-        return found
+            known = {**fixed, **{leaf: rational(values[turn], 1) for leaf, values in inputs.items()}}
+            results.append(exact_value(node, _none_left, _none_left, span, known))
+        return results
 
     def condition(self, lowerer: Lowerer, node: Node, span: Span) -> bool:
         """The answer of a condition in this turn; the trace ends with the turn in which it changes."""
@@ -147,7 +147,7 @@ class Trace:
         if node.primitive.name in _COMPARED:
             sides = [self.linear(lowerer, x, span) if self.depends(x) else _fixed(lowerer, x, span) for x in node.args]
             if sides[0] is not None and sides[1] is not None:
-                a, b = (one - other for one, other in zip(*sides, strict=True))
+                a, b = (left - right for left, right in zip(*sides, strict=True))
                 return self._compared(node.primitive.name, a, b)
         answers = self.sequence(lowerer, node, span)
         first = bool(answers[0])
@@ -248,25 +248,25 @@ class Trace:
             a, b = linear
             if type(a) is not int or type(b) is not int or not a:
                 raise Untraceable
-            found: Sequence[Any] = range(b, b + a * self.count, a)
+            positions: Sequence[Any] = range(b, b + a * self.count, a)
             outside = next((turn for turn in _leaving(a, b, size) if turn < self.count), self.count)
         else:
-            found = self.sequence(lowerer, items[at], span)
-            wrong = (turn for turn, p in enumerate(found) if type(p) is not int or not -size <= p < size)
+            positions = self.sequence(lowerer, items[at], span)
+            wrong = (turn for turn, p in enumerate(positions) if type(p) is not int or not -size <= p < size)
             outside = next(wrong, self.count)
         if not outside:
             raise Untraceable
         self.count = outside
-        return found
+        return positions
 
     def stack(self, lowerer: Lowerer, row: Row) -> Node:
         """The entries of all turns along a new first axis."""
-        chosen = {at: found[: self.count] for at, found in row.places.items()}
-        (only, found), *more = chosen.items()
+        chosen = {at: positions[: self.count] for at, positions in row.places.items()}
+        (only, positions), *more = chosen.items()
         ints = [
             at for at, item in enumerate(row.items) if at in chosen or not (item is None or isinstance(item, slice))
         ]
-        part = _as_slice(found, row.x.shape[sum(item is not None for item in row.items[:only])])
+        part = _as_slice(positions, row.x.shape[sum(item is not None for item in row.items[:only])])
         if more or part is None:
             before = ints[0] if ints == list(range(ints[0], ints[-1] + 1)) else 0
             if row.leaf.type.size * self.count > max(MOST_GATHERED, row.x.type.size):
