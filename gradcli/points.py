@@ -33,7 +33,7 @@ def read_point(
     limits = limits or DEFAULT_LIMITS
     at = () if at is None else at
     if hasattr(at, "items"):
-        return {str(name): _given(str(name), value) for name, value in at.items()}, ()
+        return {str(name): _value_of(str(name), value) for name, value in at.items()}, ()
     texts = (at,) if isinstance(at, str) else at
     if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
         raise error("GC701", f"{visible(repr(at))} is not a point", help='give names with their values: {"x": 2}')
@@ -43,7 +43,7 @@ def read_point(
     return reading.point, tuple(reading.notes)
 
 
-def _given(name: str, value: Any) -> Any:
+def _value_of(name: str, value: Any) -> Any:
     if isinstance(value, (float, complex)):
         return value
     if isinstance(value, int):
@@ -56,7 +56,7 @@ def _given(name: str, value: Any) -> Any:
             return _SPECIAL[value]
         raise error("GC333", f"the value of `{visible(name)}` is the text {value!r}, not a number")
     if isinstance(value, (list, tuple)):
-        return [_given(name, item) for item in value]
+        return [_value_of(name, item) for item in value]
     if getattr(value, "mask", None) is not None and value.mask.any():
         raise error("GC333", f"the value of `{visible(name)}` has masked entries", help="fill them: value.filled(0)")
     if getattr(value, "dtype", None) is not None and value.dtype.kind in "fiubc":

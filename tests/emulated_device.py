@@ -373,14 +373,14 @@ def emulated() -> Iterator[Counts]:
     cupyx.errstate = contextmanager(lambda *, linalg: (yield))  # type: ignore[attr-defined]
     mine = {"cupy": cupy, "cupyx": cupyx, "cupyx.scipy.special": scipy.special}
     before = {name: sys.modules.get(name) for name in mine}
-    kept, namespaces._made = namespaces._made, {}
+    kept, namespaces._namespaces = namespaces._namespaces, {}
     sys.modules.update(mine)
     sys.modules.pop("gradcli.execution.namespaces.cupy_", None)
     try:
         with np.errstate(all="ignore"):
             yield counts
     finally:
-        namespaces._made = kept
+        namespaces._namespaces = kept
         sys.modules.pop("gradcli.execution.namespaces.cupy_", None)
         for name, module in before.items():
             if module is None:

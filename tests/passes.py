@@ -57,7 +57,7 @@ PASSES: dict[str, Pass] = {
     ),
     "pool": Pass(
         "memory of large results is used again",
-        ((run, "lines", _new_lines),),
+        ((run, "new_arrays", _new_lines),),
     ),
     "powers": Pass("whole powers are those of positive numbers", ((emit_numpy, "_is_whole", lambda exponent: False),)),
     "native": Pass(

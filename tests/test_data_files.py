@@ -266,10 +266,18 @@ def test_an_array_is_taken_by_the_name_of_its_own_variable_only(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("1;2\n3;4\n", "semicolons"), ("x,y\n'1,5',2\n".replace("'", '"'), "decimals with a point"), ("1|2\n3|4", "bars")],
-)
+    [("1;2\n3;4\n", "semicolons"), ("x,y\n'1,5',2\n".replace("'", '"'), "decimals with a point"), ("1|2\n3|4", "bars"),
+     ("1\t2\n", "tabs"), ("\u22121,2\n", "minus sign")],
+)  # fmt: skip
 def test_tables_of_other_conventions_are_told_how_to_be_written(text: str, told: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(text)
     bad = refused(lambda: load_array(str(path)))
-    assert bad.code == "GC616" and told in (bad.help or "")
+    assert bad.code == ("GC614" if "\t" in text else "GC616") and told in (bad.help or "")  # one row may be a header
+
+
+@pytest.mark.parametrize("columns", ["1.5", "[0, 1.5]", "[[0]]", "inf"])
+def test_columns_are_whole_numbers(columns: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2\n")
+    script = Source(f'load("a.csv", columns={columns})', path=str(tmp_path / "a.grad"))
+    assert refused(lambda: evaluate(script)).code == "GC306"

@@ -228,6 +228,7 @@ ONE = {
     "path.append(1) = 2": ("GC122", 1, 1),
     "async for x in y: 2": ("GC118", 1, 1),
     "for i in range(3): break": ("GC118", 1, 20),
+    "for i in range(3) x = 2": ("GC124", 1, 1),
     "x if y else z": ("GC121", 1, 3),
     "(x if y else z)": ("GC121", 1, 4),
     # assignment
@@ -399,6 +400,18 @@ HELP = {  # part of the help line
     "assert x == x  # expect: knik": "`kink`",
     "lambda = 2": "another name",
     "f = lambda x: x": "def f(x)",
+    "sin x": "write sin(x)",
+    "y = sin x": "write sin(x)",
+    "let a = 3": "write a = 2",
+    "double a = 3": "write a = 2",
+    "a*(let x)": "let*x",
+    "function y = f(x)": "f(x) = x**2",
+    "syms x": "remove the line",
+    "f = @(x) x.^2": "f(x) = x**2",
+    "=A1 + B2": "spreadsheet",
+    "for i in range(3) y = 2": "`:`",
+    "  x\n y": "2 characters",
+    " x\ny": "1 character,",
 }
 
 

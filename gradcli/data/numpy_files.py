@@ -83,7 +83,8 @@ def read_header(file: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, Any
     except OSError:
         raise
     except Exception as wrong:  # NumPy parses a header as Python, which may raise nearly anything
-        raise damaged(label, f"it has no header of an .npy file ({visible(str(wrong))})") from wrong
+        reason = visible(str(wrong).partition(" on line")[0])  # what follows may be an address
+        raise damaged(label, f"it has no header of an .npy file ({reason})") from wrong
     if dtype.hasobject or dtype.kind not in "biufc":
         what = "Python objects" if dtype.hasobject else f"entries of type {visible(str(dtype))}"
         hint = "save each field as an array: np.savez(file, x=..., y=...)" if dtype.names else "save x.astype(float)"

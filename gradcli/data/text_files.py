@@ -44,6 +44,7 @@ def read_table(file: BinaryIO, request: Request, delimiter: str) -> Loaded:
     width = count = 0
     wanted: Sequence[int] = ()
     single = False
+    header: list[str] = []
     notes: list[str] = []
     for line, row in rows(file, request, delimiter):
         if not width:
@@ -52,6 +53,7 @@ def read_table(file: BinaryIO, request: Request, delimiter: str) -> Loaded:
             single = isinstance(picked, int) or (request.columns is None and width == 1)
             wanted = [picked] if isinstance(picked, int) else picked
             if is_header(row):
+                header = row
                 continue
         elif len(row) != width:
             raise error(
@@ -69,7 +71,7 @@ def read_table(file: BinaryIO, request: Request, delimiter: str) -> Loaded:
                 notes.append(f"line {line}, column {column}")
             cells.append(value)
     if not count:
-        raise damaged(request.path, "it holds no numbers")
+        raise damaged(request.path, "it holds no numbers", next(filter(None, map(separator_hint, header)), None))
     shape = (count,) if single else (count, len(wanted))
     return Loaded(np.frombuffer(cells, dtype=np.float64).reshape(shape).copy(), noted(request, notes))
 
@@ -128,14 +130,21 @@ def number(cell: str) -> float | None:
 
 def no_number(request: Request, line: int, column: int, cell: str) -> Exception:
     what = f"`{visible(cell.strip(), 30)}` is not a number" if cell.strip() else "the cell is empty"
-    hint = "choose other columns, as in columns=0:2 (they count from 0), or correct the cell"
+    hint = separator_hint(cell) or "choose other columns, as in columns=0:2 (they count from 0), or correct the cell"
+    if number(cell.replace(",", ".", 1)) is not None:
+        hint = "write decimals with a point"
+    if number(cell.replace("\u2212", "-")) is not None:
+        hint = "write the minus sign as -"
+    return error("GC616", f"{visible(request.path)}, line {line}, column {column}: {what}", help=hint)
+
+
+def separator_hint(cell: str) -> str | None:
+    """What to change where a cell holds a whole row, because something else than commas separates its numbers."""
     for sign, separators in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         parts = cell.split(sign)
         if len(parts) > 1 and all(number(part.replace(",", ".")) is not None for part in parts):
-            hint = f"the cells are separated by {separators}: separate them by commas, and write decimals with a point"
-    if number(cell.replace(",", ".", 1)) is not None:
-        hint = "write decimals with a point"
-    return error("GC616", f"{visible(request.path)}, line {line}, column {column}: {what}", help=hint)
+            return f"the cells are separated by {separators}: separate them by commas, and write decimals with a point"
+    return None
 
 
 def noted(request: Request, places: Sequence[str]) -> tuple[Diagnostic, ...]:

@@ -136,7 +136,8 @@ def read_directive(comment: str, line: int, column: int) -> tuple[Directive, lis
         else:
             read = reader(value)
             if read is None:
-                problem(f"`{visible(value)}` is not a value of `{key}`", f"write {expected}", part)
+                wrong = f"`{visible(value)}` is not a value of `{key}`" if value else f"`{key}` needs a value"
+                problem(wrong, f"write {expected}", part)
             directive.settings[SAME.get(key, key)] = read
         position = part.end() + 1
         if position > len(comment):

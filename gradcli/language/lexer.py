@@ -243,7 +243,7 @@ class Lexer:
                 "GC111",
                 "the indentation fits no block above",
                 span,
-                f"indent it by {len(indents[-1])} characters, like the block that it belongs to",
+                f"indent it by {len(indents[-1])} character{'s' * (len(indents[-1]) != 1)}, like the block that it belongs to",
             )
 
     def forgotten(self, next_line: int) -> bool:

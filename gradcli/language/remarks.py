@@ -77,7 +77,7 @@ def read_expectation(word: str, code: str | None, remark: Remark) -> None:
     if word not in EXPECTATIONS:
         guess = did_you_mean(word, EXPECTATIONS)
         choice = f"did you mean `{guess}`?" if guess else f"write one of {', '.join(EXPECTATIONS)}"
-        remark.problem = (f"`{visible(word)}` cannot be expected", choice)
+        remark.problem = (f"`{visible(word)}` cannot be expected" if word else "nothing is expected here", choice)
     elif (word == "error") != (code is not None):
         remark.problem = (
             "an expected error has a code, and only an error has one",

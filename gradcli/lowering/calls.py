@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
+from gradcli.graph.exact import number_text
 from gradcli.graph.node import LEAF, Node
 from gradcli.graph.operand import Closed, Complex
 from gradcli.graph.primitive import signature_of
@@ -174,19 +175,30 @@ def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syn
     from gradcli.data import loading  # opens files, which most scripts do not
 
     lowerer.untraceable()
-    if len(args) != 1 or not isinstance(args[0], str):
+    if len(args) != 1 or not isinstance(args[0], str) or not args[0]:
         raise error("GC205", "load takes the path of a file", syntax.span, help='write load("points.csv")')
     options: dict[str, Any] = {}
     for key, value in keywords.items():
         if key not in ("column", "columns"):
             raise error("GC205", f"load has no parameter `{visible(key)}`", syntax.span)
-        options[key] = value if isinstance(value, slice) else lowerer.static(value, syntax.span)
+        fixed = value is None or isinstance(value, slice)
+        options[key] = value if fixed else _columns(lowerer, value, syntax.span)
     base = lowerer.source.path or "."  # a one-liner stays under the folder where it runs
     span = syntax.args[0].span
     name = lowerer.assigning  # of several arrays in a .npz file, the one named like the variable
     array, notes = loading.load(args[0], base=base, name=name, limits=lowerer.limits, span=span, **options)
     lowerer.notes.extend(loading.placed(note, span) for note in notes)
     return lowerer.builder.array(digest_of(array), array, Type("float", tuple(array.shape)))
+
+
+def _columns(lowerer: Lowerer, value: Any, span: Span) -> int | tuple[int, ...]:
+    """Columns by number; raises GradcliError GC306 for anything but whole numbers."""
+    columns: int | tuple[int, ...] = lowerer.static(value, span)
+    for column in columns if isinstance(columns, tuple) else (columns,):
+        if type(column) is not int:
+            wrong = "a list" if isinstance(column, tuple) else number_text(column)
+            raise error("GC306", f"a column is a whole number, not {wrong}", span, help="columns count from 0")
+    return columns
 
 
 def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
@@ -270,7 +282,8 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
     if name == "grad":
         order = lowerer.static(args[2], syntax.args[2].span)
         if type(order) is not int or order < 1:
-            raise error("GC306", f"the order of a derivative is 1, 2, 3, ..., not {order}", syntax.args[2].span)
+            message = f"the order of a derivative is 1, 2, 3, ..., not {number_text(order)}"
+            raise error("GC306", message, syntax.args[2].span)
         if target.type.shape:
             message = f"grad(y, x, n) needs a scalar x, and this is {target.type}"
             raise error("GC307", message, syntax.args[1].span, help="use hessian for second derivatives")

@@ -240,6 +240,8 @@ class Lowerer(Names):
         self.text = ", ".join(name.id for name in echoed) if isinstance(echoed, tuple) else unparse(echoed)
         self.several = isinstance(value, tuple)
         self.outputs = [number(self, item) for item in (value if isinstance(value, tuple) else (value,))]
+        if not self.outputs and isinstance(echoed, s.Syntax):
+            raise error("GC101", "the output has no value", echoed.span, help="write an expression, such as x**2 + 1")
         self.exponent_notes(self.outputs)
 
     # --- calls from expressions ----------------------------------------------------------------------------

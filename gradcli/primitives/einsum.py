@@ -36,7 +36,10 @@ def parse_subscripts(subscripts: str, count: int) -> tuple[list[str], str]:
     if bad:
         raise error("GC323", f"einsum cannot read {bad[0]!r} in {subscripts!r}", help='write it as "ij,jk->ik"')
     if len(terms) != count:
-        raise error("GC323", f"{subscripts!r} describes {len(terms)} operands, but {count} are given")
+        raise error(
+            "GC323",
+            f"{subscripts!r} describes {len(terms)} operands, but {count} {'is' if count == 1 else 'are'} given",
+        )
     letters = "".join(terms)
     if not arrow:
         output = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))

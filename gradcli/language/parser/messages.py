@@ -52,6 +52,14 @@ OPERATORS: dict[str, str] = {
     "&=": "write x = x and a",
     "|=": "write x = x or a",
 }
+# words of other languages in front of a name at the start of a statement
+DECLARATIONS: dict[str, str] = {
+    **dict.fromkeys(("let", "var", "val", "local", "auto", "double", "float", "int"), "leave it out: write {} = 2"),
+    **dict.fromkeys(("syms", "symbols"), "remove the line: a name that has no value yet is a variable"),
+    **dict.fromkeys(("function", "func", "fn", "fun"), "write f(x) = x**2, or def f(x): and an indented block"),
+    **dict.fromkeys(("using", "include", "require"), "remove the line: every function is there already"),
+    **dict.fromkeys(("format", "hold", "clear", "close", "clc"), "remove the line: it computes nothing"),
+}
 ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "@=", "**=", "^="))
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
@@ -212,10 +220,12 @@ def before_operand(kinds: list[str], texts: list[str], i: int, call: bool, index
         return "GC129", "the brackets are empty", "write an index or a slice, such as x[0] or x[:]"
     token = described(kind, texts[i])
     if before in (NEWLINE, INDENT, DEDENT, ";"):
-        hint = "leave out the `**` of Markdown: write x" if kind == "**" else None
-        return "GC112", f"a statement cannot start with {token}", hint
+        hints = {"**": "leave out the `**` of Markdown: write x", "=": "leave out the `=` of a spreadsheet: write x*2"}
+        return "GC112", f"a statement cannot start with {token}", hints.get(kind)
     left = described(before, texts[i - 1])
     hint = f"write x {before}= 1" if before in ("+", "-") and i > 1 and kinds[i - 2] == before else None
+    if before == "=" and kind == "@":
+        hint = "write a function as f(x) = x**2"
     if kind in (NEWLINE, END, ";"):
         return "GC112", f"a value is missing after {left}", hint
     return "GC112", f"a value is missing between {left} and {token}", hint
@@ -253,7 +263,12 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
             return "GC114", f"missing operator between {left} and `mod`", f"write mod({shown(texts[i - 1])}, ...)"
         if texts[i - 2 : i] == [".", "T"]:
             return "GC114", f"missing operator between `.T` and {token}", "write `@` for a product, as in x.T @ A"
-        if before == NAME and (keyword := did_you_mean(texts[i - 1], ("return", "assert"))):
+        first = i == 1 or kinds[i - 2] in (NEWLINE, INDENT, DEDENT, ";")
+        if before == NAME and first and kind == NAME and texts[i - 1] in DECLARATIONS:
+            hint = DECLARATIONS[texts[i - 1]].format(shown(texts[i]))
+        elif before == NAME and texts[i - 1] in WITH_POWERS:
+            hint = f"write {call_of(texts, i)}"
+        elif before == NAME and (keyword := did_you_mean(texts[i - 1], ("return", "assert"))):
             hint = f"did you mean `{keyword}`?"
         elif before == NAME and kind != NUMBER:
             hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} for a product or {call_of(texts, i)} for a call"

@@ -342,6 +342,9 @@ class BlockParser(SimpleParser):
         if kinds[i + 3] in ENDS or kinds[i + 3] == ":":
             raise self.stop("GC126", "a range is missing after `in`", i, i + 2, help=hint)
         call = self.expression(i + 3)
+        left = getattr(call, "left", None)  # `range(3) x = 2` is a product so far
+        if type(left) is Call and left.function.id == "range":
+            raise self.stop("GC124", "a colon is missing after this `for`", i, i + 3, help="end the header with `:`")
         if type(call) is not Call or call.function.id != "range" or call.method:
             name = f"len({messages.shown(call.id)})" if type(call) is Name else "n"
             message = "a loop runs over a range"
