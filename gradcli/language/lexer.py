@@ -239,12 +239,9 @@ class Lexer:
             indents.pop()
             self.add(DEDENT, "", line, column)
         if indents[-1] != space:
-            self.report(
-                "GC111",
-                "the indentation fits no block above",
-                span,
-                f"indent it by {len(indents[-1])} character{'s' * (len(indents[-1]) != 1)}, like the block that it belongs to",
-            )
+            size = f"{len(indents[-1])} character{'s' * (len(indents[-1]) != 1)}"
+            hint = f"indent it by {size}, like the block that it belongs to"
+            self.report("GC111", "the indentation fits no block above", span, hint)
 
     def forgotten(self, next_line: int) -> bool:
         """Return whether the line at offset `next_line` shows that the open bracket before it was forgotten."""
