@@ -228,7 +228,6 @@ ONE = {
     "path.append(1) = 2": ("GC122", 1, 1),
     "async for x in y: 2": ("GC118", 1, 1),
     "for i in range(3): break": ("GC118", 1, 20),
-    "for i in range(3) x = 2": ("GC124", 1, 1),
     "x if y else z": ("GC121", 1, 3),
     "(x if y else z)": ("GC121", 1, 4),
     # assignment
@@ -277,7 +276,7 @@ ONE = {
     "for i in range(1, 2, 3, 4): s = 1": ("GC126", 1, 10),
     "for i in range(n=3): s = 1": ("GC126", 1, 10),
     "for i = 1: s = 1": ("GC126", 1, 1),
-    "for i in range(3) s = i": ("GC126", 1, 10),
+    "for i in range(3) s = i": ("GC124", 1, 1),
     "for i in range(3)": ("GC126", 1, 1),
     "for 1 in range(3): s = 1": ("GC126", 1, 1),
     "else: y = 3": ("GC127", 1, 1),

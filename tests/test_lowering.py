@@ -92,6 +92,19 @@ def test_value_and_gradient(script: str, at: dict, value: float, gradient: dict)
     lowered(script, at={k: np.asarray(v, float) if isinstance(v, list) else float(v) for k, v in at.items()})
 
 
+@pytest.mark.parametrize(
+    ("script", "part"),
+    [
+        ("polygamma(1.5, x)", "not 1.5"), ("jn(0.5, x)", "not 0.5"), ("huber_loss(x, x, -0.5)", "reduction=-0.5"),
+        ("grad(x**2, x, 2.5)", "not 2.5"), ("tensordot([x], [x], [0.5])", "not (0.5)"), ('einsum("i,j", [x])', "1 is given"),
+    ],
+)  # fmt: skip
+def test_numbers_in_messages_are_written_as_in_scripts(script: str, part: str) -> None:
+    with pytest.raises(GradcliError) as caught:
+        gradcli.evaluate(script, at={"x": 1.5})
+    assert part in caught.value.diagnostics[0].message
+
+
 # script, point, the codes of all its errors
 ERRORS = [
     ("sine(x)", {"x": 1}, ["GC201"]),

@@ -34,7 +34,9 @@ def count_text(n: int) -> str:
 
 
 def number_text(value: object) -> str:
-    """A number as people write it: 2.5 rather than 5/2."""
+    """A number as people write it: 2.5 rather than 5/2; or several in brackets."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(number_text, value))})"
     return repr(float(value)) if is_fraction(value) else str(value)
 
 

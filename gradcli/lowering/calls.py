@@ -191,13 +191,13 @@ def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syn
     return lowerer.builder.array(digest_of(array), array, Type("float", tuple(array.shape)))
 
 
-def _columns(lowerer: Lowerer, value: Any, span: Span) -> int | tuple[int, ...]:
+def _columns(lowerer: Lowerer, value: Any, span: Span) -> Any:
     """Columns by number; raises GradcliError GC306 for anything but whole numbers."""
-    columns: int | tuple[int, ...] = lowerer.static(value, span)
+    columns = lowerer.static(value, span)
     for column in columns if isinstance(columns, tuple) else (columns,):
         if type(column) is not int:
-            wrong = "a list" if isinstance(column, tuple) else number_text(column)
-            raise error("GC306", f"a column is a whole number, not {wrong}", span, help="columns count from 0")
+            message = f"a column is a whole number, not {number_text(column)}"
+            raise error("GC306", message, span, help="columns count from 0")
     return columns
 
 

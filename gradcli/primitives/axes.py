@@ -6,6 +6,7 @@ Everything here makes operands from operands; it declares no operation.
 from __future__ import annotations
 
 from gradcli.diagnostics import error
+from gradcli.graph.exact import number_text
 from gradcli.graph.types import size_of
 from gradcli.primitives.comparison import cast
 from gradcli.primitives.movement import broadcast, permute, reshape, slice_, unslice
@@ -139,4 +140,5 @@ def require_option(value: Any, choices: tuple[Any, ...], parameter: str, functio
     """Raise GradcliError GC320 unless an option has one of its values."""
     if value not in choices:
         shown = ", ".join(repr(choice) if isinstance(choice, str) else f"{choice:g}" for choice in choices)
-        raise error("GC320", f"{function} has no {parameter}={value!r}", help=f"choose one of {shown}")
+        text = repr(value) if isinstance(value, str) else number_text(value)
+        raise error("GC320", f"{function} has no {parameter}={text}", help=f"choose one of {shown}")

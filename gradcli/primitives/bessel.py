@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import Primitive, elementwise
 
 TYPE_CHECKING = False
@@ -17,7 +18,7 @@ def _order(n: Any, name: str) -> int:
     if not isinstance(n, int) or abs(n) > MOST_ORDER:
         raise error(
             "GC306",
-            f"the order of {name} is a whole number up to {MOST_ORDER:,} in size, not {n}",
+            f"the order of {name} is a whole number up to {MOST_ORDER:,} in size, not {number_text(n)}",
             help="it is known before the script runs: a literal, or a const name",
         )
     return n

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import Primitive, bilinear, composite
 from gradcli.graph.types import Type, broadcast_shapes, size_of
 from gradcli.primitives.axes import described, diagonal, part, permuted, reshaped
@@ -193,7 +194,11 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     elif isinstance(axes, tuple) and len(axes) == 2:
         ours, theirs = whole_numbers(axes[0], "an axis"), whole_numbers(axes[1], "an axis")
     else:
-        raise error("GC306", f"the axes of tensordot are a count or a pair, not {axes}", help="write axes=([1], [0])")
+        raise error(
+            "GC306",
+            f"the axes of tensordot are a count or a pair, not {number_text(axes)}",
+            help="write axes=([1], [0])",
+        )
     left = [normalize_axis(axis, len(a.shape)) for axis in ours]
     right = [normalize_axis(axis, len(b.shape)) for axis in theirs]
     if len(set(left)) != len(ours) or len(set(right)) != len(theirs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL
+from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import composite
 from gradcli.graph.types import size_of
 from gradcli.primitives.axes import described, part, placed, require_option, reshaped
@@ -340,7 +341,7 @@ def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     if len(rows) == 1:
         rows *= rank
     if len(rows) != rank or any(len(row) not in (1, 2) for row in rows):
-        raise error("GC306", f"pad needs a pair of widths for each of {rank} axes, not {pad_width}")
+        raise error("GC306", f"pad needs a pair of widths for each of {rank} axes, not {number_text(pad_width)}")
     return [(row[0], row[-1]) for row in rows]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed, Interval
+from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import composite
 from gradcli.graph.types import size_of
 from gradcli.primitives.activations import logsigmoid
@@ -87,7 +88,7 @@ l1_loss = composite(
 def _huber(input: Any, target: Any, reduction: str = "mean", delta: Any = 1) -> Any:
     require_option(reduction, REDUCTIONS, "reduction", "huber_loss")
     if not isinstance(delta, (int, float, Fraction)) or not delta > 0:
-        raise error("GC320", f"huber_loss needs a positive delta, not {delta}")
+        raise error("GC320", f"huber_loss needs a positive delta, not {number_text(delta)}")
     x, y = together(input, target, verb="compare")
     away = x - y
     size = abs_(away)
@@ -247,7 +248,7 @@ def _cosine_similarity(x1: Any, x2: Any, axis: int | None = None, eps: Any = 1e-
     x, y = together(x1, x2, verb="compare")
     rank = len(x.shape)
     if not isinstance(eps, (int, float, Fraction)):
-        raise error("GC320", f"cosine_similarity needs a number as eps, not {eps}")
+        raise error("GC320", f"cosine_similarity needs a number as eps, not {number_text(eps)}")
     if not rank:
         raise error("GC321", "cosine_similarity needs vectors, not numbers")
     at = normalize_axis((1 if rank > 1 else 0) if axis is None else axis, rank)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
+from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import composite
 from gradcli.graph.types import broadcast_shapes, size_of
 from gradcli.primitives.axes import described, part, permuted, reshaped, reversed_along
@@ -37,7 +38,9 @@ def _transpose(x: Any, axes: int | tuple[int, ...] | None = None, *more: int) ->
     order = (*whole_numbers(axes, "an axis"), *more)
     wanted = tuple(normalize_axis(axis, rank) for axis in order)
     if sorted(wanted) != list(range(-rank, 0)):
-        raise error("GC303", f"transpose needs each of the {rank} axes of {described(x)} once, not {order}")
+        raise error(
+            "GC303", f"transpose needs each of the {rank} axes of {described(x)} once, not {number_text(order)}"
+        )
     return permuted(x, wanted)
 
 

@@ -7,6 +7,7 @@ from math import comb, factorial, perm, pi, sqrt
 from gradcli.diagnostics import error
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.domain import REAL, Closed, Open
+from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import Primitive, composite, elementwise
 
 TYPE_CHECKING = False
@@ -222,7 +223,9 @@ def _polygamma_ball(fl: Any, x: Any, *, n: int) -> Any:
 def polygamma_call(n: Any, x: Any) -> Any:
     """SciPy's `polygamma(n, x)`: the n-th derivative of digamma; raises GradcliError GC306 unless n is 0, 1, 2, ..."""
     if not isinstance(n, int) or not 0 <= n <= MOST_POLYGAMMA:
-        raise error("GC306", f"the order of polygamma is a whole number from 0 to {MOST_POLYGAMMA:,}, not {n}")
+        raise error(
+            "GC306", f"the order of polygamma is a whole number from 0 to {MOST_POLYGAMMA:,}, not {number_text(n)}"
+        )
     return polygamma(x, n=n) if n else digamma(x)
 
 

@@ -135,6 +135,7 @@ CALLS: dict[str, str] = {
         ("logpdf", "logpmf", "pdf", "cdf", "ppf"), "write it as norm.logpdf(x, mu, sigma), norm.cdf(x), ..."
     ),
     "log_prob": "write norm_logpdf(x, mu, sigma), gamma_logpdf(x, a, 0, scale), ...",
+    **dict.fromkeys(("binom", "comb", "nchoosek"), "write factorial(n)/(factorial(k)*factorial(n - k))"),
     "append": "write concatenate((x, [value]))",
     "size": "write prod(shape(x)), or shape(x) for all sizes",
     "gradient": "differences of neighbours are diff(x); a derivative is grad(y, x)",
