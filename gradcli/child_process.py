@@ -186,7 +186,7 @@ MIB = 2**20
 def end_with_parent() -> None:
     """Let the kernel kill this process when its parent ends, in whatever way; on Linux.
 
-    The last argument of the command line is the reading end of a pipe that nobody writes to (`start`): the parent
+    The last argument of the command line is the reading end of a pipe without a writer (`start`): the parent
     holds the other end. When that is closed the kernel sends the signal for input, which is made SIGKILL here. Unlike
     PR_SET_PDEATHSIG this depends on the parent's process, not on the thread that started this one.
     """

@@ -91,7 +91,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def on_terminal() -> bool:
-    """Whether somebody types and reads."""
+    """Whether standard input and output are a terminal."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -144,7 +144,7 @@ def run(argv: Sequence[str]) -> int:
         sys.stdout.write(f"gradcli {load('package').__version__}\n")
         return FINE
     if call.command == "--show-settings":
-        sys.stdout.write("\n".join(load("settings").shown(current_folder(), os.environ)) + "\n")
+        sys.stdout.write("\n".join(load("settings").setting_lines(current_folder(), os.environ)) + "\n")
         return FINE
     return perform(call)
 

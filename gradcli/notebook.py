@@ -47,7 +47,7 @@ def answer(line: str, cell: str | None, names: Mapping[str, Any]) -> Any:
         arguments["wrt"] = [name.strip() for name in ",".join(options["--wrt"]).split(",")]
     if question not in FREE or "--at" in options:
         point, _ = import_module("gradcli.points").read_point(options.get("--at", ()))
-        arguments["at"] = {**known(script, names), **point}
+        arguments["at"] = {**numbers_used(script, names), **point}
     arguments |= judged(question, options)
     return getattr(package, "evaluate" if question == "eval" else question)(script, **arguments)
 
@@ -88,7 +88,7 @@ def divided(line: str) -> tuple[list[str], dict[str, list[str]]]:
     return words, options
 
 
-def known(script: str, names: Mapping[str, Any]) -> dict[str, Any]:
+def numbers_used(script: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers and arrays of a notebook that the script uses."""
     words = import_module("gradcli.language.syntax").names_in(import_module("gradcli").parse(script))
     return {name: value for name, value in names.items() if name in words and is_numeric(value)}

@@ -29,7 +29,7 @@ def cache_root(environment: Mapping[str, str]) -> str:
 
 
 def private(state: os.stat_result) -> bool:
-    """Whether a file or folder is the user's, and nobody else's to write to; Windows keeps profiles apart itself."""
+    """Whether a file or folder is the user's and only the user may write to it; on Windows, profiles are separate."""
     if not hasattr(os, "geteuid"):
         return True
     return state.st_uid == os.geteuid() and not state.st_mode & OTHERS

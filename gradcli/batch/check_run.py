@@ -84,7 +84,7 @@ class Run:
 
         If this is interrupted, or the run ends early, `rest` yields the other reports that are done.
         """
-        missing = yield from self._known()
+        missing = yield from self._stored()
         if missing and not self.totals.stopped:
             yield from self._judged(missing)
         if self.totals.stopped:
@@ -95,7 +95,7 @@ class Run:
         for index in sorted(self._held):
             yield self._counted(unpacked(self._held.pop(index)))
 
-    def _known(self) -> Generator[Report, None, list[int]]:
+    def _stored(self) -> Generator[Report, None, list[int]]:
         """Take the reports that the journal has; return the positions of the other cases."""
         missing: list[int] = []
         drawn = monotonic()

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-LONGEST = 400  # characters of a command that somebody copies
+LONGEST = 400  # characters of a command that can still be copied
 
 
 def replay(

@@ -239,7 +239,7 @@ def wrong_limits(table: Any, path: str) -> Iterator[GradcliError]:
             yield problem
 
 
-def shown(folder: str, environment: Mapping[str, str]) -> Iterator[str]:
+def setting_lines(folder: str, environment: Mapping[str, str]) -> Iterator[str]:
     """Every setting with its value and its source, as TOML."""
     for command in ("grad", "check"):
         settings = load(command, declaration(command), folder, environment)

@@ -82,7 +82,7 @@ def check(
         on_terminal = output.format == "table" and not is_file(targets[0] if targets else "")
         options["witnesses"] = judged.witnesses or ("all" if on_terminal else "none")
         with sinks(lambda: False) as where:
-            totals = one(output, targets, options, judged, where, accepted)
+            totals = single(output, targets, options, judged, where, accepted)
         return accepted.exit_code(totals)
     for_one(judged)
     opened: set[str] = set()
@@ -196,7 +196,7 @@ def is_single(targets: tuple[str, ...]) -> bool:
     return single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single))
 
 
-def one(
+def single(
     output: Output,
     targets: tuple[str, ...],
     options: dict[str, Any],

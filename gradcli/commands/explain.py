@@ -44,7 +44,7 @@ def explain(output: Output, code: str | None) -> int:
             )
         )
         return 0
-    name = code.upper()
+    name = f"GC{code}" if code.isdecimal() else code.upper()
     if name not in CODES:
         raise error("GC726", f"unknown code `{visible(code)}`", help="gradcli explain lists all codes")
     doc = CODES[name]

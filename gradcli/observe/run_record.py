@@ -128,7 +128,7 @@ class Watch(ABC):
 
     @abstractmethod
     def of_node(self, tensor: Any) -> Entry:
-        """The entry of a result of an operation that nobody reported."""
+        """The entry of a result of an operation that was not reported."""
 
     def ruled(self, result: Any, name: str, backward: Any, saved: Sequence[Any]) -> None:
         """A result has a rule of its own, of a class of this name with a backward, and saved these values."""

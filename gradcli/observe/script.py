@@ -81,7 +81,7 @@ def run_file(
                 loader.exec_module(module)
         except SystemExit as end:
             return Outcome(_exit_code(end), end, module.__dict__)
-        except BrokenPipeError:  # whoever read the output is gone
+        except BrokenPipeError:  # the reader of the output is gone
             raise
         except BaseException as problem:
             if not isinstance(problem, Exception) and type(problem).__module__.startswith("gradcli."):

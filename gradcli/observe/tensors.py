@@ -169,7 +169,7 @@ class Subject(NamedTuple):
     """A tensor as it was when it was last seen."""
 
     name: str
-    scope: str  # the function that knows the name; empty for the file itself
+    scope: str  # the function that has the name; empty for the file itself
     leaf: bool
     requires: bool
     retains: bool

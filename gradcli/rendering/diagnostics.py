@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.rendering.text import shown, visible, width
+from gradcli.rendering.text import visible, visible_character, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -104,7 +104,7 @@ def snippet(diagnostic: Diagnostic, span: Span, paint: Paint) -> Iterator[str]:
 
 def displayed(text: str, number: int, marks: list[tuple[Span, str, bool]]) -> tuple[str, list[Mark]]:
     """A source line clipped around its marks, and the marks in cells of the clipped line."""
-    pieces = [shown(character) for character in text]
+    pieces = [visible_character(character) for character in text]
     offsets = [0]
     for piece in pieces:
         offsets.append(offsets[-1] + width(piece))

@@ -12,10 +12,10 @@ TAB = "    "
 
 def visible(text: str) -> str:
     """The whole text with tabs as spaces and what a terminal does not draw as escapes such as `\\x1b`."""
-    return text if text.isprintable() else "".join(map(shown, text))
+    return text if text.isprintable() else "".join(map(visible_character, text))
 
 
-def shown(character: str) -> str:
+def visible_character(character: str) -> str:
     """One character as `visible` writes it."""
     if character.isprintable():
         return character

@@ -104,7 +104,7 @@ def missing(path: str, groups: Sequence[Group], errors: Sequence[Diagnostic]) ->
     ]
 
 
-def known(path: str, groups: Iterable[Group], leaves: Iterable[str]) -> tuple[Group, ...]:
+def used_groups(path: str, groups: Iterable[Group], leaves: Iterable[str]) -> tuple[Group, ...]:
     """The groups that the script uses; raises GradcliError (GC618) if it uses none."""
     leaves = list(leaves)
     groups = list(groups)

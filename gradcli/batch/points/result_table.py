@@ -132,7 +132,7 @@ class Results:
 
 def written_before(out: str, key: str) -> tuple[int, int]:
     """The number of rows in an unfinished file of the same question, and the place where its source continues."""
-    return sink_of(out, Columns((), {}), key).known()
+    return sink_of(out, Columns((), {}), key).resume_point()
 
 
 def unfinished(out: str) -> str | None:

@@ -96,7 +96,7 @@ class Sink:
         except (ImportError, OSError):  # there are no locks here
             return True
 
-    def known(self) -> tuple[int, int]:
+    def resume_point(self) -> tuple[int, int]:
         """The rows of an unfinished file of the same question, and where its source continues; zeros without one."""
         record = self._record()
         return (0, 0) if record is None else (record["rows"], record["offset"])

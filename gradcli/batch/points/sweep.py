@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.batch.points import decimals, sources
-from gradcli.batch.points.column_names import block_of, known, missing
+from gradcli.batch.points.column_names import block_of, missing, used_groups
 from gradcli.batch.points.result_table import Pool, Results, is_text, written_before
 from gradcli.calculator.answers import unused
 from gradcli.calculator.questions import prepare
@@ -83,7 +83,7 @@ def answer_points(
     shapes = {group.name: np.zeros(group.shape) for group in table.groups if group.name not in point}
     lowered = prepare(source, {**shapes, **point}, wrt, limits_of(limits))
     leaves = list(lowered.program.leaves)
-    groups = known(path, [group for group in table.groups if group.name not in point], leaves)
+    groups = used_groups(path, [group for group in table.groups if group.name not in point], leaves)
     if errors := missing_values(lowered, {**shapes, **point}):
         raise GradcliError(*missing(path, table.groups, errors))
     notes = (*notes, *unused(lowered, point), *unread(path, [name for name in shapes if name not in leaves]))
@@ -177,7 +177,7 @@ class Work:
             results.leave()
             if self.pool is not None:
                 self.pool.close()
-        return Summary(results.taken, skip, out, (*notes, *self._told()))
+        return Summary(results.taken, skip, out, (*notes, *self._gap_note()))
 
     def _hire(self, out: str | None) -> None:
         """Worker processes, if there is enough text to share."""
@@ -234,7 +234,7 @@ class Work:
         entry = int(np.ravel_multi_index(tuple(index), tuple(shape))) if shape else 0
         return f"column {self.table.column(name, entry)}: {phrase}"
 
-    def _told(self) -> Iterator[Diagnostic]:
+    def _gap_note(self) -> Iterator[Diagnostic]:
         if self.gap is not None:
             place, cell = self.gap
             where = f":{place}, " if isinstance(self.table, sources.TextSource) else f", row {place}: "

@@ -280,7 +280,7 @@ class Team:
                     self._postpone(late)
                     return None
                 return self._silent()
-            done = self._heard(worker, line)
+            done = self._handle(worker, line)
             if worker not in self.busy or monotonic() >= end:
                 return done
 
@@ -301,7 +301,7 @@ class Team:
                 return Done(task.index, None, reason)
         return None
 
-    def _heard(self, worker: Worker, line: str | None) -> Done | None:
+    def _handle(self, worker: Worker, line: str | None) -> Done | None:
         """Handle a line of a worker, or its end (None); return the outcome of its task, if that is complete."""
         if worker in self.idle:  # it has ended, or writes what was not requested
             self._end(worker)

@@ -91,7 +91,7 @@ def missing(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
 
 
 def thrown_away(events: list[Event]) -> bool:
-    """Whether zero_grad() took a gradient away that nobody had looked at and no step had used."""
+    """Whether zero_grad() removed a gradient that the file had not read and no step had used."""
     used = False
     for event in events:
         if event.kind == "added":

@@ -130,8 +130,8 @@ def is_float(dtype: str) -> bool:
     return dtype.startswith(("float", "complex", "bfloat"))
 
 
-def shown(line: Line | None) -> bool:
-    """Whether a line only shows, stores or tests a number, as far as its first word tells."""
+def only_shows(line: Line | None) -> bool:
+    """Whether a line only shows, stores or tests a number, judged by its first word."""
     if line is None:
         return False
     text = linecache.getline(line.file, line.number).strip()
@@ -291,7 +291,7 @@ class Story:
         """Where something made from a value left the graph, other than to be shown."""
         for value in walk([mark], lambda value: [use.mark for use in self.users.get(value, ())]):
             for end in map(self.end_at, self.users.get(value, ())):
-                if end is not None and not shown(end.line):
+                if end is not None and not only_shows(end.line):
                     return end
         return None
 
@@ -307,7 +307,7 @@ class Story:
         """Where something with a history last became a plain number before a value was made, other than to be shown."""
         for entry in reversed(self.entries.values()):
             if entry.mark < mark and entry.role == "cut" and entry.name in ("numpy()", "tolist()", "item()"):
-                if any(below in self._historic for below in entry.inputs) and not shown(entry.line):
+                if any(below in self._historic for below in entry.inputs) and not only_shows(entry.line):
                     return self.end_at(entry)
         return None
 

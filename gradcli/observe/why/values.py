@@ -61,7 +61,7 @@ def faded(story: Story, mark: int) -> Finding | None:
     elif not flat:
         how += mostly(way, -1)
     message = f"$it.grad has norm {grad.norm:.3g}: it vanishes from {at.name} at {story.at(at.line)} onwards ({how})"
-    return story.find(reason, story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=shown(way)))
+    return story.find(reason, story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=norms_on(way)))
 
 
 def blown_up(story: Story, mark: int) -> Finding | None:
@@ -77,7 +77,9 @@ def blown_up(story: Story, mark: int) -> Finding | None:
         f"$it.grad has norm {grad.norm:.3g}: it grows from {at.name} at {story.at(at.line)} onwards "
         f"({len(way)} operations on the way{mostly(way, 1)})"
     )
-    return story.find("exploding", story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=shown(way)))
+    return story.find(
+        "exploding", story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=norms_on(way))
+    )
 
 
 def mostly(way: Way, sign: int) -> str:
@@ -125,7 +127,7 @@ def strongest_way(story: Story, sweep: Sweep, mark: int) -> Way:
         target = ("node", step.seq)
 
 
-def shown(way: Way) -> tuple[NodeNorm, ...]:
+def norms_on(way: Way) -> tuple[NodeNorm, ...]:
     """The norms on a way, at most a dozen of them."""
     rows = tuple(NodeNorm(s.name, s.line.number if s.line else None, s.norm, n) for s, _, n in way)
     if len(rows) <= STEPS_SHOWN:
@@ -134,7 +136,7 @@ def shown(way: Way) -> tuple[NodeNorm, ...]:
     return tuple(rows[round(i * every)] for i in range(STEPS_SHOWN))
 
 
-QUIET = {"flat", "times-zero", "not-selected"}  # ordinary zeros: told only to someone who asks
+QUIET = {"flat", "times-zero", "not-selected"}  # ordinary zeros: reported only for a tensor that you name
 DEAD_SHARE = 0.5
 GROWN = 1e3  # times: gradients that grew so much from update to update diverge
 
@@ -526,7 +528,7 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
 
 
 def same(first: Reached, second: Reached) -> bool:
-    """Whether two gradients are equal, as far as the record can tell."""
+    """Whether two gradients are equal, as far as the record shows."""
     if first.value is not None and second.value is not None:
         return first.value.shape == second.value.shape and bool(np.array_equal(first.value, second.value))
     return first.norm == second.norm and first.probe == second.probe

@@ -72,7 +72,7 @@ def forward(result: Graphs, style: Style) -> Grid:
             node_of(step),
             ", ".join(map(str, step.inputs)),
             step.type,
-            shown(step.value, None, style),
+            array_text(step.value, None, style),
             step.label,
             place(step.line, step.file),
             step.text,
@@ -80,7 +80,7 @@ def forward(result: Graphs, style: Style) -> Grid:
         for step in result.forward
     ]
     on = f", on {result.on}" if result.on else ""
-    return Grid(columns, tuple(some(rows)), title=f"Forward: the operations that left a node{on}")
+    return Grid(columns, tuple(first_and_last(rows)), title=f"Forward: the operations that left a node{on}")
 
 
 def backward(sweep: Backward, count: int, names: dict[int, str], style: Style) -> Iterator[Block]:
@@ -95,23 +95,25 @@ def backward(sweep: Backward, count: int, names: dict[int, str], style: Style) -
     rows: list[tuple[str, ...]] = []
     for step in sweep.ran:
         node = names.get(step.number, step.node) if step.number is not None else step.node
-        first = (node, place(step.line, ""), shown(step.arrived, step.norm, style))
+        first = (node, place(step.line, ""), array_text(step.arrived, step.norm, style))
         for sent in step.sent or (None,):
             to = names.get(sent.to, "a node of a backward") if sent and sent.to is not None else "-"
-            rows.append((*first, to, shown(sent.value, sent.norm, style) if sent else "nothing"))
+            rows.append((*first, to, array_text(sent.value, sent.norm, style) if sent else "nothing"))
             first = ("", "", "")
     number_of = f" {sweep.number} of {count}" if count > 1 else ""
     phrase = ", ".join(
         word for word, on in (("retain_graph", sweep.retain and not sweep.create), ("create_graph", sweep.create)) if on
     )
     where = f", line {sweep.line}: {sweep.text}" if sweep.line else ""
-    yield Grid(columns, tuple(some(rows)), title=f"Backward{number_of}{where}{f' ({phrase})' if phrase else ''}")
+    yield Grid(
+        columns, tuple(first_and_last(rows)), title=f"Backward{number_of}{where}{f' ({phrase})' if phrase else ''}"
+    )
     if sweep.added:
         added = tuple(
             (
                 leaf.name or f"step {leaf.number}",
-                shown(leaf.value, leaf.norm, style),
-                shown(leaf.total, norm_of(leaf.total), style),
+                array_text(leaf.value, leaf.norm, style),
+                array_text(leaf.total, norm_of(leaf.total), style),
                 str(leaf.times),
             )
             for leaf in sweep.added
@@ -125,7 +127,7 @@ def backward(sweep: Backward, count: int, names: dict[int, str], style: Style) -
         yield Grid(titles, added, title="Added into .grad")
 
 
-def some(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+def first_and_last(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     """All rows, or the first and the last of many."""
     for at in positions(len(rows), MOST_ROWS):
         if at is None:
@@ -135,7 +137,7 @@ def some(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
             yield rows[at]
 
 
-def shown(value: Any, norm: float | None, style: Style) -> str:
+def array_text(value: Any, norm: float | None, style: Style) -> str:
     """A small array in full, a large gradient by its norm, a large value by its smallest and largest entry."""
     if value is not None and not isinstance(value, Extent) and value.size <= ENTRIES:
         digits = style.digits or (6 if value.size <= 2 else 3)

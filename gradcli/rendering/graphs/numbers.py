@@ -36,10 +36,11 @@ def brief(value: Any, digits: int | None) -> str:
 
 def detailed(value: Any, digits: int | None, entries: int = ENTRIES) -> str:
     """A value in detail: all digits, and all entries if they are few."""
-    if not isinstance(value, Extent):
+    if not isinstance(value, Extent) and size_of(value) <= entries:
         return str(inline(value, digits, entries))
-    text = f"array {extent_text(value, digits or DIGITS)}"
-    return f"{text}, norm {number(value.norm, digits or DIGITS)}" if value.norm == value.norm else text
+    extent = value if isinstance(value, Extent) else extent_of(value)
+    text = f"array {extent_text(extent, digits or DIGITS)}"
+    return f"{text}, norm {number(extent.norm, digits or DIGITS)}" if extent.norm == extent.norm else text
 
 
 def extent_text(extent: Extent, digits: int) -> str:
