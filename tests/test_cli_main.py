@@ -231,16 +231,19 @@ def test_missing_file(calculator: Calculator, tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "notes.txt").write_text("x**2")
     assert cli.main(["grad", "notes.txt"]) == 2
     assert "ends in .grad" in capsys.readouterr().err
+    assert cli.main(["grad", str(tmp_path)]) == 2
+    assert "takes a folder" in capsys.readouterr().err
 
 
 def test_script_file_and_standard_input(
     calculator: Calculator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.grad").write_text("x = 2\nx**2\n")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y**2")))
     assert cli.main(["grad", "a.grad"]) == 0
-    assert cli.main(["grad", "-"]) == 0
-    assert [text for text, _ in calculator.asked] == ["x = 2\nx**2\n", "y**2"]
+    for name in ("-", "/dev/stdin"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y**2")))
+        assert cli.main(["grad", name]) == 0
+    assert [text for text, _ in calculator.asked] == ["x = 2\nx**2\n", "y**2", "y**2"]
 
 
 def test_progress_is_for_terminals(calculator: Calculator, monkeypatch: pytest.MonkeyPatch) -> None:

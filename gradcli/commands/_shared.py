@@ -179,11 +179,13 @@ def load(operand: str, output: Output, bounds: Limits | None) -> Source:
     the operand is a file of another kind (GC721).
     """
     bounds = bounds or limits.DEFAULT_LIMITS
-    if operand == "-":
+    if operand in ("-", "/dev/stdin"):
         return source.decode_source(output.read(bounds.text + 1), "<stdin>", limits=bounds)
     if is_file(operand):
         return source.read_source(operand, bounds)
-    if "." in operand and os.path.isfile(operand):
+    if operand.startswith("/") and os.path.exists(operand) and not os.path.isfile(operand):
+        raise error("GC721", f"{visible(operand, 200)} is not a script", help="`gradcli check` takes a folder")
+    if ("." in operand or operand.startswith("/")) and os.path.isfile(operand):
         raise error(
             "GC721",
             f"{visible(operand, 200)} is a file, but not a script: the name of a script ends in .grad",

@@ -11,7 +11,16 @@ from itertools import repeat
 from math import isfinite
 
 from gradcli.diagnostics import error
-from gradcli.execution.inputs import data_value, leads_differ, leaf_value, missing_values, plain_number
+from gradcli.execution.inputs import (
+    constant_value,
+    data_value,
+    impl_params,
+    leads_differ,
+    leaf_value,
+    missing_values,
+    plain_number,
+    plain_result,
+)
 from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, BadIndex, NotReal, Unavailable, namespace
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
@@ -79,7 +88,9 @@ def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node]
                 return False
             try:
                 xs = [known[arg] for arg in step.args]
-                known[step] = primitive.impl(xp, *xs, **_params(step)) if scan is None else scan(xp, *xs, ranks=())[0]
+                known[step] = (
+                    primitive.impl(xp, *xs, **impl_params(step)) if scan is None else scan(xp, *xs, ranks=())[0]
+                )
             except (*IEEE_DIFFERS, Unavailable):
                 return False
     return True
@@ -218,10 +229,7 @@ class Tape:
             start: list[Any] = [None] * len(self.nodes)
             for slot, node in enumerate(self.nodes):
                 if node.primitive is CONSTANT:
-                    number = nearest_float(node.params["value"])
-                    start[slot] = (
-                        number if xp.name == "math" else xp.spread(xp.array(number, node.type.kind), node.shape)
-                    )
+                    start[slot] = constant_value(xp, node)
                 elif node.primitive is DATA:
                     start[slot] = data_value(xp, node, self.data[node.params["digest"]])
             prepared = self._prepared[xp] = start, {id(owner): owner for owner in map(_owner, start)}
@@ -240,11 +248,11 @@ class Tape:
                     continue
                 args = reads[out]
                 if "body" not in node.params:
-                    steps.append((primitive.impl, out, args, _params(node), primitive.aligned, dead))
+                    steps.append((primitive.impl, out, args, impl_params(node), primitive.aligned, dead))
                     continue
                 if node in self.loops:
                     scan = self.loops[node]
-                    steps.append((scan, out, args, {"ranks": _params(node)["ranks"]}, False, ()))
+                    steps.append((scan, out, args, {"ranks": impl_params(node)["ranks"]}, False, ()))
                     steps += [(scan.picked, slots[read], (out,), {"place": at}, False, ()) for at, read in scan.picks()]
                 steps[-1] = (*steps[-1][:-1], (*steps[-1][-1], *dead))  # a reader has its value since the first of them
             if keep:
@@ -265,11 +273,8 @@ class Tape:
         return last_uses
 
     def _result(self, xp: Any, node: Node, slots: Sequence[Any]) -> Value:
-        value = xp.fetch(slots[self.slots[node]])
-        if not value.shape:
-            number = value.item()
-            return number if isinstance(number, complex) else float(number)
-        return value if node.type.kind == "float" else value.astype("float64")  # type: ignore[no-any-return]
+        value: Value = plain_result(xp.fetch(slots[self.slots[node]]))
+        return value
 
 
 def _loops(nodes: Sequence[Node]) -> dict[Node, Scan]:
@@ -318,10 +323,3 @@ def _own(value: Any, owners: dict[int, Any]) -> Value:
             owner = value = value.copy()
         owners[id(owner)] = owner
     return value  # type: ignore[no-any-return]
-
-
-def _params(node: Node) -> dict[str, Any]:
-    """The keyword arguments of an `impl`: metadata, and core ranks unless it works entry by entry."""
-    if node.primitive.pointwise:
-        return node.params
-    return {**node.params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}

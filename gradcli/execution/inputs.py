@@ -1,4 +1,4 @@
-"""Converts a caller's values to numbers and arrays that fit their leaves, or raises an error."""
+"""Values on their way in and out: a caller's values as arrays that fit their leaves, constants, plain results."""
 
 from __future__ import annotations
 
@@ -22,6 +22,27 @@ def plain_number(value: Any) -> float | None:
     if hasattr(value, "numerator") and not hasattr(value, "dtype"):
         return nearest_float(value)
     return None
+
+
+def plain_result(array: Any) -> Any:
+    """A result as the caller gets it: a number of Python for a scalar, else an array; truth values as numbers."""
+    if not array.shape:
+        number = array.item()
+        return number if type(number) is complex else float(number)
+    return array if array.dtype.kind in "fc" else array.astype("float64")
+
+
+def constant_value(xp: Any, node: Node) -> Any:
+    """A constant as a Python float for `math`, else as an array of its shape."""
+    number = nearest_float(node.params["value"])
+    return number if xp.name == "math" else xp.spread(xp.array(number, node.type.kind), node.type.shape)
+
+
+def impl_params(node: Node) -> dict[str, Any]:
+    """The keyword arguments of an `impl`: metadata, and core ranks unless it works entry by entry."""
+    if node.primitive.pointwise:
+        return node.params
+    return {**node.params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
 
 
 def leaf_value(xp: Any, node: Node, value: Any) -> Any:

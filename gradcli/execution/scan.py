@@ -8,8 +8,8 @@ operation after the other.
 
 from __future__ import annotations
 
+from gradcli.execution.inputs import constant_value, impl_params
 from gradcli.execution.namespaces import REFUSED, BadIndex, NotReal, Unavailable, namespace
-from gradcli.graph.arrays import nearest_float
 from gradcli.graph.loop import order_of_turns, readers_by_loop, single_numbers
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
 from gradcli.records import NamedTuple
@@ -125,12 +125,9 @@ class Scan:
             step = body.steps[at]
             primitive = step.primitive
             operands = tuple([body.positions[arg] for arg in step.args])
-            params = step.params
-            if not primitive.pointwise:
-                params = {**params, "ranks": tuple([len(arg.shape) for arg in step.args])}
+            params = impl_params(step)
             if primitive is CONSTANT:
-                number = nearest_float(step.params["value"])
-                start[at] = number if xp.name == "math" else xp.spread(xp.array(number, step.type.kind), step.shape)
+                start[at] = constant_value(xp, step)
             elif is_reader(step):
                 scan = self.inner[at]
                 if scan.readers[0] is step:

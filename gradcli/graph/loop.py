@@ -258,7 +258,7 @@ def close(
     `carried` pairs the fresh leaf of each carry with its initial value, `rows` the leaf of each row with its array of
     shape [count, ...]; `index` is the leaf that stood for the number of the turn (0 to count - 1; with `reverse` the
     turns run from the last to the first). `nexts` are the carries after the turn, `outputs` further nodes of the turn
-    that `Loop.turns` will be asked for, `first` counts the turns that were written out before. All are nodes of
+    that `Loop.turns` may stack, `first` counts the turns that were written out before. All are nodes of
     `builder`; what does not depend on the leaves is left outside.
     Raises ValueError where a type does not fit.
 

@@ -242,7 +242,7 @@ def longest_timeout(text: str) -> float:
     """The longest timeout in the directives of a text, in seconds; 0.0 if there is none.
 
     The text is not parsed, so a timeout in a string or in a malformed directive counts too: it is an upper bound for
-    whoever waits for a check.
+    the time that a check may take.
     """
     lines = [match[0] for match in re.finditer(r"#\s*gradcli\s*:[^\r\n]*", text)]
     timeouts = [positive(word, MOST_SECONDS) for line in lines for word in re.findall(r"timeout\s*=\s*([^\s,]+)", line)]

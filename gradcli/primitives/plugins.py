@@ -38,7 +38,7 @@ def entry_points() -> list[EntryPoint]:
 def any_package() -> bool:
     """Whether a package may declare entry points of the group, from the files that `importlib.metadata` would read.
 
-    True where that cannot be told, such as for a zip file or a folder that cannot be read.
+    True where that is unknown, such as for a zip file or a folder that cannot be read.
     """
     import os
     import sys

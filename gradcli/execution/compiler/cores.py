@@ -184,7 +184,9 @@ class ArrayTurns:
             for op in ops
             if op.kind != VIEW and op.out.serial in self._moving
         ]
-        self._layout = lay_out([*work, (self._roots(nexts), [], None)], self._placed(), set())
+        shared = written - self._rows.keys()  # what is written into memory that all turns share
+        sizes = {op.out.serial: op.out.nbytes for op in ops if op.out.serial in shared}
+        self._layout = lay_out([*work, (self._roots(nexts), [], None)], lambda value: sizes.get(value.serial), set())
         self._buffers = [op.out for op in ops if op.out.serial in self._layout.offsets]
         self._run = function(self._text(), {"__builtins__": {}, **self._functions}, "loop")
 
@@ -219,10 +221,6 @@ class ArrayTurns:
             if not store:
                 for last, state in zip(filled, states, strict=True):
                     last[0] = state[count]
-
-    def _placed(self) -> Any:
-        written = {op.out.serial for op in self.ops if has_memory(op)}
-        return lambda value: value.nbytes if value.serial in written and value.serial not in self._rows else None
 
     def _roots(self, values: Sequence[Value]) -> list[Value]:
         """The values whose memory these may show: what a call gives may be a view of its operands."""

@@ -22,7 +22,7 @@ from gradcli.execution.compiler.run import Workspace
 from gradcli.execution.compiler.schedule import Schedule, steps_of
 from gradcli.execution.compiler.thread_pool import processors
 from gradcli.execution.compiler.tracing import Unrecordable
-from gradcli.execution.inputs import Unbatched, leaf_value
+from gradcli.execution.inputs import Unbatched, leaf_value, plain_result
 from gradcli.execution.namespaces import REFUSED, namespace
 from gradcli.graph.builder import uncollected
 from gradcli.graph.node import is_reader
@@ -132,7 +132,7 @@ class Plan(Prepared):
         """The outputs at all points for the values of the tape's inputs, as they were given."""
         with self.xp.arithmetic():
             inputs = [leaf_value(self.xp, node, raw) for (node, _), raw in zip(self.tape.inputs, values, strict=True)]
-        return [_plain(result) for result in self.run(inputs, room)]
+        return [plain_result(result) for result in self.run(inputs, room)]
 
     def answer(self, values: Mapping[str, Any], exact: bool = False) -> list[Result] | None:
         """What `Tape.run` gives: numbers for scalars, else arrays. None where a value has batch axes.
@@ -140,7 +140,7 @@ class Plan(Prepared):
         None too, where `exact` arrays are requested, if values are not arrays of the inputs' types already.
         """
         arrays = self._arrays(values, exact)
-        return None if arrays is None else [_plain(result) for result in self.run(arrays)]
+        return None if arrays is None else [plain_result(result) for result in self.run(arrays)]
 
 
 class LoopPlan:
@@ -214,13 +214,6 @@ def take_apart(space: Workspace) -> None:
     space.loops.clear()
     space.program.clear()
     space.cells.clear()
-
-
-def _plain(array: Any) -> Result:
-    """A result as the evaluator gives it: truth values as numbers, single numbers as Python's."""
-    if not array.shape:
-        return float(array)
-    return array if array.dtype.kind == "f" else array.astype("float64")  # type: ignore[no-any-return]
 
 
 def planned(

@@ -34,7 +34,7 @@ SMALL = 1 << 16  # bytes of an input that is copied to a fixed place, and of an 
 STRETCHES, FEWER = 16, 8  # of a loop; where the parts of sums would take much memory
 LARGE = 1 << 16  # bytes of sums
 WORTH_A_THREAD = 1 << 18  # entries times steps
-OVERLAP = 8  # rows of a block, for each that may wait for the next block
+OVERLAP = 8  # rows of a block, for each that is kept until the loop has ended
 WIDEST = 256  # entries of a row, from which its beginning takes little of the time
 ENTRYWISE = (ir.ENTRY, ir.CHOICE, ir.CAST, ir.COPY)
 READERS = (*ENTRYWISE, ir.PRODUCT, ir.REDUCE)  # kinds of steps that read turned arrays as fast as others
@@ -131,7 +131,8 @@ class Workspace(Arrays):
         self.late.update([value.serial for step in replaced for value in (step.args[-1], step.out)])
         self.late.update(serial for _, serial in self.large)
         work = [_of_event(event) for event in schedule.events]
-        layout = lay_out(work, self._placed(computed), {value.serial for value in self.outputs})
+        placed, kept = computed - self.late, {value.serial for value in self.outputs}
+        layout = lay_out(work, lambda value: value.nbytes if value.serial in placed else None, kept)
         self.nbytes = layout.size
         memory = np.empty(layout.size + 64, np.uint8)
         memory = memory[-memory.ctypes.data % 64 :]
@@ -166,9 +167,6 @@ class Workspace(Arrays):
             if own:
                 taken.add(under.serial)
         return results
-
-    def _placed(self, computed: set[int]) -> Callable[[Value], int | None]:
-        return lambda value: value.nbytes if value.serial in computed and value.serial not in self.late else None
 
     def run(self, inputs: Sequence[Any], room: Sequence[Any] | None = None) -> list[Any]:
         """The outputs, each in memory of its own, for the values of the inputs in their order.
@@ -437,41 +435,41 @@ class Overlap:
     """A new output that consists of parts which one loop computes: each begins at a row, and all are added up.
 
     Such is the gradient of f(x[:-1], x[1:]). A block adds up the rows that it has of all parts; those around its ends
-    wait for the next block. The first of the `steps` puts its part among zeros, the others add theirs.
+    are kept until the loop has ended. The first of the `steps` puts its part among zeros, the others add theirs.
     """
 
     def __init__(self, loop: Loop, steps: Sequence[Op], starts: Sequence[int]) -> None:
         self.loop, self.steps, self.starts = loop, steps, starts
         self.parts = [step.args[-1].serial for step in steps]
         self.out, self.low, self.high = steps[-1].out.serial, min(starts), max(starts)
-        self.edges = [*range(0, loop.count, loop.rows), loop.count]  # the rows of the loop around which rows wait
+        self.edges = [*range(0, loop.count, loop.rows), loop.count]  # the rows of the loop around which rows are kept
         shape = (len(steps), len(self.edges), self.high - self.low, *steps[-1].out.shape[1:])
-        self.waiting = np.zeros(shape, steps[-1].out.dtype)
+        self.kept = np.zeros(shape, steps[-1].out.dtype)
 
     def add(self, cells: Cells, out: Any, block: slice) -> None:
         """Add up the rows of a block, and keep those around its ends."""
         inner, edge = out[block.start + self.high : block.stop + self.low], block.start // self.loop.rows
         total: Any = None
-        for serial, start, waiting in zip(self.parts, self.starts, self.waiting, strict=True):
+        for serial, start, kept in zip(self.parts, self.starts, self.kept, strict=True):
             x, above, below = cells[serial], self.high - start, start - self.low
             if above:
-                waiting[edge, below:] = x[:above]
+                kept[edge, below:] = x[:above]
             if below:
-                waiting[edge + 1, :below] = x[-below:]
+                kept[edge + 1, :below] = x[-below:]
             part = x[above : len(x) - below]
             total = part if total is None else np.add(total, part, inner)
         if total is not inner:
             np.copyto(inner, total)
 
     def finish(self, out: Any) -> None:
-        """Add up the rows that have waited; there are zeros before and after them."""
+        """Add up the rows that were kept; there are zeros before and after them."""
         out[: self.low] = 0
         out[self.loop.count + self.high :] = 0
         for place, edge in enumerate(self.edges):
             around = out[edge + self.low : edge + self.high]
-            np.copyto(around, self.waiting[0, place])
-            for waiting in self.waiting[1:, place]:
-                np.add(around, waiting, around)
+            np.copyto(around, self.kept[0, place])
+            for kept in self.kept[1:, place]:
+                np.add(around, kept, around)
 
 
 def _overlaps(schedule: Schedule, fresh: Collection[int]) -> list[Overlap]:

@@ -25,7 +25,7 @@ SHARE = 16  # of the largest array, from which an array is large
 PATIENCE = 64  # how many values are looked at for each axis, to see whether classes may be joined
 WORTH = 1 << 19  # bytes that the steps of a loop write, below which blocks gain nothing
 ENTRIES = 1 << 15  # entries of the largest array in a block, at least; where all are lines, exactly
-MOST_ENTRIES = 1 << 17  # at most: in short blocks threads wait for each other
+MOST_ENTRIES = 1 << 17  # at most, so that there are enough blocks for all threads
 PIECES = 4  # blocks that an array is cut into before they grow
 FEWEST_ROWS = 64  # of a matrix in a block
 

@@ -312,8 +312,8 @@ class Steps:
 
 # --- truth values ----------------------------------------------------------------------------------------------
 #
-# The gradient of a largest or smallest entry asks how many entries of a lane are that, mostly one; masks of branches
-# ask whether any entry of a lane counts. Neither needs an array of zeros and ones, eight times as large.
+# The gradient of a largest or smallest entry counts how many entries of a lane are that, mostly one; masks of branches
+# need only whether any entry of a lane counts. Neither needs an array of zeros and ones, eight times as large.
 
 
 def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[int]) -> list[Op]:

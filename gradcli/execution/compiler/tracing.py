@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.execution.compiler.ir import CALL, ENTRY, SCAN, VIEW, Value
 from gradcli.execution.compiler.simplify import Steps
+from gradcli.execution.inputs import impl_params
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, is_reader
@@ -243,15 +244,14 @@ class Operations:
 
     def value(self, node: Node, args: list[Value], lead: Shape = ()) -> Value:
         """What an operation gives; `lead` is the batch axis that some of its operands have."""
-        steps, primitive, params = self.steps, node.primitive, node.params
+        steps, primitive = self.steps, node.primitive
         steps.node = node
         ufunc = self._simple.get(primitive)
-        if ufunc is not None and not params:
+        if ufunc is not None and not node.params:
             return filled(steps, steps.entry(ufunc, *args), lead + node.type.shape)
-        if not primitive.pointwise:
-            params = {**params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
-            if lead:
-                args = [batched(steps, value, lead, arg.type.shape) for value, arg in zip(args, node.args, strict=True)]
+        params = impl_params(node)
+        if lead and not primitive.pointwise:
+            args = [batched(steps, value, lead, arg.type.shape) for value, arg in zip(args, node.args, strict=True)]
         assert primitive.impl is not None
         called = self.exact and not primitive.pointwise and primitive.name not in MOVES
         if primitive not in self._opaque and not called:
@@ -273,9 +273,7 @@ class Operations:
 
     def call(self, node: Node, args: list[Value], lead: Shape = ()) -> Value:
         """A call of the `impl` of an operation."""
-        params = node.params
-        if not node.primitive.pointwise:
-            params = {**params, "ranks": tuple([len(arg.type.shape) for arg in node.args])}
+        params = impl_params(node)
         assert node.primitive.impl is not None
         whole = ImplCall(node.primitive.impl, self.xp, params)
         dtype = self.xp.kind_type(node.type.kind)

@@ -20,7 +20,7 @@ from gradcli.execution.compiler.tracing import ImplCall
 from gradcli.execution.cuda.emit import OPTIONS
 from gradcli.execution.cuda.fuse import Group, Groups
 from gradcli.execution.cuda.kernels import THREADS, Kernel, Writer
-from gradcli.execution.inputs import leaf_value
+from gradcli.execution.inputs import leaf_value, plain_result
 from gradcli.execution.namespaces import REFUSED, namespace
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class DevicePlan:
             for serial in self.last.get(at, ()):
                 cells.pop(serial, None)
         arrays = [viewed(value, cells, self.xp) for value in self.recording.outputs]
-        return [self._result(node, array, fetch) for node, array in zip(self.tape.outputs, arrays, strict=True)]
+        return [plain_result(self.xp.fetch(array)) if fetch else array for array in arrays]
 
     def _function(self, kernel: Kernel) -> Any:
         """What launches a kernel."""
@@ -246,14 +246,6 @@ class DevicePlan:
         if same or is_steady(value):
             self.kept[name] = (ref(value), array)
         return array
-
-    def _result(self, node: Any, result: Any, fetch: bool) -> Any:
-        if not fetch:
-            return result
-        array = self.xp.fetch(result)
-        if not array.shape:
-            return float(array)
-        return array if node.type.kind == "float" else array.astype("float64")
 
 
 def device_plan(tape: Tape, dtype: str = "float64", moving: Collection[str] | None = None) -> DevicePlan | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 # The C library gives freed memory back to the system, which clears each page anew for the next array: half the time of
-# an operation on a million entries. Freeing one block of 16 MiB tells it to keep up to 32 MiB; no page is touched.
+# an operation on a million entries. Freeing one block of 16 MiB makes it keep up to 32 MiB; no page is touched.
 np.empty(1 << 21)
 
 
