@@ -59,9 +59,11 @@ def _value_of(name: str, value: Any) -> Any:
         return [_value_of(name, item) for item in value]
     if getattr(value, "mask", None) is not None and value.mask.any():
         raise error("GC333", f"the value of `{visible(name)}` has masked entries", help="fill them: value.filled(0)")
-    if getattr(value, "dtype", None) is not None and value.dtype.kind in "fiubc":
-        return value.astype(float) if value.dtype.kind in "iub" else value
     dtype = getattr(value, "dtype", None)
+    if dtype is not None and dtype.kind == "c" and not value.shape:
+        return complex(value)
+    if dtype is not None and dtype.kind in "fiubc":
+        return value.astype(float) if dtype.kind in "iub" else value
     what = f"of type {type(value).__name__}" if dtype is None else f"an array of {dtype}"
     raise error("GC333", f"the value of `{visible(name)}` is {what}, not a number or an array of numbers")
 

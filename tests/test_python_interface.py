@@ -110,3 +110,10 @@ def test_options_of_a_wrong_kind_are_named(ask: Callable[[], object], code: str)
     with pytest.raises(gradcli.GradcliError) as caught:
         ask()
     assert [one.code for one in caught.value.diagnostics] == [code]
+
+
+@pytest.mark.parametrize("z", [1 + 1j, np.complex64(1 + 1j), np.array(1 + 1j)], ids=["complex", "complex64", "array"])
+def test_a_complex_number_may_be_an_array_without_axes(z: object) -> None:
+    answer = gradcli.grad("abs(z)**2", at={"z": z}, dtype="complex128")
+    assert answer.value == pytest.approx(2.0)
+    assert answer.gradient["z"] == pytest.approx(2 + 2j)

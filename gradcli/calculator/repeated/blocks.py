@@ -155,7 +155,7 @@ def rooms(first: Sequence[Any], shapes: Sequence[tuple[int, ...]], count: int) -
     """Room for all results of each output, of the kind that a block gave."""
     dtype = namespace("numpy").library.dtype
     lengths = [count * size_of(shape) for shape in shapes]
-    made = import_module("gradcli.execution.compiler.allocate").lines(
+    made = import_module("gradcli.execution.compiler.allocate").new_arrays(
         lengths, [dtype(getattr(one, "dtype", "float64")) for one in first]
     )
     return [room.reshape(count, *shape) for room, shape in zip(made, shapes, strict=True)]
