@@ -110,10 +110,10 @@ def symbols_of(script: Script) -> dict[tuple[str, int], str]:
     """The open names that declarations have as sizes, by leaf and axis."""
     fixed = assigned_names(script.statements)
     return {
-        (one.name.id, axis): size.id
-        for one in script.statements
-        if isinstance(one, Declare)
-        for axis, size in enumerate(one.shape or ())
+        (statement.name.id, axis): size.id
+        for statement in script.statements
+        if isinstance(statement, Declare)
+        for axis, size in enumerate(statement.shape or ())
         if isinstance(size, Name) and size.id not in fixed
     }
 
@@ -135,32 +135,32 @@ def known_sizes(
         return []
     point = without_sizes(script, at)
     sizes = {name: leaves[leaf].node.shape[axis] for (leaf, axis), name in symbols.items()}
-    others = [one for one in script.statements if not isinstance(one, Assert)]
-    asserted = [one for one in script.statements if isinstance(one, Assert)]
-    parts: list[tuple[tuple[Statement, ...], dict[str, str]]] = [((*others, one), {}) for one in asserted]
+    others = [statement for statement in script.statements if not isinstance(statement, Assert)]
+    asserted = [statement for statement in script.statements if isinstance(statement, Assert)]
+    parts: list[tuple[tuple[Statement, ...], dict[str, str]]] = [((*others, statement), {}) for statement in asserted]
     parts += [(tuple(others), {leaf: text}) for leaf, text in (claims or {}).items()]
-    found: list[tuple[str | None, bool]] = []
+    results: list[tuple[str | None, bool]] = []
     for statements, claim in parts:
         alone = copy(script)
         alone.statements = statements
-        found.append(proved(alone, claim, point, limits))
-    if len(found) != len(lowered.claims):
-        found = [("its claims stand in functions", False)] * len(lowered.claims)
-    return [Sizes(sizes, len(point) == len(at), *one) for one in found]
+        results.append(proved(alone, claim, point, limits))
+    if len(results) != len(lowered.claims):
+        results = [("its claims stand in functions", False)] * len(lowered.claims)
+    return [Sizes(sizes, len(point) == len(at), *result) for result in results]
 
 
 def proved(
     script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits, place: int = 0
 ) -> tuple[str | None, bool]:
     """Why the one claim of a script is not proved for all sizes, None where it is; and whether ties are left out."""
-    own = {one.name.id for one in script.statements if isinstance(one, FunctionDef)}
+    own = {statement.name.id for statement in script.statements if isinstance(statement, FunctionDef)}
     for tree in (script, *[parse(Source(text)) for text in claims.values()]):
         for node in nodes_of(tree):
             if isinstance(node, Call) and not (node.function.id in own or is_uniform(node.function.id)):
                 return f"it calls `{node.function.id}`", False
     both = [SymbolicSizes(PRIMES[place]), SymbolicSizes(PRIMES[place + 1])]
     try:
-        one, other = [read(script, claims, at, limits, shapes) for shapes in both]
+        identity, second = [read(script, claims, at, limits, shapes) for shapes in both]
     except NoFormula as problem:
         return str(problem), False
     except GradcliError as problem:
@@ -170,11 +170,11 @@ def proved(
         if first.code == "GC306":
             return "a size decides what it computes", False
         names = {size: name for shapes in both for name, size in shapes.sizes.items()}
-        message = re.sub(r"\b\d+\b", lambda found: names.get(int(found[0]), found[0]), first.message)
+        message = re.sub(r"\b\d+\b", lambda number: names.get(int(number[0]), number[0]), first.message)
         return f"it is refused where sizes differ: {message}", False
-    if one.text != other.text:
+    if identity.text != second.text:
         return "the script is not the same at every size", False
-    return None if one.holds() else "no identity of matrices proves it", one.ties
+    return None if identity.holds() else "no identity of matrices proves it", identity.ties
 
 
 def is_uniform(function: str) -> bool:
@@ -199,7 +199,7 @@ def for_other_sizes(
     """A verdict with what is known for other sizes; `second_verdict` returns other sizes and the verdict there."""
     if outcome.verdict not in STANDING:
         return outcome
-    names, here = list(known.sizes), sizes_text(known.sizes)
+    names, at_point = list(known.sizes), sizes_text(known.sizes)
     sizes: dict[str, Any] = {"all": known.reason is None, "point": known.sizes}
     message = outcome.message
     if known.reason is None:
@@ -217,13 +217,13 @@ def for_other_sizes(
         if other.verdict == "DISAGREES":
             sizes["wrong"] = others
             if known.chosen:
-                outcome, message = other, f"right for {here}, but for {there} {other.message}"
+                outcome, message = other, f"right for {at_point}, but for {there} {other.message}"
             else:
-                message = f"{message}; for {here}, but not for {there}"
+                message = f"{message}; for {at_point}, but not for {there}"
         else:
             if others and other.verdict in STANDING:
-                sizes["beside"], here = others, f"{here} and {there}"
-            message = f"{message}; for {here}, not proved for all: {known.reason}"
+                sizes["beside"], at_point = others, f"{at_point} and {there}"
+            message = f"{message}; for {at_point}, not proved for all: {known.reason}"
     return outcome._replace(message=message, evidence={**outcome.evidence, "sizes": sizes})
 
 

@@ -38,15 +38,15 @@ LOOSER = ("rtol", "allow-kink")  # settings with which a check may pass that fai
 def settled(outcomes: Sequence[tuple[Subject, Outcome]], lowered: Lowered) -> list[Check]:
     """The checks, each with whether it passed.
 
-    A remark at the output speaks of the point: it is met where the gradient in one leaf is as expected and the
-    others are that or good.
+    A remark at the output is about the point: it holds where the gradient in one leaf is as expected and the others
+    are that or good.
     """
     met = {
         subject.group
         for subject, outcome in outcomes
         if subject.group is not None and subject.expect and outcome.verdict in MEETS.get(subject.expect, ())
     }
-    found: list[Check] = []
+    checks: list[Check] = []
     whole, source = lowered.script.expect, lowered.source
     fails = any(outcome.verdict in MEETS["fail"] for _, outcome in outcomes)
     for name, (subject, outcome) in zip(check_ids(subject for subject, _ in outcomes), outcomes, strict=True):
@@ -61,14 +61,14 @@ def settled(outcomes: Sequence[tuple[Subject, Outcome]], lowered: Lowered) -> li
         elif whole is not None and whole.startswith("error "):
             passed, message = False, f"expected {whole}, but the script has no error"
         elif expected is not None:
-            passed = meets(expected, outcome) or (subject.group in met and outcome.verdict in GOOD)
+            passed = is_expected(expected, outcome) or (subject.group in met and outcome.verdict in GOOD)
             message = message if passed else f"expected {expected}, but: {message}"
         claimed = {"claim": subject.text} if subject.kind == "claim" and not passed else {}
         where = (name, subject.file or source.path, subject.line, subject.kind, subject.leaf)
-        diagnostics = tuple(one.with_source(source) for one in outcome.diagnostics)
+        diagnostics = tuple(diagnostic.with_source(source) for diagnostic in outcome.diagnostics)
         evidence = {**claimed, **outcome.evidence}
-        found.append(Check(*where, outcome.verdict, evidence, message, diagnostics, expected, passed))
-    return found
+        checks.append(Check(*where, outcome.verdict, evidence, message, diagnostics, expected, passed))
+    return checks
 
 
 def check_ids(subjects: Iterable[Subject]) -> list[str]:
@@ -89,11 +89,11 @@ def numbered(names: Iterable[str]) -> list[str]:
     ['x', 'y', 'x#2']
     """
     counts: dict[str, int] = {}
-    found: list[str] = []
+    unique: list[str] = []
     for name in names:
         counts[name] = counts.get(name, 0) + 1
-        found.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
-    return found
+        unique.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
+    return unique
 
 
 def acceptable(outcome: Outcome, require: Collection[str | None], allow_kink: bool, lenient: bool) -> bool:
@@ -108,7 +108,7 @@ def acceptable(outcome: Outcome, require: Collection[str | None], allow_kink: bo
     return verdict in GOOD
 
 
-def meets(expected: str, outcome: Outcome) -> bool:
+def is_expected(expected: str, outcome: Outcome) -> bool:
     """Whether a verdict is what a remark says; at a kink the value must lie between the slopes."""
     if outcome.verdict == "KINK":
         return expected == "kink" and outcome.inside
@@ -117,7 +117,7 @@ def meets(expected: str, outcome: Outcome) -> bool:
 
 def expected_error(source: Source, problem: GradcliError) -> Check | None:
     """The check of a script whose first line expects an error, passed if it is this one; None where it expects none."""
-    codes = list(dict.fromkeys(one.code for one in problem.diagnostics if one.severity == "error"))
+    codes = list(dict.fromkeys(diagnostic.code for diagnostic in problem.diagnostics if diagnostic.severity == "error"))
     head, _, rest = source.line(source.first_line).strip().partition("expect:")
     expected = rest.strip()
     if head.strip() != "#" or not expected.startswith("error "):
@@ -138,21 +138,21 @@ def suppressed(
     A suppression that suppresses nothing gets a warning, if `warn`; and one that permits more than the caller requires
     a note.
     """
-    found = [check for check, _ in placed]
-    expected = {one.line for one in lowered.script.expected}
+    checks = [check for check, _ in placed]
+    expected = {expectation.line for expectation in lowered.script.expected}
     diagnostics: list[Diagnostic] = []
     for directive in lowered.script.directives:
         used: set[str] = set()
-        for i, (check, line) in enumerate(zip(found, [line for _, line in placed], strict=True)):
+        for i, (check, line) in enumerate(zip(checks, [line for _, line in placed], strict=True)):
             if not directive.covers(line) or (check.passed and "suppressed" not in check.evidence):
                 continue
             rule = CODE_OF_VERDICT.get(check.verdict, NOT_AS_REQUIRED)  # that the check has broken
-            codes = {rule, *(one.code for one in check.diagnostics)} & set(directive.codes)
+            codes = {rule, *(diagnostic.code for diagnostic in check.diagnostics)} & set(directive.codes)
             used |= codes
             if codes and not check.passed:
                 evidence = {**check.evidence, "suppressed": directive.reason}
                 message = f"{check.message}; suppressed: {directive.reason}"
-                found[i] = replace(check, passed=True, evidence=evidence, message=message)
+                checks[i] = replace(check, passed=True, evidence=evidence, message=message)
         unused = [code for code in directive.codes if code not in used]
         if unused and warn:
             message = f"nothing to suppress here: {', '.join(unused)}"
@@ -161,4 +161,4 @@ def suppressed(
         if looser and require is not None and directive.line not in expected:
             message = f"this directive permits more than --require {require} alone: {', '.join(looser)}"
             diagnostics.append(Diagnostic("GC727", message, directive.span, severity=NOTE))
-    return found, [one.with_source(lowered.source) for one in diagnostics]
+    return checks, [diagnostic.with_source(lowered.source) for diagnostic in diagnostics]

@@ -40,12 +40,12 @@ def shortened_list(items: Sequence[Any]) -> list[Any]:
 
 def point_text(values: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
     """A point as plain numbers and nested lists; a large array is named by its shape."""
-    found: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     for name, value in values.items():
         if name in used:
             big = value.size > 5 * MOST_ENTRIES
-            found[name] = f"array of shape {list(value.shape)}" if big else value.tolist()
-    return found
+            shown[name] = f"array of shape {list(value.shape)}" if big else value.tolist()
+    return shown
 
 
 def counted(count: int, noun: str) -> str:
@@ -58,11 +58,11 @@ def cut(text: str, digits: int = 17) -> str:
     return text if len(text) <= digits + 6 or "e" in text else f"{text[: digits + 3]}..."
 
 
-def distinct_digits(one: str, other: str, digits: int = 17) -> tuple[str, str]:
+def distinct_digits(left: str, right: str, digits: int = 17) -> tuple[str, str]:
     """The digits of two numbers, cut where there are many, but not before they differ."""
-    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    same = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
     digits = max(digits, same + 1)
-    return cut(one, digits), cut(other, digits)
+    return cut(left, digits), cut(right, digits)
 
 
 def plain(value: Any) -> Any:
@@ -94,13 +94,13 @@ def called(names: Mapping[Node, str]) -> Iterator[None]:
 
 def down_to(names: Collection[Node], node: Node) -> list[Node]:
     """The nodes that a node is computed from, in order, without those that have names and what is below them."""
-    found, pending = {node}, [node]
-    while pending and len(found) <= MOST_NODES:
+    below, pending = {node}, [node]
+    while pending and len(below) <= MOST_NODES:
         for arg in pending.pop().args:
-            if arg not in found and arg not in names:
-                found.add(arg)
+            if arg not in below and arg not in names:
+                below.add(arg)
                 pending.append(arg)
-    return sorted(found, key=lambda one: one.serial)
+    return sorted(below, key=lambda argument: argument.serial)
 
 
 def node_text(node: Node, longest: int = 60) -> str:

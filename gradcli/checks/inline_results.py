@@ -55,23 +55,23 @@ class Stated(NamedTuple):
 
 def text_without(script: Script) -> str:
     """The text of a script without its expected results: recording them moves no random point of a check."""
-    lines = {one.line for one in script.expected}
+    lines = {expected.line for expected in script.expected}
     kept = (line for number, line in enumerate(script.source.lines(), 1) if number not in lines)
     return "".join(kept) if lines else script.source.text
 
 
-def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | None) -> list[Stated]:
+def expected_results(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | None) -> list[Stated]:
     """What the expected results of a script are about, without those by leaves that `wrt` leaves out.
 
     Raises GradcliError (GC136) with every one that names what the script does not have.
     """
     stated: list[Stated] = []
     problems: list[Diagnostic] = []
-    for one in lowered.script.expected:
-        if wrt is not None and one.name in lowered.program.leaves and one.name not in lowered.wrt:
+    for expected in lowered.script.expected:
+        if wrt is not None and expected.name in lowered.program.leaves and expected.name not in lowered.wrt:
             continue  # not requested
         try:
-            stated.append(subject_of(one, lowered, subjects))
+            stated.append(subject_of(expected, lowered, subjects))
         except GradcliError as problem:
             problems += problem.diagnostics
     if problems:
@@ -79,40 +79,41 @@ def found(lowered: Lowered, subjects: Sequence[Subject], wrt: Sequence[str] | No
     return stated
 
 
-def subject_of(one: Expected, lowered: Lowered, subjects: Sequence[Subject]) -> Stated:
+def subject_of(expected: Expected, lowered: Lowered, subjects: Sequence[Subject]) -> Stated:
     """What one expected result is about; raises GradcliError GC136 where the script does not have it."""
 
     def problem(message: str, help: str) -> GradcliError:
-        return error("GC136", message, one.span, help=help)
+        return error("GC136", message, expected.span, help=help)
 
     outputs = lowered.program.outputs
-    if one.output is not None and one.output > len(outputs):
-        raise problem(f"output {one.output} does not exist", f"the script has {len(outputs)}")
-    if one.item == "value" and one.output is None and len(outputs) > 1:
+    if expected.output is not None and expected.output > len(outputs):
+        raise problem(f"output {expected.output} does not exist", f"the script has {len(outputs)}")
+    if expected.item == "value" and expected.output is None and len(outputs) > 1:
         raise problem(f"there are {len(outputs)} outputs", "write #> value (output 1) = ...")
-    if one.item == "value":
-        return Stated(one, outputs[(one.output or 1) - 1])
-    if one.item == "check" and one.text not in VERDICTS:
-        guess = did_you_mean(one.text, VERDICTS)
+    if expected.item == "value":
+        return Stated(expected, outputs[(expected.output or 1) - 1])
+    if expected.item == "check" and expected.text not in VERDICTS:
+        guess = did_you_mean(expected.text, VERDICTS)
         hint = f"did you mean {guess}?" if guess else f"write one of {', '.join(VERDICTS)}"
-        raise problem(f"`{visible(one.text)}` is not a verdict", hint)
-    name = one.name if one.output is None else f"{one.name}{of_output(one.output, lowered)}"
+        raise problem(f"`{visible(expected.text)}` is not a verdict", hint)
+    name = expected.name if expected.output is None else f"{expected.name}{of_output(expected.output, lowered)}"
     wanted = {
         label: i
         for i, (label, subject) in enumerate(zip(labels(lowered), subjects, strict=True))
-        if (subject.kind == "gradient" if one.item == "grad" else subject.place is not None)  # no claim of the caller
+        # a claim of the caller has no place
+        if (subject.kind == "gradient" if expected.item == "grad" else subject.place is not None)
     }
     if name not in wanted:
         guess = did_you_mean(name, wanted)
         hint = f"did you mean `{guess}`?" if guess else f"there are: {', '.join(wanted) or 'none'}"
-        what = "gradient with respect to" if one.item == "grad" else "check of"
+        what = "gradient with respect to" if expected.item == "grad" else "check of"
         raise problem(f"no {what} `{visible(name)}`", hint)
     subject = subjects[wanted[name]]
-    if one.item == "check":
-        return Stated(one, check=wanted[name], leaf=subject.leaf)
+    if expected.item == "check":
+        return Stated(expected, check=wanted[name], leaf=subject.leaf)
     if subject.note is not None:
         raise problem("the output is an array, so it has no gradient", "record the value")
-    return Stated(one, subject.judged, leaf=subject.leaf)
+    return Stated(expected, subject.judged, leaf=subject.leaf)
 
 
 def of_output(number: int, lowered: Lowered) -> str:
@@ -123,14 +124,14 @@ def of_output(number: int, lowered: Lowered) -> str:
 def labels(lowered: Lowered) -> list[str]:
     """What subjects are called behind `#> check`, in their order: `x`, `claim 2`, `f.vjp by a`."""
     numbers = range(1, len(lowered.program.outputs) + 1)
-    found = [f"{name}{of_output(number, lowered)}" for number in numbers for name in lowered.wrt]
-    found += [f"claim {number}" for number in range(1, len(lowered.claims) + 1)]
-    return numbered([*found, *(f"{rule.title} by {leaf.name}" for rule in lowered.rules for leaf in rule.leaves)])
+    names = [f"{name}{of_output(number, lowered)}" for number in numbers for name in lowered.wrt]
+    names += [f"claim {number}" for number in range(1, len(lowered.claims) + 1)]
+    return numbered([*names, *(f"{rule.title} by {leaf.name}" for rule in lowered.rules for leaf in rule.leaves)])
 
 
 def result_ids(stated: Iterable[Stated]) -> list[str]:
     """The ids of the checks of expected results, such as `expectation:grad x`."""
-    return numbered(f"expectation:{one.expected.title}" for one in stated)
+    return numbered(f"expectation:{result.expected.title}" for result in stated)
 
 
 def compared(
@@ -141,7 +142,7 @@ def compared(
     settings: Settings,
 ) -> list[Check]:
     """A check for each expected result; `verdicts` are those of all subjects."""
-    nodes = [one.node for one in stated if one.node is not None]
+    nodes = [result.node for result in stated if result.node is not None]
     arrays = iter(evaluated(nodes, values, settings.dtype, settings.backend) if nodes else ())
     results: list[Check] = []
     for name, (expected, node, check, leaf) in zip(result_ids(stated), stated, strict=True):
@@ -187,8 +188,8 @@ def numbers(
     if not wrong.size:
         return "AGREES", f"as expected, within {rtol:g}", evidence
     where = position(int(wrong[0]), array.shape)
-    one, other = written(wanted.reshape(-1)[wrong[0]]), written(array.reshape(-1)[wrong[0]])
-    return "DISAGREES", f"expected {one}, but {f'entry {where}' if where else 'it'} is {other}", evidence
+    wanted_text, text = written(wanted.reshape(-1)[wrong[0]]), written(array.reshape(-1)[wrong[0]])
+    return "DISAGREES", f"expected {wanted_text}, but {f'entry {where}' if where else 'it'} is {text}", evidence
 
 
 def shape_text(array: NDArray[Any]) -> str:
@@ -229,17 +230,17 @@ def with_blanks(source: Source, limits: LimitsLike = None) -> tuple[Source, int]
     """
     script = parse(source, limits_of(limits))
     last = script.statements[-1].span.end_line
-    old = {one.line: one for one in script.expected if one.line > last}
+    old = {old_result.line: old_result for old_result in script.expected if old_result.line > last}
     kept = [text for line, text in enumerate(source.lines(), 1) if line not in old]
     ending = "\r\n" if kept[0].endswith("\r\n") else "\n"
     text = "".join(kept)
     if not text.endswith(("\n", "\r")):
         text += ending
     remarks = {}  # directives behind expected results, with the space in front of them
-    for number, one in old.items():
+    for number, result in old.items():
         line = source.line(number)
         if match := DIRECTIVE.search(line):
-            remarks[one.title] = line[len(line[: match.start()].rstrip()) :].rstrip()
+            remarks[result.title] = line[len(line[: match.start()].rstrip()) :].rstrip()
     lowered = lower(parse(Source(text, source.name, source.path), limits_of(limits)), limits=limits_of(limits))
     lines = [f"{MARK} {title} = {blank}{remarks.get(title, '')}{ending}" for title, blank in titles(lowered)]
     return Source(text + "".join(lines), source.name, source.path), last
@@ -247,15 +248,15 @@ def with_blanks(source: Source, limits: LimitsLike = None) -> tuple[Source, int]
 
 def titles(lowered: Lowered) -> list[tuple[str, str]]:
     """What can be recorded of a script, each with a value that stands for the one that is not known yet."""
-    found: list[tuple[str, str]] = []
+    values: list[tuple[str, str]] = []
     gradients: list[tuple[str, str]] = []
     for number, output in enumerate(lowered.program.outputs, 1):
         which = of_output(number, lowered)
-        found += sized(f"value{which}", output.type.size)
+        values += sized(f"value{which}", output.type.size)
         if not output.type.shape and output.type.kind == "float":
             for name in lowered.wrt:
                 gradients += sized(f"grad {name}{which}", lowered.program.leaves[name].node.type.size)
-    return [*found, *gradients, *((f"check {name}", "PROVED") for name in labels(lowered))]
+    return [*values, *gradients, *((f"check {name}", "PROVED") for name in labels(lowered))]
 
 
 def sized(title: str, size: int) -> list[tuple[str, str]]:

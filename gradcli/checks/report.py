@@ -69,10 +69,10 @@ class Report:
     def summary(self) -> dict[str, int]:
         """How many checks are "passed", "failed" and "inconclusive", and how many have each verdict."""
         groups = [
-            "passed" if one.passed else "inconclusive" if one.verdict == "INCONCLUSIVE" else "failed"
-            for one in self.checks
+            "passed" if check.passed else "inconclusive" if check.verdict == "INCONCLUSIVE" else "failed"
+            for check in self.checks
         ]
-        verdicts = [one.verdict for one in self.checks]
+        verdicts = [check.verdict for check in self.checks]
         counts = {group: groups.count(group) for group in ("passed", "failed", "inconclusive")}
         return counts | {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
 
@@ -81,12 +81,12 @@ def refused(diagnostics: Sequence[Diagnostic], expression: str = "", file: str |
     """The report of a script that could not be read: one check, ERROR, with the diagnostics that say why."""
     first = diagnostics[0]
     line = None if first.span is None else first.span.line
-    evidence: dict[str, object] = {"codes": list(dict.fromkeys(one.code for one in diagnostics))}
+    evidence: dict[str, object] = {"codes": list(dict.fromkeys(diagnostic.code for diagnostic in diagnostics))}
     about = ("error", file, line, "gradient", None, "ERROR", evidence, first.message)
     return Report(expression, (Check(*about, tuple(diagnostics), passed=False),), file=file)
 
 
 def timed(report: Report, seconds: Iterable[float | None]) -> Report:
     """A report with the seconds that each of its checks took."""
-    checks = [replace(one, seconds=took) for one, took in zip(report.checks, seconds, strict=True)]
+    checks = [replace(check, seconds=took) for check, took in zip(report.checks, seconds, strict=True)]
     return replace(report, checks=tuple(checks))

@@ -124,7 +124,8 @@ def check_script(
     results: list[Check] = []
     if ready.stated:
         results = room("inline_results").compared(lowered, ready.stated, verdicts, ready.values, settings)
-    placed = [*zip(checks, [one.place for one in ready.subjects], strict=True), *((one, one.line) for one in results)]
+    placed = [*zip(checks, [subject.place for subject in ready.subjects], strict=True)]
+    placed += [(result, result.line) for result in results]
     checks, notes = suppressed(lowered, placed, require, warn=wrt is None)
     times += [monotonic() for _ in results]
     report = Report(lowered.text, tuple(checks), (*ready.notes, *notes), script.path)
@@ -145,7 +146,7 @@ def at_other_sizes(
 ) -> Iterator[Callable[[Outcome], Outcome]]:
     """For each claim what adds to its verdict what is known for other sizes; nothing where no size is open."""
     lowered, settings = ready.lowered, ready.settings
-    declared = any(getattr(one, "shape", None) for one in lowered.script.statements)
+    declared = any(getattr(statement, "shape", None) for statement in lowered.script.statements)
     if not (lowered.claims and declared and exact.proving) or settings.plane:
         return
     all_sizes, (point, _) = room("all_sizes"), read_point(at, limits)
@@ -156,7 +157,7 @@ def at_other_sizes(
         other = lower(lowered.script, at=values, wrt=lowered.wrt, limits=limits, claims=claims, shapes=shapes)
         sampled = place(other, settings, {})
         assert sampled is not None  # no value is complex that was not before
-        return shapes.sizes, [one for one in subjects(other, sampled, settings) if one.kind == "claim"]
+        return shapes.sizes, [subject for subject in subjects(other, sampled, settings) if subject.kind == "claim"]
 
     def second_verdict(i: int) -> tuple[dict[str, int], Outcome] | None:
         try:
@@ -191,7 +192,7 @@ def verdict_on(
     except oracle_client.NoAnswer as reason:
         outcome = unanswered(exact, subject, reason)
     if steps or witnesses:
-        tables = plain(room("witnesses").shown(exact, subject, outcome, witnesses, steps))
+        tables = plain(room("witnesses").tables(exact, subject, outcome, witnesses, steps))
         outcome = outcome._replace(evidence=outcome.evidence | tables)
     return subject, outcome
 
@@ -242,12 +243,12 @@ def prepared(
         if values is None:
             message = "not checked: a leaf is complex; use --dtype complex128"
             about = [(f"gradient:{name}", source.path, None, "gradient", name, "INCONCLUSIVE") for name in lowered.wrt]
-            found = tuple(Check(*one, {"oracles": {}}, message, passed=False) for one in about)
-            return Report(lowered.text, found, notes, source.path)
+            checks = tuple(Check(*about_check, {"oracles": {}}, message, passed=False) for about_check in about)
+            return Report(lowered.text, checks, notes, source.path)
         # what no point can be asked about is an error
         Tape(lowered.program).run(values, backend="numpy", dtype=settings.doubles)
         wanted = subjects(lowered, values, settings)
-        stated = [] if expected is None else expected.found(lowered, wanted, wrt)
+        stated = [] if expected is None else expected.expected_results(lowered, wanted, wrt)
     except GradcliError as problem:
         if check := expected_error(source, problem.with_source(source)):
             return Report("", (check,), file=source.path)
@@ -269,11 +270,11 @@ def check_names(
     namespace(backend, dtype)
     ready = prepared(source, (), None, None, limits_of(limits), Settings(dtype=dtype, backend=backend))
     if isinstance(ready, Report):
-        return [(one.id, one.line) for one in ready.checks]
-    names = list(zip(check_ids(ready.subjects), [one.line for one in ready.subjects], strict=True))
+        return [(check.id, check.line) for check in ready.checks]
+    names = list(zip(check_ids(ready.subjects), [subject.line for subject in ready.subjects], strict=True))
     if ready.stated:
         ids = room("inline_results").result_ids(ready.stated)
-        names += zip(ids, [one.expected.line for one in ready.stated], strict=True)
+        names += zip(ids, [result.expected.line for result in ready.stated], strict=True)
     return names
 
 
@@ -283,10 +284,10 @@ def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats] |
     shapes = {name: leaf.node.type.shape for name, leaf in leaves.items()}
     values: dict[str, Floats] = {}
     for name in filter(lowered.values.__contains__, leaves):
-        given = np.asarray(array_of(lowered.values[name]))
-        if not settings.plane and (given.dtype.kind == "c" or given.shape != shapes[name]):
+        value = np.asarray(array_of(lowered.values[name]))
+        if not settings.plane and (value.dtype.kind == "c" or value.shape != shapes[name]):
             return None
-        values[name] = np.array(given, dtype=settings.doubles)
+        values[name] = np.array(value, dtype=settings.doubles)
     if box:
         values |= room("decide.boxes").point_inside(box, values, shapes)
     sides = [side for claim in lowered.claims for side in (claim.left, claim.right)]
@@ -300,7 +301,7 @@ def blamed(outcomes: Sequence[tuple[Subject, Outcome]], pair: tuple[Subject, Out
     if subject.kind != "gradient" or outcome.verdict != "DISAGREES":
         return pair
     used = operations(reachable(subject.nodes()))
-    return subject, blaming(outcome, [one for one in outcomes if one[0].rule in used])
+    return subject, blaming(outcome, [pair for pair in outcomes if pair[0].rule in used])
 
 
 def operations(nodes: Sequence[Node]) -> set[str]:
@@ -316,11 +317,11 @@ def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple
     left side.
     """
     chains: list[list[tuple[Subject, Outcome]]] = []
-    for one in outcomes:
-        if chains and continues(chains[-1][-1][0], one[0]):
-            chains[-1].append(one)
+    for pair in outcomes:
+        if chains and continues(chains[-1][-1][0], pair[0]):
+            chains[-1].append(pair)
         else:
-            chains.append([one])
+            chains.append([pair])
     for chain in chains:
         wrong = next((i for i, (_, outcome) in enumerate(chain) if outcome.verdict in WRONG), None)
         if len(chain) > 1 and wrong is not None:
@@ -328,7 +329,7 @@ def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple
             message = f"step {wrong + 1} of {len(chain)} is the first wrong one: {outcome.message}"
             evidence = {**outcome.evidence, "step": wrong + 1, "steps": len(chain)}
             chain[wrong] = subject, outcome._replace(message=message, evidence=evidence)
-    return [one for chain in chains for one in chain]
+    return [pair for chain in chains for pair in chain]
 
 
 def continues(before: Subject, after: Subject) -> bool:

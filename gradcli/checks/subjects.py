@@ -57,13 +57,13 @@ class Settings(NamedTuple):
 
     def with_directives(self, directives: Iterable[Directive]) -> Settings:
         """These settings with what directives say on top, a later one on top of an earlier one."""
-        found = self
+        settings = self
         for directive in directives:
             changes: dict[str, Any] = {key.replace("-", "_"): value for key, value in directive.settings.items()}
             if "require" in changes:
-                changes["require"] = found.require | {changes["require"]}
-            found = found._replace(**changes)
-        return found
+                changes["require"] = settings.require | {changes["require"]}
+            settings = settings._replace(**changes)
+        return settings
 
     @property
     def plane(self) -> bool:
@@ -77,12 +77,12 @@ class Settings(NamedTuple):
 
     def of_file(self, lowered: Lowered) -> Settings:
         """The settings that hold where no line says otherwise."""
-        return self.with_directives(one for one in lowered.script.directives if one.whole)
+        return self.with_directives(directive for directive in lowered.script.directives if directive.whole)
 
     def at_lines(self, lowered: Lowered, *lines: int | None) -> Settings:
         """The settings that hold at some lines of a script, the nearest of which is the last."""
-        local = [one for one in lowered.script.directives if not one.whole]
-        return self.with_directives(one for line in lines for one in local if one.covers(line))
+        local = [directive for directive in lowered.script.directives if not directive.whole]
+        return self.with_directives(directive for line in lines for directive in local if directive.covers(line))
 
 
 class Surface(NamedTuple):
@@ -112,15 +112,15 @@ class Surface(NamedTuple):
 
 def surfaces_of(output: Node) -> list[Surface]:
     """The surfaces of every operation that an output needs; comparisons are zero where their sides meet."""
-    order, found = reachable([output]), []
+    order, surfaces = reachable([output]), []
     with building(output.builder, order):
         for node in order:
             compared = node.primitive.name in COMPARISONS and node.args[0].type.kind == "float"
             for kink in (EQUAL_SIDES,) if compared else node.primitive.kinks:
                 zero = kink.surface(*node.args, **node.params)
                 if isinstance(zero, Node) and zero.type.kind == "float":
-                    found.append(Surface(node, zero, kink))
-    return found
+                    surfaces.append(Surface(node, zero, kink))
+    return surfaces
 
 
 @dataclass(eq=False, repr=False)
@@ -168,9 +168,9 @@ class Subject:
 
     def nodes(self) -> list[Node]:
         """Every node that questions to the oracle may name."""
-        found = [self.judged, *(surface.zero for surface in self.surfaces)]
-        found += [node for node in (self.output, self.target, self.left, self.engine) if node is not None]
-        return [*found, *(self.inner or ())]
+        nodes = [self.judged, *(surface.zero for surface in self.surfaces)]
+        nodes += [node for node in (self.output, self.target, self.left, self.engine) if node is not None]
+        return [*nodes, *(self.inner or ())]
 
     def derivative(
         self, values: Mapping[str, Floats] | None = None, entries: Sequence[int] | None = None
@@ -202,7 +202,7 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], settings: Settings)
     targets = [leaves[name].node for name in lowered.wrt]
     place = output_line(lowered.script.statements)
     seed = settings.seed or 0
-    found: list[Subject] = []
+    wanted: list[Subject] = []
     for position, output in enumerate(outputs):
         scalar, note = combined(output, seed)
         gradients = derivatives.grad(scalar, targets) if targets else []
@@ -211,24 +211,24 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], settings: Settings)
         which = "" if len(outputs) == 1 else f" (output {position + 1})"
         for name, target, gradient in zip(lowered.wrt, targets, gradients, strict=True):
             own: Any = {"leaf": name, "text": f"{name}{which}", "target": target, "domain": leaves[name].domain}
-            found.append(Subject("gradient", gradient, values, lowered.wrt, **own, **about))
-    found += [of_claim(lowered, claim, values) for claim in lowered.claims]
-    found += [subject for rule in lowered.rules for subject in of_rule(rule, values, seed)]
+            wanted.append(Subject("gradient", gradient, values, lowered.wrt, **own, **about))
+    wanted += [of_claim(lowered, claim, values) for claim in lowered.claims]
+    wanted += [subject for rule in lowered.rules for subject in of_rule(rule, values, seed)]
     surfaces = cache(surfaces_of)
     taken = taken_names(lowered)
-    for subject in found:
+    for subject in wanted:
         subject.names, subject.taken = lowered.names, taken
         subject.surfaces = [] if subject.output is None or settings.plane else surfaces(subject.output)
         own = settings if subject.rtol is None else settings._replace(rtol=subject.rtol)
         subject.settings = own.at_lines(lowered, subject.place)
         subject.rtol = subject.settings.rtol
-    return found
+    return wanted
 
 
 def taken_names(lowered: Lowered) -> frozenset[str]:
     """The names that a formula beside the script may not use: functions of the script, and names it computes."""
     statements, leaves = lowered.script.statements, lowered.program.leaves
-    functions = {one.name.id for one in statements if isinstance(one, FunctionDef)}
+    functions = {statement.name.id for statement in statements if isinstance(statement, FunctionDef)}
     places = assigned_names(statements)
     return frozenset(functions | {name for name, spans in places.items() if name not in leaves or len(spans) > 1})
 
@@ -268,20 +268,20 @@ def of_claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Su
 def of_rule(rule: HandRule, values: Mapping[str, Floats], seed: int) -> list[Subject]:
     """The parameters of a hand-written rule, judged on a random cotangent at the operands of its first call."""
     dtype = "complex128" if any(value.dtype.kind == "c" for value in values.values()) else "float64"
-    given = evaluated(rule.args, values, dtype)
+    operands = evaluated(rule.args, values, dtype)
     arriving = rule.cotangent.params["name"]
     names = [leaf.node.params["name"] for leaf in rule.leaves]
-    point = {**values, **{name: np.array(value) for name, value in zip(names, given, strict=True)}}
+    point = {**values, **{name: np.array(value) for name, value in zip(names, operands, strict=True)}}
     point[arriving] = cotangent(rule.cotangent.type.shape, seed)
     output = paired(rule.output, rule.cotangent)
-    found = []
+    rule_subjects = []
     lines = rule.lines or (rule.span.line,) * len(rule.leaves)
     for leaf, result, line in zip(rule.leaves, rule.results, lines, strict=True):
         about: dict[str, Any] = {"output": output, "target": leaf.node, "domain": leaf.domain, "file": rule.file}
         about |= {"leaf": leaf.name if rule.file is None else f"{rule.name}.{leaf.name}", "line": line, "place": line}
         about |= {"text": f"{rule.title} by {leaf.name}", "rule": rule.name}
-        found.append(Subject("vjp", result, point, (*names, arriving), **about))
-    return found
+        rule_subjects.append(Subject("vjp", result, point, (*names, arriving), **about))
+    return rule_subjects
 
 
 def cotangent(shape: tuple[int, ...], seed: int) -> Floats:

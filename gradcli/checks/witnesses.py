@@ -67,7 +67,7 @@ def parse_witnesses(text: str) -> tuple[str, ...]:
     return tuple(word for word in WITNESSES if word in words)
 
 
-def shown(exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, ...], steps: bool) -> Row:
+def tables(exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, ...], steps: bool) -> Row:
     """What is shown beside a verdict: with `steps` the `ladder`, and where any are chosen the `witnesses`.
 
     Both are about the entry where what is judged and the exact derivative differ most. Nothing where there is no
@@ -82,13 +82,13 @@ def shown(exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, .
     exact.begin()
     judged = case.judged_floats(subject.values)
     entry, true = worst(case, judged) if steps or judged.size > 1 else (0, None)
-    found: Row = {}
+    shown_rows: Row = {}
     if steps and (seen := differences_at(case, entry)).steps.size:
         title = f"the derivative in {subject.leaf or subject.text}{position(entry, case.target.type.shape)}"
-        found["ladder"] = seen.convergence(title, float(judged[entry]), true).evidence()
+        shown_rows["ladder"] = seen.convergence(title, float(judged[entry]), true).evidence()
     if chosen:
-        found["witnesses"] = witness_table(case, entry, float(judged[entry]), chosen)
-    return found
+        shown_rows["witnesses"] = witness_table(case, entry, float(judged[entry]), chosen)
+    return shown_rows
 
 
 def witness_table(case: Case, entry: int, judged: float, chosen: tuple[str, ...]) -> Row:
@@ -101,11 +101,11 @@ def witness_table(case: Case, entry: int, judged: float, chosen: tuple[str, ...]
     rows: list[Row] = [{"witness": NAMES["reverse" if kind == "gradient" else kind], "value": repr(judged)}]
     for name in chosen:
         try:
-            found = ASKED[name](case, entry)
+            row = ROW_OF[name](case, entry)
         except NoAnswer as reason:
-            found = {"reason": str(reason)}
-        if found is not None:
-            rows.append({"witness": NAMES[name], **compared(judged, found, case.dtype)})
+            row = {"reason": str(reason)}
+        if row is not None:
+            rows.append({"witness": NAMES[name], **compared(judged, row, case.dtype)})
     return {"entry": case.entry(entry), "rows": rows}
 
 
@@ -171,7 +171,7 @@ def differences_row(seen: Differences) -> Row:
     return {"value": repr(float(value)), "bound": bound, "seen": seen} if reason is None else {"reason": reason}
 
 
-ASKED: dict[str, Callable[[Case, int], Row | None]] = {
+ROW_OF: dict[str, Callable[[Case, int], Row | None]] = {
     "reverse": reverse,
     "enclosure": enclosure,
     "sympy": sympy,
@@ -182,15 +182,15 @@ ASKED: dict[str, Callable[[Case, int], Row | None]] = {
 # --- a black box --------------------------------------------------------------------------------------------------
 
 
-def of_black_box(judged: str, one: Finding, entry: str) -> Row:
+def of_black_box(judged: str, finding: Finding, entry: str) -> Row:
     """The table of a function that only has values: its claim and the differences."""
     none = {"reason": "a black box: it has values but no formula"}
     rows = {
         "enclosure": none,
         "sympy": none,
-        "differences": compared(one.claimed, differences_row(one.seen), "float64"),
+        "differences": compared(finding.claimed, differences_row(finding.seen), "float64"),
     }
-    first = {"witness": judged, "value": repr(float(one.claimed))}
+    first = {"witness": judged, "value": repr(float(finding.claimed))}
     return {"entry": entry, "rows": [first, *({"witness": NAMES[name], **row} for name, row in rows.items())]}
 
 
@@ -225,14 +225,14 @@ def compared(judged: float, row: Row, dtype: str) -> Row:
     return {**row, "agrees": agrees and not large, "digits": digits}
 
 
-def common_digits(one: float, other: float) -> int:
+def common_digits(first: float, second: float) -> int:
     """The decimal digits that two numbers share, 16 where they are the same double.
 
     >>> common_digits(0.5, 0.5), common_digits(1.2345, 1.2346), common_digits(1.0, -1.0)
     (16, 4, 0)
     """
-    size = max(abs(one), abs(other))
-    if one == other:
+    size = max(abs(first), abs(second))
+    if first == second:
         return MOST_DIGITS
-    gap = abs(one - other) / size
+    gap = abs(first - second) / size
     return max(0, min(MOST_DIGITS, floor(-log10(gap)))) if isfinite(gap) and gap > 0 else 0

@@ -64,6 +64,11 @@ class Bracket(NamedTuple):
     low: float
     high: float
 
+    @property
+    def place(self) -> float:
+        """Its likely place."""
+        return shortest_inside(self.low, self.high)
+
 
 def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
     """The box; raises GradcliError: GC206 for a name that is no leaf, GC735 for what is not a pair of rising ends."""
@@ -83,15 +88,15 @@ def point_inside(box: Box, values: Values, shapes: Mapping[str, tuple[int, ...]]
 
     Raises GradcliError (GC735) where a value lies outside the box.
     """
-    found = {}
+    chosen = {}
     for name, (low, high) in box.items():
         middle = (low + high) / 2
         short = next((x for x in (float(f"{middle:.{n}g}") for n in (1, 2, 3)) if low < x < high), middle)
-        found[name] = value = values.get(name, np.full(shapes[name], short))
+        chosen[name] = value = values.get(name, np.full(shapes[name], short))
         if not ((value >= low) & (value <= high)).all():
             message = f"the point {name} = {value.tolist()} lies outside the box [{low:g}, {high:g}]"
             raise error("GC735", message, help=f"give a point inside it, --at {name}=..., or another --box")
-    return found
+    return chosen
 
 
 def dodged(subject: Subject, outcome: Outcome, judge: Judge) -> tuple[Subject, Outcome]:
@@ -102,11 +107,11 @@ def dodged(subject: Subject, outcome: Outcome, judge: Judge) -> tuple[Subject, O
     count, seed = max(subject.settings.samples, 3), subject.settings.seed or 0
     for value in nearby(subject.values[name], subject.domain, count, seed):
         other = subject.at({**subject.values, name: value})
-        found = judge(other)
-        if found.verdict not in (*NONSMOOTH, "UNDEFINED"):
+        verdict = judge(other)
+        if verdict.verdict not in (*NONSMOOTH, "UNDEFINED"):
             was = {"verdict": outcome.verdict, "at": {name: subject.values[name].tolist()}, "text": outcome.message}
-            message = f"{found.message}; moved off a {outcome.verdict} at {name} = {subject.values[name].tolist()}"
-            return other, found._replace(message=message, evidence={**found.evidence, "dodged": was})
+            message = f"{verdict.message}; moved off a {outcome.verdict} at {name} = {subject.values[name].tolist()}"
+            return other, verdict._replace(message=message, evidence={**verdict.evidence, "dodged": was})
     return subject, outcome
 
 
@@ -137,9 +142,9 @@ class BoxCheck:
         """The outcome at the point with what holds on the box, or what was found elsewhere in it."""
         answer = self.cover([self.sides], pieces=FIRST_PIECES if self.size > 1 else MOST_PIECES)
         if self.size > 1 and answer.get("state") == "open":
-            found = self.singular_on_lines(answer["open"])
-            if found is not None:
-                return found
+            outcome = self.singular_on_lines(answer["open"])
+            if outcome is not None:
+                return outcome
             answer = self.cover([self.sides])
         if "problem" in answer:
             return self.left_open(f"the box could not be subdivided: {answer['reason']}")
@@ -147,26 +152,26 @@ class BoxCheck:
         pieces = answer["open"] if answer["state"] == "open" else []
         for piece in pieces:
             place = self.at([shortest_inside(*ends) for ends in piece])
-            found = self.judge(self.subject.at(place))
-            if found.verdict in DECISIVE:
-                return self.moved(found, "at", place)
+            outcome = self.judge(self.subject.at(place))
+            if outcome.verdict in DECISIVE:
+                return self.moved(outcome, "at", place)
         joins, axis = [], self.line([0.0], 0)
         if self.size == 1 and answer["left"] == len(pieces):
-            joins = [one for ends in merged([piece[0] for piece in pieces]) for one in self.brackets(*ends, axis)]
+            joins = [join for ends in merged([piece[0] for piece in pieces]) for join in self.brackets(*ends, axis)]
         return self.across(joins, axis) if joins else self.concluded([self.sides], answer)
 
     def across(self, joins: Sequence[Bracket], axis: Line) -> Outcome:
         """The verdict on a box of one entry: what is singular at a join, else that on the parts between the joins."""
         proved = True
-        for one in joins:
-            found = self.at_bracket(one, axis)
-            if found.verdict not in GOOD:
-                return self.near_bracket(found, one, axis)
-            proved = proved and (one.low < one.high or found.verdict == "PROVED")
+        for join in joins:
+            outcome = self.at_bracket(join, axis)
+            if outcome.verdict not in GOOD:
+                return self.near_bracket(outcome, join, axis)
+            proved = proved and (join.low < join.high or outcome.verdict == "PROVED")
         ((name, ends),) = self.sides.items()
         parts = [{name: part} for part in parts_between(*ends, joins)]
         answer = self.cover(parts)
-        places = [shortest_inside(one.low, one.high) for one in joins]
+        places = [join.place for join in joins]
         self.evidence |= {"smooth_across": places, "pieces": answer.get("pieces", 0)}
         text = f"; smooth across {name} = {', '.join(f'{x:g}' for x in places)}"
         return self.concluded(parts, answer, proved, text)
@@ -211,18 +216,18 @@ class BoxCheck:
         """The line through a point of the box along an entry."""
         return lambda x: self.at([*through[:place], x, *through[place + 1 :]])
 
-    def near_bracket(self, found: Outcome, one: Bracket, line: Line) -> Outcome:
+    def near_bracket(self, outcome: Outcome, bracket: Bracket, line: Line) -> Outcome:
         """What was found at a bracket on a line."""
-        return self.moved(found, "at" if one.low == one.high else "near", line(shortest_inside(one.low, one.high)))
+        return self.moved(outcome, "at" if bracket.low == bracket.high else "near", line(bracket.place))
 
-    def moved(self, found: Outcome, word: str, values: Values) -> Outcome:
+    def moved(self, outcome: Outcome, word: str, values: Values) -> Outcome:
         """What was found at or near another point of the box."""
         place = {name: values[name].tolist() for name in self.sides}
-        message = f"{word} {', '.join(f'{name} = {value!r}' for name, value in place.items())}: {found.message}"
-        if found.verdict not in DECISIVE:
+        message = f"{word} {', '.join(f'{name} = {value!r}' for name, value in place.items())}: {outcome.message}"
+        if outcome.verdict not in DECISIVE:
             return self.left_open(message)
-        evidence = {**found.evidence, **self.evidence, "at": {**self.outcome.evidence.get("at", {}), **place}}
-        return found._replace(message=f"in the box, {message}", evidence=evidence, inside=False)
+        evidence = {**outcome.evidence, **self.evidence, "at": {**self.outcome.evidence.get("at", {}), **place}}
+        return outcome._replace(message=f"in the box, {message}", evidence=evidence, inside=False)
 
     def left_open(self, reason: str) -> Outcome:
         """INCONCLUSIVE on a box that is not settled; the message begins with the verdict at the point."""
@@ -246,7 +251,7 @@ class BoxCheck:
         proofs = (
             self.exact.prove(self.subject.judged, self.at(region["at"]), entries=entries, **about) for region in regions
         )
-        return len(regions) <= MOST_REGIONS and all(one.get("proved") and not one.get("local") for one in proofs)
+        return len(regions) <= MOST_REGIONS and all(proof.get("proved") and not proof.get("local") for proof in proofs)
 
     def signs(self, nodes: Sequence[Node], values: Values) -> list[Any]:
         """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""
@@ -268,44 +273,44 @@ class BoxCheck:
         for through in (middle, *[[shortest_inside(*side) for side in pieces[place]] for place in (0, -1)]):
             for entry in range(min(self.target.type.size, MOST_LINES)):
                 line = self.line(through, start + entry)
-                for one in self.brackets(*self.sides[own], line):
-                    found = self.at_bracket(one, line, entry)
+                for bracket in self.brackets(*self.sides[own], line):
+                    outcome = self.at_bracket(bracket, line, entry)
                     count += 1
-                    if found.verdict in DECISIVE:
-                        return self.near_bracket(found, one, line)
+                    if outcome.verdict in DECISIVE:
+                        return self.near_bracket(outcome, bracket, line)
                     if count == MOST_BRACKETS:
                         return None
         return None
 
     def brackets(self, low: float, high: float, line: Line) -> list[Bracket]:
         """Where arguments of kinks and divisors change their sign between two floats, in ascending order."""
-        found, nodes = [], self.candidates()
+        brackets, nodes = [], self.candidates()
         below, above = (self.signs(list(nodes), line(end)) for end in (low, high))
         for (node, singular), left, right in zip(nodes.items(), below, above, strict=True):
             for entry, signs in enumerate(zip(left, right, strict=True)):
                 if None not in signs and signs[0] * signs[1] < 0:
                     narrow = self.bisected(node, entry, low, high, signs[0], line)
                     if narrow is not None:
-                        found.append(Bracket(*singular, *narrow))
-        return sorted(found, key=lambda one: one.low)
+                        brackets.append(Bracket(*singular, *narrow))
+        return sorted(brackets, key=lambda bracket: bracket.low)
 
     def candidates(self) -> dict[Node, tuple[Node, str]]:
         """Nodes at whose zeros the output may be singular, with the operation and where that is in words."""
-        found = {one.zero: (one.node, one.where) for one in self.subject.surfaces}
+        zeros = {surface.zero: (surface.node, surface.where) for surface in self.subject.surfaces}
         for node in reachable([self.output]):
             place = DIVISORS.get(node.primitive.name)
             if place is not None and place < len(node.args):
-                found.setdefault(node.args[place], (node, f"{node_text(node.args[place])} = 0"))
+                zeros.setdefault(node.args[place], (node, f"{node_text(node.args[place])} = 0"))
             elif node.primitive.name in POLES:
-                found.setdefault(node, (node, f"a pole of {node_text(node)}"))
-        pending = list(found)
+                zeros.setdefault(node, (node, f"a pole of {node_text(node)}"))
+        pending = list(zeros)
         while pending:  # a product is 0 where a factor is, which changes its sign also where its square does not
             node = pending.pop()
             for factor in node.args[: FACTORS.get(node.primitive.name, 0)]:
-                if factor not in found:
-                    found[factor] = found[node]
+                if factor not in zeros:
+                    zeros[factor] = zeros[node]
                     pending.append(factor)
-        small = [one for one in found.items() if one[0].type.size <= MOST_ENTRIES and one[0] in self.exact.rows]
+        small = [pair for pair in zeros.items() if pair[0].type.size <= MOST_ENTRIES and pair[0] in self.exact.rows]
         return dict(small[:MOST_CANDIDATES])
 
     def bisected(
@@ -324,27 +329,28 @@ class BoxCheck:
             low, high = (middle, high) if there == sign else (low, middle)
         return None
 
-    def at_bracket(self, one: Bracket, line: Line, entry: int = 0) -> Outcome:
+    def at_bracket(self, bracket: Bracket, line: Line, entry: int = 0) -> Outcome:
         """What happens at a float, or between two neighbours: KINK, BOUNDARY, DISCONTINUOUS, or AGREES if smooth.
 
         `entry` is the one of the derivative along the line. Slopes and values that change little from some floats away
         to the nearest one are taken for their limits.
         """
-        if one.low == one.high:
-            return self.judge(self.subject.at(line(one.low)))
+        node, where, below, above = bracket
+        if below == above:
+            return self.judge(self.subject.at(line(below)))
         low, high = self.sides.get(self.target.name or "") or next(iter(self.sides.values()))
-        far = (MANY_FLOATS - 1) * (one.high - one.low) / 2
-        places = (max(low, one.low - far), one.low, one.high, min(high, one.high + far))
+        far = (MANY_FLOATS - 1) * (above - below) / 2
+        places = (max(low, below - far), below, above, min(high, above + far))
         slopes, heights = zip(*(self.slope_and_value(line(x), entry) for x in places), strict=True)
         verdict, reason = "INCONCLUSIVE", ""
         if None not in slopes and None not in heights:
-            verdict, reason = between(slopes, heights, one.high - one.low)
+            verdict, reason = between(slopes, heights, above - below)
         if verdict in ("INCONCLUSIVE", "AGREES"):
-            return Outcome(verdict, reason or f"undecided around {one.where}", {})
-        message = f"{one.where}: {reason}"
-        sides = {"left": [slopes[1]], "right": [slopes[2]], "between": [one.low, one.high], "basis": "series"}
-        evidence = {**sides, "operation": one.node.primitive.name, "node": node_text(one.node), "where": one.where}
-        return Outcome(verdict, message, evidence, (Diagnostic("GC410", message, one.node.span, severity="note"),))
+            return Outcome(verdict, reason or f"undecided around {where}", {})
+        message = f"{where}: {reason}"
+        sides = {"left": [slopes[1]], "right": [slopes[2]], "between": [below, above], "basis": "series"}
+        evidence = {**sides, "operation": node.primitive.name, "node": node_text(node), "where": where}
+        return Outcome(verdict, message, evidence, (Diagnostic("GC410", message, node.span, severity="note"),))
 
     def slope_and_value(self, place: Values, entry: int) -> tuple[Any, Any]:
         """An entry of the derivative and the value at a point; None for what is not known."""
@@ -397,20 +403,20 @@ def pieces_text(names: list[str], pieces: list[Any]) -> str:
 
 def merged(pieces: list[Any]) -> list[tuple[float, float]]:
     """Intervals in ascending order, those that touch as one."""
-    found: list[tuple[float, float]] = []
+    joined: list[tuple[float, float]] = []
     for low, high in sorted(pieces):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        if joined and low <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
         else:
-            found.append((low, high))
-    return found
+            joined.append((low, high))
+    return joined
 
 
-def parts_between(low: float, high: float, found: Sequence[Bracket]) -> Iterator[tuple[float, float]]:
+def parts_between(low: float, high: float, brackets: Sequence[Bracket]) -> Iterator[tuple[float, float]]:
     """The parts of an interval between brackets, which together hold all its floats but zeros at a float."""
     start = low
-    for one in found:
-        below, above = one.low, one.high
+    for bracket in brackets:
+        below, above = bracket.low, bracket.high
         if below == above:
             below, above = math.nextafter(below, -math.inf), math.nextafter(above, math.inf)
         if start < below:

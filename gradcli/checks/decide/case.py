@@ -1,4 +1,4 @@
-"""One subject being judged: the oracle, the point, and what has been found out so far; decides nothing by itself.
+"""One subject being judged: the oracle, the point, and what is known so far; decides nothing by itself.
 
 At a complex point every entry x + i*y counts as two real ones: L is the real part of the output, and dL/dx and dL/dy
 are judged. The nodes of a gradient, a claim and a rule hold dL/dx - i*dL/dy, which is f'(z) where f is holomorphic.
@@ -50,10 +50,10 @@ class Outcome(NamedTuple):
 
 
 class Case:
-    """One subject, the point, the oracle, and what has been found out so far.
+    """One subject, the point, the oracle, and what is known so far.
 
-    `given` is the comparison of the exact side with what is judged at the point, as the oracle answers it, and `nearby`
-    are those at other points. `tried`, `digits`, `proof` and `quality` are shown with every verdict (`verdict.shown`).
+    `comparison` is the oracle's comparison of the exact side with what is judged at the point, and `nearby` are those
+    at other points. `tried`, `digits`, `proof` and `quality` are part of the evidence of every verdict.
     """
 
     def __init__(self, exact: Exact, subject: Subject) -> None:
@@ -74,7 +74,7 @@ class Case:
         self.number = any(not leaf_names([node]) for node in (subject.judged, subject.left) if node is not None)
         self.independent = self.output is not None and self.target not in reachable([self.output])
         self.oracle = "balls" if self.output is None else "series"  # which encloses the exact side
-        self.given: Any = None
+        self.comparison: Any = None
         self.nearby: list[tuple[Values, Answer]] = []
         self.at_tie = False  # a comparison, or the place of a largest entry, is a tie at the point
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
@@ -89,7 +89,7 @@ class Case:
     @property
     def compared(self) -> list[tuple[Values, Answer]]:
         """The points of all comparisons with their answers, the given point first."""
-        return [(self.values, self.given), *self.nearby]
+        return [(self.values, self.comparison), *self.nearby]
 
     @property
     def domains(self) -> dict[str, Interval | None]:
@@ -160,7 +160,7 @@ class Case:
     def beside(self, names: Sequence[str | None], most: int) -> list[dict[str, Floats]]:
         """Points near the given one where one of some leaves has moved, each in its turn; at most so many."""
         if self.number or self.subject.rtol is not None:
-            return []  # a bare number or a tolerance speaks of no other point
+            return []  # a bare number or a tolerance holds at no other point
         count = self.subject.settings.samples
         near = [
             zip(repeat(name), sample_points.nearby(self.values[name], self.domains.get(name), count, self.seed))
@@ -172,7 +172,7 @@ class Case:
 
     def counterexample(self, values: Values, answer: Answer) -> tuple[str, Evidence]:
         """Where the entry is that refutes, for a sentence; and as evidence the point, the entry and both sides."""
-        first: Answer = next(one for one in answer["details"] if one["relation"] == "!")
+        first: Answer = next(detail for detail in answer["details"] if detail["relation"] == "!")
         entry = first["entry"]
         turned = self.plane and self.target is None and entry % 2 == 1
         sides = {side: negated(first[side]) if turned else first[side] for side in ("exact", "claimed")}
@@ -190,7 +190,7 @@ def negated(digits: str) -> str:
     return digits[1:] if digits.startswith("-") else digits if digits in ("0", "") else f"-{digits}"
 
 
-def speaks(answer: Answer) -> bool:
+def is_evidence(answer: Answer) -> bool:
     """Whether a point near the given one is evidence: in the region both sides have values, and agree or differ."""
     relations = set(answer["relations"]) if answer["region"] else {OPEN}
     return not relations & set("ERT") and ("!" in relations or OPEN not in relations)
@@ -198,16 +198,16 @@ def speaks(answer: Answer) -> bool:
 
 def differ(answer: Answer) -> bool:
     """Whether both sides are certainly different at a point of the region."""
-    return speaks(answer) and "!" in answer["relations"]
+    return is_evidence(answer) and "!" in answer["relations"]
 
 
 def shown_entries(answer: Answer, text: Callable[[Answer], Any]) -> list[Any]:
     """A text for each of the first entries of a comparison, and how many are left out."""
     left = len(answer["entries"]) - len(answer["details"])
-    first = sorted(answer["details"], key=lambda one: one["entry"])
+    first = sorted(answer["details"], key=lambda entry: entry["entry"])
     return [*map(text, first), *([f"... {left:,} more"] if left else [])]
 
 
 def digits_of(answer: Answer, side: str) -> list[Any]:
     """The digits of the first entries of a side, "exact" or "claimed"."""
-    return shown_entries(answer, lambda one: one[side])
+    return shown_entries(answer, lambda entry: entry[side])

@@ -42,10 +42,10 @@ def evaluator(
 
     def at(values: Values) -> list[Floats]:
         try:
-            found = tape.run(values, backend=backend, dtype=dtype)
+            arrays = tape.run(values, backend=backend, dtype=dtype)
         except GradcliError:
             return [np.full(node.type.shape, np.nan, kind) for node in nodes]
-        return [np.broadcast_to(np.asarray(x, dtype=kind), n.type.shape) for n, x in zip(nodes, found, strict=True)]
+        return [np.broadcast_to(np.asarray(x, dtype=kind), n.type.shape) for n, x in zip(nodes, arrays, strict=True)]
 
     return at
 
@@ -65,12 +65,12 @@ def moving(output: Node, target: Node, values: Values) -> tuple[Callable[[Floats
 
     def f(points: Floats) -> Floats:
         entries = points[:, ::2] + 1j * points[:, 1::2] if plane else points
-        given = {**known, moved: entries.reshape((len(points), *target.type.shape))}
+        inputs = {**known, moved: entries.reshape((len(points), *target.type.shape))}
         try:
-            found = np.real(tape.run(given, backend="numpy", dtype=dtype)[0])
+            outputs = np.real(tape.run(inputs, backend="numpy", dtype=dtype)[0])
         except GradcliError:
             return np.full(len(points), np.nan)
-        return np.broadcast_to(np.asarray(found, dtype=np.float64), (len(points),))
+        return np.broadcast_to(np.asarray(outputs, dtype=np.float64), (len(points),))
 
     flat = evaluated([target], values, dtype)[0].reshape(-1)
     return f, np.stack([flat.real, flat.imag], axis=1).reshape(-1) if plane else flat
@@ -81,16 +81,16 @@ def kind_of(dtype: str) -> Any:
     return np.finfo(np.float32 if dtype == "float32" else np.float64)
 
 
-def ulps(found: float, exact: float, dtype: str = "float64", size: float | None = None) -> float:
+def ulps(value: float, exact: float, dtype: str = "float64", size: float | None = None) -> float:
     """How many spacings of floats at `exact` (or at `size`) lie between two numbers; inf for one that is not finite."""
-    if found == exact:
+    if value == exact:
         return 0.0
-    if not np.isfinite(found):
+    if not np.isfinite(value):
         return float("inf")
     kind = kind_of(dtype)
     with np.errstate(all="ignore"):
         spacing = float(np.spacing(min(kind.dtype.type(abs(exact) if size is None else size), kind.max)))
-        return abs(found - exact) / max(spacing, 5e-324)
+        return abs(value - exact) / max(spacing, 5e-324)
 
 
 def hold(output: Node, target: Node) -> tuple[Node, str, dict[str, tuple[Node, ...]]]:

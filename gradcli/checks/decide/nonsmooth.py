@@ -50,11 +50,11 @@ class Behaviour(NamedTuple):
 
 def behaviour(axes: Sequence[Differences], around: Sequence[Differences]) -> Behaviour:
     """What step sequences show along some axes, and along other directions."""
-    found = [sides(one) for one in (*axes, *around)]
-    verdicts = [one.verdict() for one in found]
+    lines = [sides(differences) for differences in (*axes, *around)]
+    verdicts = [along.verdict() for along in lines]
     worst = min(verdicts, key=("DISCONTINUOUS", "BOUNDARY", "KINK", "smooth").index)
-    shown = found[verdicts.index(worst)]
-    left, right = ([getattr(one, name) for one in found[: len(axes)]] for name in ("left", "right"))
+    shown = lines[verdicts.index(worst)]
+    left, right = ([getattr(along, name) for along in lines[: len(axes)]] for name in ("left", "right"))
     return Behaviour(
         worst,
         [side and side.slope for side in left],
@@ -67,7 +67,7 @@ def behaviour(axes: Sequence[Differences], around: Sequence[Differences]) -> Beh
 
 def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     """The verdict where expansions on both sides show a kink or a jump, or nothing; None where the output is smooth."""
-    node, relations = tie["node"], case.given["relations"]
+    node, relations = tie["node"], case.comparison["relations"]
     if tie["kind"] == "unknown":
         return open_tie(case, tie["reason"], node)
     if tie["kind"] == "smooth":
@@ -95,8 +95,8 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     elif what:
         what = " has no derivative here" if seen.verdict == "KINK" else f"{what} here"
     message = f"{text}{what}" + (f", in {tie['turn']}" if tie["turn"] else "")
-    found = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"])
-    return found._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
+    outcome = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"])
+    return outcome._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
 
 def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
@@ -109,10 +109,10 @@ def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
 
 def responsible(case: Case, node: Node) -> Surface | None:
     """The declared kink of a node that the point lies on, or nearest to."""
-    found = [surface for surface in case.subject.surfaces if surface.node is node]
-    zeros = evaluated([one.zero for one in found], case.values) if found else []
+    surfaces = [surface for surface in case.subject.surfaces if surface.node is node]
+    zeros = evaluated([surface.zero for surface in surfaces], case.values) if surfaces else []
     gaps = [float(np.nan_to_num(np.abs(x), nan=np.inf).min(initial=np.inf)) for x in zeros]
-    return found[int(np.argmin(gaps))] if found else None
+    return surfaces[int(np.argmin(gaps))] if surfaces else None
 
 
 def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
@@ -147,11 +147,11 @@ def nonsmooth_outcome(
 
 def off_a_smooth_tie(case: Case, tie: Answer) -> Outcome:
     """Kinks that cancel: the function is smooth, but a convention chose another slope."""
-    given, at = case.given, case.given["relations"].index("!")
+    comparison, at = case.comparison, case.comparison["relations"].index("!")
     seen, returned = seen_by_series(case, tie)
     where = "a tie that cancels" if tie["node"] is None else f"{node_text(tie['node'])} has a kink here that cancels"
     evidence = {"left": seen.left, "right": seen.right, "returned": returned, "basis": "series", "inside": False}
-    message = f"{where}: the true slope is {given['exact'][at]:.6g}, the value {given['claimed'][at]:.6g}"
+    message = f"{where}: the true slope is {comparison['exact'][at]:.6g}, the value {comparison['claimed'][at]:.6g}"
     return Outcome("KINK", message, evidence)
 
 

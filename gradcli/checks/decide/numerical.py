@@ -22,7 +22,7 @@ from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import STILL, UNMOVED, bent, suspicious
-from gradcli.checks.differences.survey import COMBINED, Survey, contradicted, together
+from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
 from gradcli.checks.formatting import counted, position
 from gradcli.checks.witnesses import of_black_box
 from gradcli.frameworks.failures import OutOfTime
@@ -55,18 +55,18 @@ def by_differences(case: Case) -> Outcome:
     entry_name = case.entry if case.plane else None
     shape = case.target.type.shape
     judged = ByDifferences(survey, case.target_name, shape, nearby, case.role, entry_name=entry_name)
-    found = judged.verdict()
-    if found.verdict == "AGREES" and not case.smooth_tie:
+    outcome = judged.verdict()
+    if outcome.verdict == "AGREES" and not case.smooth_tie:
         tie = float_tie(case)
         exact = case.tried.get("series", case.tried.get("balls"))
         if tie is not None:
             reason = f"the point lies on a kink ({tie.where}), where finite differences cannot decide"
-            found = Outcome("INCONCLUSIVE", reason, {**judged.basis(), "float_kink": tie.where})
+            outcome = Outcome("INCONCLUSIVE", reason, {**judged.basis(), "float_kink": tie.where})
         elif exact is not None:
-            found = found._replace(message=f"{found.message}; not certified: {exact}")
-    points = found.evidence.get("points", 0)
-    case.tried["differences"] = f"agree at {counted(points, 'point')}" if found.verdict == "AGREES" else found.message
-    return found._replace(evidence={**found.evidence, "steps": step_sequences.STEPS})
+            outcome = outcome._replace(message=f"{outcome.message}; not certified: {exact}")
+    points = counted(outcome.evidence.get("points", 0), "point")
+    case.tried["differences"] = f"agree at {points}" if outcome.verdict == "AGREES" else outcome.message
+    return outcome._replace(evidence={**outcome.evidence, "steps": step_sequences.STEPS})
 
 
 def surveyed(case: Case, values: Values) -> Survey:
@@ -80,10 +80,10 @@ def surveyed(case: Case, values: Values) -> Survey:
 def surveys_nearby(case: Case) -> list[Survey]:
     """Surveys of points near the given one, along one direction each."""
     nearby = [values for values, _ in case.nearby] or case.beside([case.own_leaf], case.subject.settings.samples)
-    found = [surveyed(case, values) for values in nearby]
-    for one in found:
-        one.look_along(one.directions(1))
-    return found
+    surveys = [surveyed(case, values) for values in nearby]
+    for survey in surveys:
+        survey.look_along(survey.directions(1))
+    return surveys
 
 
 # --- what differences say -----------------------------------------------------------------------------------------
@@ -111,94 +111,94 @@ class ByDifferences:
 
     def __post_init__(self) -> None:
         self.part = self.survey.slices[self.name]
-        self.own, self.found = self.survey.findings(self.name)
+        self.own, self.findings = self.survey.findings(self.name)
 
     def verdict(self) -> Outcome:
         """The verdict. Raises OutOfTime where the survey was not finished: how far it came depends on the machine."""
         if self.survey.unfinished:
             raise OutOfTime
-        found = self.where_smooth() if self.box is None else self.not_smooth() or self.where_smooth()
-        return found._replace(evidence={**self.basis(), **found.evidence})
+        outcome = self.where_smooth() if self.box is None else self.not_smooth() or self.where_smooth()
+        return outcome._replace(evidence={**self.basis(), **outcome.evidence})
 
     def where_smooth(self) -> Outcome:
         """What differences say where f looks smooth."""
         wrong, near, agreeing = (
-            [one for one in self.found if one.state in states]
+            [finding for finding in self.findings if finding.state in states]
             for states in (("differs", "not finite"), ("near",), ("agrees",))
         )
         if wrong:  # a wrong entry says more than a wrong sum of them
-            return self.contradicted(sorted(wrong, key=lambda one: (one.entry is None, -one.ratio)))
+            return self.contradicted(sorted(wrong, key=lambda finding: (finding.entry is None, -finding.ratio)))
         if near:
-            return self.nearly(max(near, key=lambda one: one.ratio))
+            return self.nearly(max(near, key=lambda finding: finding.ratio))
         return self.agreeing(agreeing) if agreeing else self.unseen()
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
         """Differences contradict the claim: how surely, and how it is wrong; the entry farthest off comes first."""
         plain = [w for w in wrong if w.entry is not None and w.state == "differs"]
         single = [w for w in plain if self.row_names[w.row] != COMBINED]
-        one = next(iter((*single, *plain, *wrong)))
-        reason = one.seen.estimate.reason
-        if one.state == "not finite" and reason not in (None, STILL):
-            text = f"{self.label(one)} is {one.claimed}, and finite differences cannot decide: {reason}"
+        farthest = next(iter((*single, *plain, *wrong)))
+        reason = farthest.seen.estimate.reason
+        if farthest.state == "not finite" and reason not in (None, STILL):
+            text = f"{self.label(farthest)} is {farthest.claimed}, and finite differences cannot decide: {reason}"
             return Outcome("INCONCLUSIVE", text, {})
-        if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.seen.estimate.value)) < math.inf for w in wrong):
-            return self.imprecise(one)
+        if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.slope)) < math.inf for w in wrong):
+            return self.imprecise(farthest)
         evidence = {
             **self.worst([*wrong, *self.own]),
-            "ladder": one.seen.convergence(self.label(one), one.claimed).evidence(),
+            "ladder": farthest.seen.convergence(self.label(farthest), farthest.claimed).evidence(),
         }
-        text, relative = f"{self.label(one)}: {self.both_numbers(one)}", relative_gap(one)
+        text, relative = f"{self.label(farthest)}: {self.both_numbers(farthest)}", relative_gap(farthest)
         if relative < ALIKE:
             text += f" (a relative {relative:.0g}: if f is computed approximately, rtol= allows for it)"
-        doubt = self.doubts(one, evidence)
+        doubt = self.doubts(farthest, evidence)
         if doubt or relative < SLIGHT:
             return Outcome("INCONCLUSIVE", f"{text}; {doubt}" if doubt else text, evidence)
         return disagrees(f"(numerical) {text}", evidence, self.readings())
 
-    def doubts(self, one: Finding, evidence: Evidence) -> str:
+    def doubts(self, finding: Finding, evidence: Evidence) -> str:
         """Why a contradiction is not a refutation; "" where it is one."""
-        if self.doubt or one.state == "not finite":
+        if self.doubt or finding.state == "not finite":
             return self.doubt
-        seen = step_sequences.decades(one.seen, one.claimed, one.slack)
+        seen = step_sequences.decades(finding.seen, finding.claimed, finding.slack)
         evidence["decades"] = round(math.log10(seen), 1) if seen else 0.0
-        if one.gap <= step_sequences.doubt(one.seen) or step_sequences.divided(one.seen, one.claimed):
+        if finding.gap <= step_sequences.doubt(finding.seen) or step_sequences.divided(finding.seen, finding.claimed):
             return "but larger steps see another slope: f is not smooth on the scale of the small ones"
         if seen < step_sequences.DECADES:
             return "but only steps within one decade tell them apart, which rounding or noise may do"
         try:
-            return "" if self.confirmed(one) else "but not along a second direction"
+            return "" if self.confirmed(finding) else "but not along a second direction"
         except OutOfTime:
             return "time ran out before a second direction was tried"
 
-    def confirmed(self, one: Finding) -> bool:
+    def confirmed(self, finding: Finding) -> bool:
         """Whether a second direction, with other steps, contradicts the claim too."""
-        other = self.survey.along([self.survey.second(one)])[one.row]
+        other = self.survey.along([self.survey.second(finding)])[finding.row]
         return other.state in ("near", "differs") and other.ratio > step_sequences.CLEAR
 
-    def nearly(self, one: Finding) -> Outcome:
+    def nearly(self, finding: Finding) -> Outcome:
         """IMPRECISE where the gap is a matter of digits, else INCONCLUSIVE: neither called wrong nor right."""
-        if one.gap <= self.precise * abs(one.claimed):
-            return self.imprecise(one)
-        text = f"{self.label(one)}: {self.both_numbers(one)}, too close to tell them apart"
-        return Outcome("INCONCLUSIVE", text, self.worst(self.found))
+        if finding.gap <= self.precise * abs(finding.claimed):
+            return self.imprecise(finding)
+        text = f"{self.label(finding)}: {self.both_numbers(finding)}, too close to tell them apart"
+        return Outcome("INCONCLUSIVE", text, self.worst(self.findings))
 
-    def imprecise(self, one: Finding) -> Outcome:
+    def imprecise(self, finding: Finding) -> Outcome:
         """IMPRECISE: the claim is right to many digits, but not to all."""
-        digits = max(1, math.floor(-math.log10(max(relative_gap(one), 1e-16))))
-        text = f"{self.label(one)} agrees to {digits} digits only: rounding, or a constant with too few digits"
-        return Outcome("IMPRECISE", text, self.worst([one]))
+        digits = max(1, math.floor(-math.log10(max(relative_gap(finding), 1e-16))))
+        text = f"{self.label(finding)} agrees to {digits} digits only: rounding, or a constant with too few digits"
+        return Outcome("IMPRECISE", text, self.worst([finding]))
 
     def unseen(self) -> Outcome:
         """INCONCLUSIVE, since no slope could be compared."""
-        reason = next((one.seen.estimate.reason for one in self.found), None) or "nothing could be compared"
+        reason = next((finding.seen.estimate.reason for finding in self.findings), None) or "nothing could be compared"
         text = f"finite differences cannot decide: {UNMOVED if reason == STILL else reason}"
         return Outcome("INCONCLUSIVE", text, {})
 
     def agreeing(self, spoken: Sequence[Finding]) -> Outcome:
         """AGREES, unless points nearby say otherwise."""
-        around = [(one, together(one.joint, self.sure)) for one in self.nearby()]
-        nearby = [(one, state) for one, state in around if not one.lacks]
-        against = [one for one, state in nearby if state == "differs"]
+        around = [(survey, together(survey.joint, self.sure)) for survey in self.nearby()]
+        nearby = [(survey, state) for survey, state in around if not survey.lacks]
+        against = [survey for survey, state in nearby if state == "differs"]
         if against and len(against) == len(nearby) > 1:
             return self.only_here(against[0])
         points = 1 + sum(1 for _, state in nearby if state == "agrees")
@@ -209,64 +209,66 @@ class ByDifferences:
         covered = self.covered()
         message = f"finite differences agree at {counted(points, 'point')} to {bound_text}"
         message += f" ({covered})" if covered else ""
-        special = next((one for one, state in around if one.lacks and state == "differs"), None)
+        special = next((survey for survey, state in around if survey.lacks and state == "differs"), None)
         if special is not None and not against and not self.doubt:
-            worst = max(special.joint, key=lambda one: one.ratio)
+            worst = max(special.joint, key=lambda finding: finding.ratio)
             kind = f"{self.name} is not {special.lacks}"
             evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}
             message += f"; warning: wrong where {kind}: {self.both_numbers(worst, ' along a direction')}"
-        rest = sum(1 for one in self.own if one.state in ("silent", "still"))
+        rest = sum(1 for finding in self.own if finding.state in ("silent", "still"))
         if rest:
             message += f"; {counted(rest, 'slope')} could not be measured"
         return Outcome("AGREES", message, evidence)
 
     def only_here(self, where: Survey) -> Outcome:
         """The verdict where a gradient that is right at the point is wrong at all points nearby."""
-        worst = max(where.joint, key=lambda one: one.ratio)
+        worst = max(where.joint, key=lambda finding: finding.ratio)
         text = "(numerical) it is right at the given point only: near it, "
         text += self.both_numbers(worst, " along a direction")
-        found = {**self.both_at(where, worst), "bound": worst.seen.estimate.bound}
-        evidence = {"counterexample": found, "ladder": worst.seen.convergence("", worst.claimed).evidence()}
+        counterexample = {**self.both_at(where, worst), "bound": worst.bound}
+        evidence = {"counterexample": counterexample, "ladder": worst.seen.convergence("", worst.claimed).evidence()}
         return Outcome("INCONCLUSIVE" if self.doubt else "DISAGREES", text, evidence)
 
-    def both_at(self, other: Survey, one: Finding) -> Evidence:
+    def both_at(self, other: Survey, finding: Finding) -> Evidence:
         """The value of the argument at a point near the given one, and both slopes there."""
         moved = other.x[self.part].reshape(self.shape).tolist()
-        return {"at": {self.name: moved}, "claimed": one.claimed, "differences": one.seen.estimate.value}
+        return {"at": {self.name: moved}, "claimed": finding.claimed, "differences": finding.slope}
 
-    def sure(self, one: Finding) -> bool:
+    def sure(self, finding: Finding) -> bool:
         """Whether a finding contradicts the claim for certain, over two decades of steps and by more than digits."""
-        digits = self.precise * max(abs(one.claimed), abs(one.seen.estimate.value))
-        decades = step_sequences.decades(one.seen, one.claimed, one.slack)
-        return one.gap > digits and decades >= step_sequences.DECADES and contradicted(one)
+        digits = self.precise * max(abs(finding.claimed), abs(finding.slope))
+        decades = step_sequences.decades(finding.seen, finding.claimed, finding.slack)
+        return finding.gap > digits and decades >= step_sequences.DECADES and contradicted(finding)
 
     # --- what a verdict shows ---------------------------------------------------------------------------------------
 
     def basis(self) -> Evidence:
         """What every verdict carries: Taylor's rates, noise, coverage, of several outputs how far pullbacks are off."""
         survey = self.survey
-        rates = [step_sequences.taylor_rate(one.seen, one.claimed) for one in survey.joint if one.row == 0]
-        found: Evidence = {"basis": "numerical"}
+        alone = [finding for finding in survey.joint if finding.row == 0]
+        rates = [step_sequences.taylor_rate(finding.seen, finding.claimed) for finding in alone]
+        evidence: Evidence = {"basis": "numerical"}
         if any(rate is not None for rate in rates):
-            found["taylor_rates"] = rates
-        noise = [n / abs(h) if h else n for n, h in zip(survey.noise, survey.here, strict=True) if n]
+            evidence["taylor_rates"] = rates
+        noise = [n / abs(h) if h else n for n, h in zip(survey.noise, survey.center, strict=True) if n]
         if noise:
-            found["noise"] = float(f"{max(noise):.1g}")
+            evidence["noise"] = float(f"{max(noise):.1g}")
         if covered := self.covered():
-            found["covered"] = covered
-        joint = [one for one in survey.joint if one.state in ("agrees", "differs")]
+            evidence["covered"] = covered
+        joint = [finding for finding in survey.joint if finding.state in ("agrees", "differs")]
         if len(self.row_names) > 1 and joint:
-            found["dot_product"] = float(f"{max(one.gap / max(abs(one.claimed), 1e-300) for one in joint):.1g}")
-        single = [one for one in self.own if one.state in ("agrees", "near", "differs")]
+            off = max(finding.gap / max(abs(finding.claimed), 1e-300) for finding in joint)
+            evidence["dot_product"] = float(f"{off:.1g}")
+        single = [finding for finding in self.own if finding.state in MEASURED]
         if self.box is not None and single:
-            worst = max(single, key=lambda one: one.ratio)
-            found["witnesses"] = of_black_box(self.role, worst, self.label(worst) if len(single) > 1 else "")
-        return found
+            worst = max(single, key=lambda finding: finding.ratio)
+            evidence["witnesses"] = of_black_box(self.role, worst, self.label(worst) if len(single) > 1 else "")
+        return evidence
 
-    def label(self, one: Finding) -> str:
+    def label(self, finding: Finding) -> str:
         """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
-        by = f"{self.name} along a direction" if one.entry is None else self.entry_label(one.entry)
-        row = self.row_names[one.row]
+        by = f"{self.name} along a direction" if finding.entry is None else self.entry_label(finding.entry)
+        row = self.row_names[finding.row]
         return f"{row} with respect to {by}" if row else by
 
     def entry_label(self, entry: int) -> str:
@@ -275,15 +277,15 @@ class ByDifferences:
             return self.entry_name(entry)
         return f"{self.name}{position(entry - self.part.start, self.shape)}"
 
-    def both_numbers(self, one: Finding, where: str = "") -> str:
+    def both_numbers(self, finding: Finding, where: str = "") -> str:
         """The claim and the differences in one sentence."""
-        value, bound, _ = one.seen.estimate
-        return f"{self.role} gives {one.claimed!r}{where}, finite differences give {value!r} +- {bound:.1g}"
+        value, bound, _ = finding.seen.estimate
+        return f"{self.role} gives {finding.claimed!r}{where}, finite differences give {value!r} +- {bound:.1g}"
 
     def covered(self) -> str:
         """How much of the array was checked, and how much was not; "" where each entry had steps of its own."""
         groups, size = self.agreeing_groups(), self.part.stop - self.part.start
-        seen = {one.entry for one in self.own}
+        seen = {finding.entry for finding in self.own}
         if len(seen) == size:
             return ""
         count = len(seen.union(*(group.entries.tolist() for group in groups)))
@@ -295,7 +297,7 @@ class ByDifferences:
     def agreeing_groups(self) -> list[Group]:
         """The groups of entries of a large array in which something was seen that agrees."""
         groups = self.survey.groups.get(self.name, ())
-        return [group for group in groups if any(one.state == "agrees" for one in group.findings)]
+        return [group for group in groups if any(finding.state == "agrees" for finding in group.findings)]
 
     def bound(self, spoken: Sequence[Finding]) -> tuple[float, str]:
         """The relative bound to which claims hold, and its text.
@@ -303,29 +305,29 @@ class ByDifferences:
         It is relative to the largest slope where a claim's own is negligible, and for the groups of a large array.
         """
         size, groups = self.survey.scale_of, self.agreeing_groups()
-        both = (*self.survey.joint, *self.survey.entries)
-        largest = max((abs(one.claimed) * size(one) for one in both if one.state == "agrees"), default=0.0)
+        agree = [finding for finding in (*self.survey.joint, *self.survey.entries) if finding.state == "agrees"]
+        largest = max((abs(finding.claimed) * size(finding) for finding in agree), default=0.0)
         if not largest > 0:
-            found = max(one.seen.estimate.bound * size(one) for one in spoken)
-            return found, f"{found:.1g} (absolute: the gradient is zero)"
-        alone = [one for one in self.own if one.state == "agrees"] if groups else spoken
-        slopes = [(one.seen.estimate.bound * size(one), abs(one.claimed) * size(one)) for one in alone]
+            bound = max(finding.bound * size(finding) for finding in spoken)
+            return bound, f"{bound:.1g} (absolute: the gradient is zero)"
+        alone = [finding for finding in self.own if finding.state == "agrees"] if groups else spoken
+        slopes = [(finding.bound * size(finding), abs(finding.claimed) * size(finding)) for finding in alone]
         floor = math.inf if groups else SMALL * largest
         bounds = [bound / (own if own > floor else largest) for bound, own in slopes]
-        found = max([*bounds, *(group.bound for group in groups)])
-        return found, f"{found:.1g}" + (" of the largest entry" if groups else "")
+        bound = max([*bounds, *(group.bound for group in groups)])
+        return bound, f"{bound:.1g}" + (" of the largest entry" if groups else "")
 
-    def worst(self, found: Sequence[Finding]) -> Evidence:
+    def worst(self, findings: Sequence[Finding]) -> Evidence:
         """The entries farthest from their claims, with both numbers and the bound; and how many are wrong."""
         entries = range(self.part.start, self.part.stop)
-        seen = {(one.row, one.entry): one for one in found if one.entry in entries}
-        single = {key: one for key, one in seen.items() if self.row_names[one.row] != COMBINED}
+        seen = {(finding.row, finding.entry): finding for finding in findings if finding.entry in entries}
+        single = {key: finding for key, finding in seen.items() if self.row_names[finding.row] != COMBINED}
         seen = single or seen  # an output by itself says more than a combination of all of them
-        wrong = [one for one in seen.values() if one.state in ("near", "differs", "not finite")]
+        wrong = [finding for finding in seen.values() if finding.state in ("near", "differs", "not finite")]
         rows = []
-        for one in sorted(wrong, key=lambda one: -one.ratio)[:SHOWN]:
-            value, bound = one.seen.estimate.value, float(f"{one.seen.estimate.bound:.1g}")
-            rows.append({"entry": self.label(one), "claimed": one.claimed, "differences": value, "bound": bound})
+        for finding in sorted(wrong, key=lambda finding: -finding.ratio)[:SHOWN]:
+            row = {"entry": self.label(finding), "claimed": finding.claimed, "differences": finding.slope}
+            rows.append({**row, "bound": float(f"{finding.bound:.1g}")})
         what = "slopes" if len(self.row_names) > 1 else "entries"
         return {"worst": rows, "wrong": f"{len(wrong)} of {len(seen)} {what} that were checked"} if rows else {}
 
@@ -334,16 +336,16 @@ class ByDifferences:
     def not_smooth(self) -> Outcome | None:
         """KINK, BOUNDARY or DISCONTINUOUS where f is not smooth at the point by this argument."""
         survey, part = self.survey, self.part
-        suspects = [one for one in self.found if suspicious(one.seen) or self.invisible(one)]
+        suspects = [finding for finding in self.findings if suspicious(finding.seen) or self.invisible(finding)]
         if survey.x.size == 1:  # a direction is the entry once more
-            suspects = [one for one in suspects if one.entry is not None]
-        axes = [one for one in suspects if one.entry is not None]
+            suspects = [finding for finding in suspects if finding.entry is not None]
+        axes = [finding for finding in suspects if finding.entry is not None]
         if not suspects or (not axes and part.stop - part.start > EXAMINED):
             return None
         row = suspects[0].row
-        examined = [one for one in axes or self.own if one.row == row][:EXAMINED]
-        around = [] if axes else [one for one in survey.joint if one.row == row]
-        seen = behaviour([one.seen for one in examined], [one.seen for one in around])
+        examined = [finding for finding in axes or self.own if finding.row == row][:EXAMINED]
+        around = [] if axes else [finding for finding in survey.joint if finding.row == row]
+        seen = behaviour([finding.seen for finding in examined], [finding.seen for finding in around])
         if seen.verdict == "smooth" or not self.shown_by(suspects, seen):  # a kink nearby, or steps of rounding
             return None
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
@@ -351,7 +353,7 @@ class ByDifferences:
             seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
         ):
             return None
-        labels = [self.entry_label(one.entry or 0) for one in examined]
+        labels = [self.entry_label(finding.entry or 0) for finding in examined]
         apart = (label for label, *both in zip(labels, seen.left, seen.right, strict=True) if both[0] != both[1])
         what = "f has a kink here" if seen.verdict == "KINK" else "f has no derivative here"
         if seen.verdict == "DISCONTINUOUS":
@@ -359,25 +361,25 @@ class ByDifferences:
             what = f"{below} from below, {seen.value:.6g} at the point, {above} from above"
         elif self.shape and (label := next(apart, None)):
             what += f" with respect to {label}"
-        returned = [one.claimed for one in examined]
+        returned = [finding.claimed for finding in examined]
         return nonsmooth_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
 
-    def invisible(self, one: Finding) -> bool:
+    def invisible(self, finding: Finding) -> bool:
         """Whether a finding has no slope, and a kink may be the reason."""
-        if one.state == "not finite":
-            return one.seen.estimate.reason is not None
-        return one.state == "silent" and not (self.survey.noise[one.row] > 0 and one.seen.errors.size)
+        if finding.state == "not finite":
+            return finding.seen.estimate.reason is not None
+        return finding.state == "silent" and not (self.survey.noise[finding.row] > 0 and finding.seen.errors.size)
 
     def shown_by(self, suspects: Sequence[Finding], seen: Behaviour) -> bool:
         """Whether the steps of the suspects show that too."""
         if seen.verdict == "BOUNDARY":
             return True
         pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
-        entries = [one for one in suspects if one.entry is not None]
+        entries = [finding for finding in suspects if finding.entry is not None]
         if seen.verdict == "KINK" and pairs and entries:
-            if not any(bent(one.seen, left or 0.0, right or 0.0) for one in entries for left, right in pairs):
+            if not any(bent(finding.seen, left or 0.0, right or 0.0) for finding in entries for left, right in pairs):
                 return False
-        return any(suspicious(one.seen) for one in suspects)
+        return any(suspicious(finding.seen) for finding in suspects)
 
     # --- how it is wrong -----------------------------------------------------------------------------------------
 
@@ -390,17 +392,17 @@ class ByDifferences:
         sizes = [*map(math.prod, shapes), *(n for shape in shapes for n in shape)]
         twins = {}
         for other in box.slices if box.size == 1 else ():
-            one = self.known(other)
-            if other != self.name and one is not None and one.right.shape == known.right.shape:
-                twins[other] = Comparison(one.right, known.claimed, one.slack)
+            twin = self.known(other)
+            if other != self.name and twin is not None and twin.right.shape == known.right.shape:
+                twins[other] = Comparison(twin.right, known.claimed, twin.slack)
         what = "Jacobian" if box.size > 1 else "gradient"
-        found = readings(known, sizes, twins, what, "arguments: the claim is the gradient with respect to", LARGEST)
+        causes = readings(known, sizes, twins, what, "arguments: the claim is the gradient with respect to", LARGEST)
         if known.right.size < FEW:
-            joint = [one for survey in self.nearby() for one in survey.joint]
-            elsewhere = [one for one in joint if one.state not in ("silent", "still", "not finite")]
-            again = [one.factor for one in readings(comparison(elsewhere), sizes, largest=LARGEST)]
-            found = [one for one in found if one.factor in (None, "-1", *again)]
-        return found or missing_factor(box, known) or of_entries(known, what)
+            joint = [finding for survey in self.nearby() for finding in survey.joint]
+            elsewhere = [finding for finding in joint if finding.state not in ("silent", "still", "not finite")]
+            again = [reading.factor for reading in readings(comparison(elsewhere), sizes, largest=LARGEST)]
+            causes = [reading for reading in causes if reading.factor in (None, "-1", *again)]
+        return causes or missing_factor(box, known) or of_entries(known, what)
 
     def known(self, name: str) -> Comparison | None:
         """Slopes, bounds and claims of an argument, of several outputs as their Jacobian.
@@ -409,25 +411,26 @@ class ByDifferences:
         """
         survey, part = self.survey, self.survey.slices[name]
         rows = [k for k, row in enumerate(self.row_names) if row != COMBINED]
-        seen = {(one.row, one.entry): one for one in survey.entries if one.state not in ("silent", "still")}
+        measured = (finding for finding in survey.entries if finding.state not in ("silent", "still"))
+        seen = {(finding.row, finding.entry): finding for finding in measured}
         cells = [(k, i) for k in rows for i in range(part.start, part.stop)]
         if self.box is None or len(rows) < self.box.size or not seen.keys() >= {*cells}:
             return None
         shape = (len(rows), part.stop - part.start) if len(rows) > 1 else self.box.shape_of(name)
-        one = comparison([seen[cell] for cell in cells], (1, *shape))
-        largest = float(np.abs(one.right).max(initial=0.0))
-        sharp = largest > 0 and float(one.slack.max()) <= SHARP * largest
-        return one if sharp else None
+        slopes = comparison([seen[cell] for cell in cells], (1, *shape))
+        largest = float(np.abs(slopes.right).max(initial=0.0))
+        sharp = largest > 0 and float(slopes.slack.max()) <= SHARP * largest
+        return slopes if sharp else None
 
 
-def relative_gap(one: Finding) -> float:
+def relative_gap(finding: Finding) -> float:
     """How far the claim is off, relative to the slope by differences."""
-    return one.gap / max(abs(one.seen.estimate.value), 1e-300)
+    return finding.gap / max(abs(finding.slope), 1e-300)
 
 
-def comparison(found: Sequence[Finding], shape: tuple[int, ...] = (-1,)) -> Comparison:
+def comparison(findings: Sequence[Finding], shape: tuple[int, ...] = (-1,)) -> Comparison:
     """Slopes by differences, with their error bounds, beside the claims."""
-    columns = np.array([(*one.seen.estimate[:2], one.claimed) for one in found]).reshape(-1, 3).T
+    columns = np.array([(*finding.seen.estimate[:2], finding.claimed) for finding in findings]).reshape(-1, 3).T
     slopes, bounds, claimed = (column.reshape(shape) for column in columns)
     return Comparison(slopes, claimed, 4.0 * bounds + 1e-9 * np.abs(slopes))
 
@@ -438,8 +441,9 @@ def missing_factor(box: Box, known: Comparison) -> list[Reading]:
     That is an argument, the value of f or the claim, or 1 minus one of them or its square; of three numbers or more.
     """
     claimed, where = known.claimed, ""
-    arrays = {one.name: one.array for one in box.arguments if one.array is not None}
-    arrays |= {one.name: one.given for one in box.arguments if getattr(one.given, "dtype", None) == np.float64}
+    arrays = {argument.name: argument.array for argument in box.arguments if argument.array is not None}
+    data = [argument for argument in box.arguments if getattr(argument.given, "dtype", None) == np.float64]
+    arrays |= {argument.name: argument.given for argument in data}
     arrays["f"] = np.asarray(box.value(box.x))
     shapes: list[tuple[int, ...]] = [claimed.shape]
     if box.size == 1:
@@ -457,4 +461,4 @@ def missing_factor(box: Box, known: Comparison) -> list[Reading]:
         where = f" in the column{'s' * (columns.size > 1)} {', '.join(map(str, columns))}"
         known = Comparison(*(x[..., wrong] for x in (known.right, claimed, known.slack)))
         parts = [part._replace(value=part.value[..., wrong]) for part in parts]
-    return [one._replace(text=one.text + where) for one in of_parts(known, parts)]
+    return [reading._replace(text=reading.text + where) for reading in of_parts(known, parts)]

@@ -114,7 +114,7 @@ def imprecise(case: Case, worst: Worst, normwise: float) -> Outcome:
 
         ways = better(case, worst.values, worst.entry, worst.exact, worst.ulps)
         for best in ways[:1]:
-            evidence["rewrite"] = [one.evidence() for one in ways]
+            evidence["rewrite"] = [rewrite.evidence() for rewrite in ways]
             text = best.new_text if best.old_text == evidence.get("node") else best.text
             message += f"; better: {text} (off by {best.ulps:.3g} ulp)"
     return Outcome("IMPRECISE", message, evidence, diagnostics)
@@ -151,7 +151,7 @@ def float_tie(case: Case) -> Surface | None:
     moved = dependents(reachable([surface.zero for surface in surfaces]), [case.target])
     near = [surface for surface in surfaces if surface.zero in moved]
     values = case.floats([surface.zero for surface in near], case.values)
-    return next((one for one, value in zip(near, values, strict=True) if (value == 0).any()), None)
+    return next((surface for surface, value in zip(near, values, strict=True) if (value == 0).any()), None)
 
 
 def float_kink(case: Case) -> tuple[Evidence, str]:
@@ -216,15 +216,15 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
         return None
     rows = dict(zip(order, answer["entries"], strict=True))
     bad = bad_nodes(order, [floats[node] for node in order], answer["entries"])
-    found = {}
+    exact_values = {}
     for i, node in enumerate(outputs):
         if node in bad:
             known = [entry.get("digits") if entry.get("value") is None else entry["value"] for entry in rows[node]]
-            found[i] = np.array(known, dtype=object).reshape(node.type.shape).tolist()
-    if not found:
+            exact_values[i] = np.array(known, dtype=object).reshape(node.type.shape).tolist()
+    if not exact_values:
         return None
-    first = first_bad(reachable([outputs[min(found)]]), bad)
-    return Lost(found, first, "" if first is None else node_text(first))
+    first = first_bad(reachable([outputs[min(exact_values)]]), bad)
+    return Lost(exact_values, first, "" if first is None else node_text(first))
 
 
 def bad_nodes(order: Sequence[Node], floats: Sequence[Any], rows: Sequence[Sequence[Entry]]) -> set[Node]:

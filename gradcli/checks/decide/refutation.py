@@ -58,9 +58,9 @@ def refuted(case: Case) -> Outcome | None:
 
 def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
     """DISAGREES, with the point where both sides differ as the counterexample."""
-    where, found = case.counterexample(values, answer)
-    evidence: Evidence = {"counterexample": found}
-    exact, claimed = distinct_digits(found["exact"], found["claimed"])
+    where, counterexample = case.counterexample(values, answer)
+    evidence: Evidence = {"counterexample": counterexample}
+    exact, claimed = distinct_digits(counterexample["exact"], counterexample["claimed"])
     if case.output is None:
         message = f"the left side{where} is {exact}, the right side is {claimed}"
         message += "" if values is case.values else " at a point near the given one, where it holds"
@@ -83,7 +83,7 @@ def disagrees(message: str, evidence: Evidence, causes: Sequence[Reading]) -> Ou
     notes: list[Diagnostic] = []
     for cause in causes[:1]:
         message += f"; {cause.text}"
-        evidence["diagnosis"] = [{k: v for k, v in one._asdict().items() if v is not None} for one in causes]
+        evidence["diagnosis"] = [{k: v for k, v in cause._asdict().items() if v is not None} for cause in causes]
         if cause.span is not None:
             right = None if cause.correction is None else f"right is {cause.correction}"
             notes.append(Diagnostic("GC412", cause.text, Span(*cause.span), help=right, severity="note"))
@@ -98,7 +98,7 @@ def readings(case: Case, refuting: Values) -> list[Reading]:
         return []
     if case.output is None:
         return explain(case, [refuting])
-    judged, entries = case.subject.judged.type, case.given["entries"]
+    judged, entries = case.subject.judged.type, case.comparison["entries"]
     shape = judged.shape if len(entries) == judged.size else (len(entries),)
     known = [(v, a) for v, a in case.compared if None not in a["exact"] and None not in a["claimed"]]
     claimed = [np.array(answer["claimed"]).reshape(shape) for _, answer in known]
@@ -207,7 +207,7 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
     read = leaf_names(case.sides) & set(subject.moving)
     if case.proof:
         read &= set(case.proof.get("frozen", ()))
-    for name in sorted(read, key=lambda one: (one != case.own_leaf, one)):
+    for name in sorted(read, key=lambda leaf: (leaf != case.own_leaf, leaf)):
         value = case.values[name]
         off = sample_points.off_structure(value, case.domains.get(name), case.seed)
         for word, moved in off if value.size <= MOST_MATRIX else ():
@@ -215,12 +215,12 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
             answer = read_as(case, at, CONSTANTS)
             if not differ(answer):
                 continue
-            where, found = case.counterexample(at, answer)
-            exact, claimed = distinct_digits(found["exact"], found["claimed"])
+            where, counterexample = case.counterexample(at, answer)
+            exact, claimed = distinct_digits(counterexample["exact"], counterexample["claimed"])
             place = f"at {name} = {moved.tolist()}" if moved.size <= SHOWN_MATRIX else f"at a different {name}"
             kind = f"{name} is not {word}"
             message = f"{right.message}; warning: wrong where {kind}: {place} "
             message += f"{f'entry {where}' if where else 'the exact value'} is {exact}, not {claimed}"
-            evidence = {**right.evidence, "not_in_general": {"where": kind, **found}}
+            evidence = {**right.evidence, "not_in_general": {"where": kind, **counterexample}}
             return right._replace(message=message, evidence=evidence)
     return right

@@ -116,9 +116,9 @@ def terms(node: Node) -> list[tuple[Node, int]]:
     """The two terms of a sum or difference with their signs; none for anything else."""
     node = plain(node)
     if is_a(node, "add", "sub"):
-        one, other = map(plain, node.args)
-        found = [(one, 1), (other, 1 if is_a(node, "add") else -1)]
-        return [(plain(t.args[0]), -sign) if is_a(t, "neg") else (t, sign) for t, sign in found]
+        left, right = map(plain, node.args)
+        pair = [(left, 1), (right, 1 if is_a(node, "add") else -1)]
+        return [(plain(t.args[0]), -sign) if is_a(t, "neg") else (t, sign) for t, sign in pair]
     return []
 
 
@@ -132,11 +132,11 @@ def of_square(node: Node) -> Node | None:
     return None
 
 
-def difference(one: Node, other: Node) -> Any:
+def difference(first: Node, second: Node) -> Any:
     """one - other, without the terms that both have."""
-    ours, theirs = Counter(signed(plain(one))), Counter(signed(plain(other)))
+    ours, theirs = Counter(signed(plain(first))), Counter(signed(plain(second)))
     if not ours & theirs:
-        return plain(one) - plain(other)
+        return plain(first) - plain(second)
     left = [*(ours - theirs).elements(), *((term, -sign) for term, sign in (theirs - ours).elements())]
     parts = [term if sign > 0 else -term for term, sign in left]
     return sum(parts[1:], parts[0]) if parts else 0
@@ -144,10 +144,10 @@ def difference(one: Node, other: Node) -> Any:
 
 def signed(node: Node) -> list[tuple[Node, int]]:
     """The terms of a node, itself where it is not a sum; as deep as two sums."""
-    found: list[tuple[Node, int]] = []
+    inner_terms: list[tuple[Node, int]] = []
     for term, sign in terms(node) or [(node, 1)]:
-        found += [(inner, sign * own) for inner, own in terms(term)] or [(term, sign)]
-    return found
+        inner_terms += [(inner, sign * own) for inner, own in terms(term)] or [(term, sign)]
+    return inner_terms
 
 
 def minus(node: Node) -> Node:
@@ -192,8 +192,8 @@ def matched(pattern: Node, node: Node, bound: Bound) -> Iterator[Bound]:
         more = {"axis": node.params["axis"]} if "axis" in node.params else {}
         more |= {"moves": moves} if moves else {}
         ways = [{**bound, **more}] if bound.get("axis") in (None, more.get("axis", bound.get("axis"))) else []
-        for one, other in zip(pattern.args, (*node.args, *exponent), strict=True):
-            ways = [found for way in ways for found in matched(one, other, way)]
+        for part, other in zip(pattern.args, (*node.args, *exponent), strict=True):
+            ways = [longer for way in ways for longer in matched(part, other, way)]
         yield from ways
 
 
@@ -201,9 +201,9 @@ def sum_matched(pattern: Node, node: Node, bound: Bound, side: int) -> Iterator[
     """`matched` for a sum or difference with its terms in any order; `side` -1 negates all of them."""
     (first, sign), (second, last) = terms(pattern)
     pair = terms(node)
-    for one, other in (pair, pair[::-1]) if pair else ():
-        for found in term_matched(first, side * sign, one, bound):
-            yield from term_matched(second, side * last, other, found)
+    for term, other in (pair, pair[::-1]) if pair else ():
+        for with_first in term_matched(first, side * sign, term, bound):
+            yield from term_matched(second, side * last, other, with_first)
 
 
 def term_matched(pattern: Node, sign: int, term: Term, bound: Bound) -> Iterator[Bound]:
@@ -317,7 +317,7 @@ def rewritten(case: Case, root: Node) -> list[tuple[Rewrite, Node]]:
 
     The builder must be open.
     """
-    builder, names, found = root.builder, readable(case), []
+    builder, names, rewrites = root.builder, readable(case), []
     builder.simplifying = False  # a program is evaluated as it is written
     try:
         for node, rule in product(reachable([root]), RULES):
@@ -328,20 +328,20 @@ def rewritten(case: Case, root: Node) -> list[tuple[Rewrite, Node]]:
                 old, other = as_typed(case, names, node, LONGEST), as_typed(case, names, new, LONGEST)
                 if old is not None and other is not None:
                     program = placed(builder, [root], {node: other[1]})[0]
-                    found.append((Rewrite(node, other[1], old[0], other[0]), program))
+                    rewrites.append((Rewrite(node, other[1], old[0], other[0]), program))
     finally:
         builder.simplifying = True
-    return found
+    return rewrites
 
 
 def proved(case: Case, ways: Sequence[Rewrite]) -> list[Rewrite]:
     """The best rewrite that is proved equal, and others that are as good."""
-    found: list[Rewrite] = []
+    proofs: list[Rewrite] = []
     exact = case.exact.beside([node for way in ways for node in (way.part, way.new)])
     for way in ways:
-        if found and way.ulps > 2 * found[0].ulps + 2:
+        if proofs and way.ulps > 2 * proofs[0].ulps + 2:
             continue
         answer = exact.prove(way.new, case.values, left=way.part, moving=case.subject.moving)
         if answer.get("proved"):
-            found.append(way._replace(how=str(answer["how"])))
-    return found
+            proofs.append(way._replace(how=str(answer["how"])))
+    return proofs

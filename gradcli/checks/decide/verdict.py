@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, shown_entries, speaks
+from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, is_evidence, shown_entries
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
 from gradcli.checks.evaluate.evaluation import work_of
@@ -53,10 +53,10 @@ def judge(exact: Exact, subject: Subject) -> Outcome:
     outcome = infinite_leaf(case)
     if outcome is None:
         outcome = compare_sides(case) if case.output is None else compare_derivative(case)
-    if outcome is None and case.given is not None:
+    if outcome is None and case.comparison is not None:
         outcome = refuted(case) or agreed(case)
     outcome = outcome or by_floats(case)
-    return outcome._replace(evidence=shown(case, outcome.evidence))
+    return outcome._replace(evidence=full_evidence(case, outcome.evidence))
 
 
 def unanswered(exact: Exact, subject: Subject, reason: NoAnswer) -> Outcome:
@@ -65,18 +65,18 @@ def unanswered(exact: Exact, subject: Subject, reason: NoAnswer) -> Outcome:
     Nothing else counts: what was known by then depends on the machine, and a report does not.
     """
     kind = "timeout" if isinstance(reason, TimeOver) else "lost"
-    evidence = shown(Case(exact, subject), {"unanswered": kind})
+    evidence = full_evidence(Case(exact, subject), {"unanswered": kind})
     return Outcome("INCONCLUSIVE", f"not decided: {reason}", evidence)
 
 
-def shown(case: Case, own: Evidence) -> Evidence:
+def full_evidence(case: Case, own: Evidence) -> Evidence:
     """All that a report shows of a verdict: what was found out about the subject, and the verdict's own evidence.
 
     Where both sides of a derivative agree these are E, R and F at the point, for the first entries, and the bits that
     E and R share at all points. Witnesses that the user asks for are added afterwards.
     """
-    subject, proof, given = case.subject, case.proof, case.given
-    found = {
+    subject, proof, comparison = case.subject, case.proof, case.comparison
+    common = {
         "at": point_text(case.values, leaf_names(case.sides)),
         "seed": subject.settings.seed,
         "oracles": case.tried,
@@ -89,14 +89,14 @@ def shown(case: Case, own: Evidence) -> Evidence:
     }
     if case.agree:
         floats = case.judged_floats(case.values)
-        found |= {
-            "parts": shown_entries(given, lambda one: case.entry(one["entry"])) if case.plane else None,
-            "exact": digits_of(given, "exact"),
-            "judged": digits_of(given, "claimed"),
-            "float": shown_entries(given, lambda one: repr(float(floats[one["entry"]]))),
+        common |= {
+            "parts": shown_entries(comparison, lambda detail: case.entry(detail["entry"])) if case.plane else None,
+            "exact": digits_of(comparison, "exact"),
+            "judged": digits_of(comparison, "claimed"),
+            "float": shown_entries(comparison, lambda detail: repr(float(floats[detail["entry"]]))),
             "agree_bits": min(answer["agreed"] for _, answer in case.compared),
         }
-    known = {name: value for name, value in (found | case.quality).items() if value is not None}
+    known = {name: value for name, value in (common | case.quality).items() if value is not None}
     evidence: Evidence = plain(known | own)
     return evidence
 
@@ -109,7 +109,7 @@ def by_floats(case: Case) -> Outcome:
         from gradcli.checks.decide.numerical import by_differences  # enclosures decide nearly all: start-up time counts
 
         outcome = by_differences(case)
-    if outcome.verdict == "AGREES" and case.given is None and (proof := in_index_notation(case)):
+    if outcome.verdict == "AGREES" and case.comparison is None and (proof := in_index_notation(case)):
         case.proof = proof
         return outcome._replace(verdict="PROVED", message=f"{by_algebra(proof)}; {outcome.message}")
     return outcome
@@ -117,7 +117,7 @@ def by_floats(case: Case) -> Outcome:
 
 def equal_in_floats(case: Case) -> Outcome:
     """The verdict on an equality that enclosures leave open, or whose sides no exact oracle can read."""
-    if case.given is not None:
+    if case.comparison is not None:
         return Outcome("INCONCLUSIVE", f"neither proved nor refuted: {case.not_proved or WIDE}", {})
     left, right = case.doubles(case.sides)
     tolerance = case.subject.rtol or FLOAT_TOLERANCE
@@ -201,8 +201,8 @@ def compare_sides(case: Case) -> Outcome | None:
     if "problem" in answer:
         case.tried["balls"] = answer["reason"]
         return None
-    case.given, *others = answer["points"]
-    case.nearby = [pair for pair in zip(places, others, strict=True) if speaks(pair[1])]
+    case.comparison, *others = answer["points"]
+    case.nearby = [pair for pair in zip(places, others, strict=True) if is_evidence(pair[1])]
     return None
 
 
@@ -227,9 +227,9 @@ def compare_derivative(case: Case) -> Outcome | None:
     outcome = outcome or of_another_function(case, value.get("value"))
     if outcome is not None:
         return outcome
-    case.given, tie = answer["given"], answer["tie"]
-    case.at_tie = tie is not None or case.given.get("tied", False)
-    case.nearby = [(near[one["position"]], one) for one in answer["beside"]]
+    case.comparison, tie = answer["given"], answer["tie"]
+    case.at_tie = tie is not None or case.comparison.get("tied", False)
+    case.nearby = [(near[other["position"]], other) for other in answer["beside"]]
     if tie is not None:
         from gradcli.checks.decide.nonsmooth import at_a_tie  # most points are smooth
 
@@ -239,17 +239,17 @@ def compare_derivative(case: Case) -> Outcome | None:
 
 def without_derivative(case: Case) -> Outcome | None:
     """The verdict where the derivative is undefined, or only the claim or gradient."""
-    given = case.given
-    if "E" in given["relations"]:
+    comparison = case.comparison
+    if "E" in comparison["relations"]:
         from gradcli.checks.decide.nonsmooth import open_tie
 
-        return open_tie(case, given["reason"] or "the derivative is undefined")
-    if "R" not in given["relations"]:
+        return open_tie(case, comparison["reason"] or "the derivative is undefined")
+    if "R" not in comparison["relations"]:
         return None
-    exact = given["details"][0]["exact"]
-    message = f"{case.role} has no value here, although the derivative is {exact}: {given['reason']}"
-    outcome = undefined(case, given)
-    return outcome._replace(message=message, evidence={**outcome.evidence, "exact": digits_of(given, "exact")})
+    exact = comparison["details"][0]["exact"]
+    message = f"{case.role} has no value here, although the derivative is {exact}: {comparison['reason']}"
+    outcome = undefined(case, comparison)
+    return outcome._replace(message=message, evidence={**outcome.evidence, "exact": digits_of(comparison, "exact")})
 
 
 # --- both sides agree -----------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def without_derivative(case: Case) -> Outcome | None:
 
 def agreed(case: Case) -> Outcome | None:
     """PROVED, CERTIFIED or IMPRECISE; None where the sides neither agree nor differ for certain."""
-    agree = set(case.given["relations"]) <= RIGHT
+    agree = set(case.comparison["relations"]) <= RIGHT
     proof = case.proof = proof_of(case)
     points = counted(1 + len(case.nearby), "point")
     case.tried[case.oracle] = f"both sides agree at {points}" if agree else WIDE
@@ -275,13 +275,13 @@ def agreed(case: Case) -> Outcome | None:
 
 def proof_of(case: Case) -> Proof:
     """The proof that both sides are equal; empty where there is none, and none tried of what has a tolerance."""
-    subject, given = case.subject, case.given
+    subject, comparison = case.subject, case.comparison
     if case.independent and subject.judged.constant == 0:
         return {"proved": True}
-    if case.plane or "~" in given["relations"]:
+    if case.plane or "~" in comparison["relations"]:
         return {}
     ways: tuple[Callable[[Case], Proof], ...] = (by_normal_form, in_index_notation)
-    if case.output is not None and len(given["entries"]) > PROVED_ENTRIES:
+    if case.output is not None and len(comparison["entries"]) > PROVED_ENTRIES:
         ways = (in_index_notation,)
     elif any(node.primitive is DATA and node.type.size > MOST_DATA for node in reachable(case.sides)):
         ways = ways[::-1]
@@ -292,7 +292,7 @@ def by_normal_form(case: Case) -> Proof:
     """The proof that the normal forms of both sides are one, entry by entry; empty without one."""
     subject, question = case.subject, {"left": case.subject.left}
     if case.output is not None:
-        question = {"output": case.output, "target": case.target, "entries": case.given["entries"]}
+        question = {"output": case.output, "target": case.target, "entries": case.comparison["entries"]}
     proof: Proof = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
     if not proof.get("proved"):
         case.at_tie |= "tie" in proof
@@ -307,12 +307,12 @@ def in_index_notation(case: Case) -> Proof:
 
     It says nothing of ties, and so nothing at a point that is one.
     """
-    found, reason = (None, "") if case.at_tie else case.identity
+    identity, reason = (None, "") if case.at_tie else case.identity
     case.not_proved = case.not_proved or reason or None
-    if found is None:
+    if identity is None:
         return {}
     case.tried["algebra"] = "proved (index notation)"
-    ties = found.ties or any(node.primitive.kinks for node in reachable(case.sides[:1]))
+    ties = identity.ties or any(node.primitive.kinks for node in reachable(case.sides[:1]))
     return {"proved": True, "size": case.subject.judged.type.size, "ties": ties}
 
 
@@ -329,16 +329,16 @@ def by_algebra(proof: Proof) -> str:
 
 def certified(case: Case, points: str) -> Outcome:
     """Both sides agree, without a proof."""
-    given, rtol, derivative = case.given, case.subject.rtol, case.output is not None
+    comparison, rtol, derivative = case.comparison, case.subject.rtol, case.output is not None
     evidence: Evidence = {"points": len(case.compared)}
     message = "the exact derivative is enclosed" if derivative else "both sides are enclosed and agree"
     message += f" at {points}"
-    if "~" in given["relations"]:
+    if "~" in comparison["relations"]:
         evidence["rtol"] = rtol
         tolerance = f"within the tolerance {rtol:g}"
         return Outcome("CERTIFIED", tolerance if derivative else f"{message} {tolerance}", evidence)
-    if "chance" in given:
-        count, chance = len(given["entries"]), max(answer["chance"] for _, answer in case.compared)
+    if "chance" in comparison:
+        count, chance = len(comparison["entries"]), max(answer["chance"] for _, answer in case.compared)
         evidence |= {"covered": f"all {count:,} entries by random directions", "chance": chance}
         message += f", in all {count:,} entries (an error of 1e-12 in one is missed with probability {chance:.0e})"
     zero = all(x == 0 for _, answer in case.compared for x in answer["exact"])

@@ -70,7 +70,7 @@ class Differences(NamedTuple):
     slopes: Floats
     errors: Floats
     values: Floats  # [steps, 4]
-    here: float
+    center: float
     noise: float
     still: bool
     tried: tuple[Floats, Floats]  # steps of the point's own size, with values that are not finite too
@@ -102,7 +102,7 @@ class Neighbourhood:
         self.weights = np.ones((1, 1)) if weights is None else weights
         self.noise = np.zeros(len(self.weights)) if noise is None else noise
         with np.errstate(all="ignore"):
-            self.here = self.weights @ evaluated(f, self.x[None])[0]
+            self.center = self.weights @ evaluated(f, self.x[None])[0]
         low, high = (-np.inf, np.inf) if domain is None else (domain.low, domain.high)
         self.rooms = np.maximum(0.0, np.minimum(self.x - low, high - self.x))  # how far each number may move both ways
 
@@ -117,20 +117,20 @@ class Neighbourhood:
 
         def better(i: int, first: float, counts: Callable[[Differences], bool]) -> None:
             (again,) = self.taken([directions[i]], [first])
-            pairs = [(old, new if counts(new) else old) for old, new in zip(found[i], again, strict=True)]
-            found[i] = [max(pair, key=_quality)._replace(tried=pair[0].tried) for pair in pairs]
+            pairs = [(old, new if counts(new) else old) for old, new in zip(series[i], again, strict=True)]
+            series[i] = [max(pair, key=_quality)._replace(tried=pair[0].tried) for pair in pairs]
 
         with np.errstate(all="ignore"):
             reach = [float((self.rooms[d != 0] / np.abs(d[d != 0])).min(initial=np.inf)) for d in directions]
         firsts = [first_step(self.x, d, r) for d, r in zip(directions, reach, strict=True)]
-        found = self.taken(directions, firsts)
+        series = self.taken(directions, firsts)
         for i, first in enumerate(firsts):
-            if any(map(_coarse, found[i])):
+            if any(map(_coarse, series[i])):
                 better(i, first * RATIO**-FINER, _converges)
             wider = 0.0 if sizes is None else _power_of_two(min(FIRST * sizes[i], 0.45 * reach[i]))
-            if wider > 8 * first > 0 and any(map(_weak, found[i])):
+            if wider > 8 * first > 0 and any(map(_weak, series[i])):
                 better(i, wider, lambda _: True)
-        return found
+        return series
 
     def axis(self, entry: int) -> Floats:
         """The direction in which one entry of the point moves alone."""
@@ -138,7 +138,7 @@ class Neighbourhood:
 
     def taken(self, directions: Sequence[Floats], firsts: Sequence[float]) -> list[list[Differences]]:
         """The step sequences that begin with some steps, in as few batches as memory allows."""
-        found = []
+        sequences = []
         together = max(1, BATCH // (CALLS * max(1, self.x.size)))
         for start in range(0, len(directions), together):
             some = directions[start : start + together]
@@ -151,9 +151,9 @@ class Neighbourhood:
                 values = evaluated(self.f, np.concatenate(points)) @ self.weights.T
             blocks = values.reshape(len(some), STEPS, OFFSETS.size, -1)
             for d, h, block in zip(some, steps, blocks, strict=True):
-                rows = enumerate(zip(self.here.tolist(), self.noise.tolist(), strict=True))
-                found.append([_read(self.x, d, h, block[:, :, k], *row) for k, row in rows])
-        return found
+                rows = enumerate(zip(self.center.tolist(), self.noise.tolist(), strict=True))
+                sequences.append([_read(self.x, d, h, block[:, :, k], *row) for k, row in rows])
+        return sequences
 
 
 def first_step(x: Floats, d: Floats, reach: float = np.inf) -> float:
@@ -188,8 +188,8 @@ def evaluated(f: Function, points: Floats) -> Floats:
     """The outputs of f, [n, m], in as few batches as memory allows."""
     rows = max(1, BATCH // max(1, points.shape[1]))
     with np.errstate(all="ignore"):
-        found = [np.asarray(f(points[start : start + rows]), dtype=np.float64) for start in range(0, len(points), rows)]
-    return np.concatenate(found).reshape(len(points), -1)
+        batches = [np.asarray(f(points[i : i + rows]), dtype=np.float64) for i in range(0, len(points), rows)]
+    return np.concatenate(batches).reshape(len(points), -1)
 
 
 def seeded_directions(x: Floats, count: int, seed: int) -> list[Floats]:
@@ -199,13 +199,13 @@ def seeded_directions(x: Floats, count: int, seed: int) -> list[Floats]:
     return [scale * generator.choice([-1.0, 1.0], x.size) * generator.uniform(0.5, 1.0, x.size) for _ in range(count)]
 
 
-def noise_of(f: Function, x: Floats, d: Floats, here: Floats) -> Floats:
+def noise_of(f: Function, x: Floats, d: Floats, center: Floats) -> Floats:
     """The noise of each output near x, from difference tables at growing spacings; 0 where only rounding is seen.
 
     Follows J. J. More and S. M. Wild, Estimating computational noise, SIAM J. Sci. Comput. 33 (2011).
     """
-    noise = np.zeros(here.size)
-    unknown = np.isfinite(here)
+    noise = np.zeros(center.size)
+    unknown = np.isfinite(center)
     moving = d != 0
     scale = 8.0 * first_step(x, d)
     tiniest = float((np.spacing(np.abs(x[moving])) / np.abs(d[moving])).max())
@@ -219,13 +219,13 @@ def noise_of(f: Function, x: Floats, d: Floats, here: Floats) -> Floats:
                 noise[k] = level
         if not unknown.any():
             break
-    return np.where(noise > 4.0 * EPSILON * np.abs(here), noise, 0.0)
+    return np.where(noise > 4.0 * EPSILON * np.abs(center), noise, 0.0)
 
 
 # --- reading the steps --------------------------------------------------------------------------------------------
 
 
-def _read(x: Floats, d: Floats, steps: Floats, values: Floats, here: float, noise: float) -> Differences:
+def _read(x: Floats, d: Floats, steps: Floats, values: Floats, center: float, noise: float) -> Differences:
     moving = d != 0
     moves = ((x + steps[:, None] * d)[:, moving] != x[moving]).all(axis=1)
     tried = steps[moves], values[moves]
@@ -237,12 +237,12 @@ def _read(x: Floats, d: Floats, steps: Floats, values: Floats, here: float, nois
     if not steps[0] > 0:
         estimate = _unknown("the point lies on the edge of its domain")
     elif estimate.reason is not None and len(h) >= EVEN:
-        if (used == here).all():
+        if (used == center).all():
             still = True
-            estimate = Estimate(0.0, 12.0 * max(EPSILON * abs(here), noise) / float(h[0]), STILL)
+            estimate = Estimate(0.0, 12.0 * max(EPSILON * abs(center), noise) / float(h[0]), STILL)
         else:
-            estimate = _even(h, used, here, noise) or estimate
-    return Differences(estimate, h, slopes, errors, used, here, noise, still, tried)
+            estimate = _even(h, used, center, noise) or estimate
+    return Differences(estimate, h, slopes, errors, used, center, noise, still, tried)
 
 
 def _settled(h: Floats, values: Floats, noise: float) -> tuple[Estimate, float]:
@@ -305,8 +305,8 @@ def slopes_of(h: Floats, values: Floats, noise: float = 0.0) -> tuple[Floats, Fl
 
 def _rounding(h: Floats, values: Floats, noise: float) -> Floats:
     """How far rounding or noise may move the slope of each step."""
-    found: Floats = 3.0 * np.maximum(EPSILON * np.abs(values).max(axis=1), noise) / h
-    return found
+    bound: Floats = 3.0 * np.maximum(EPSILON * np.abs(values).max(axis=1), noise) / h
+    return bound
 
 
 def _unknown(reason: str) -> Estimate:
@@ -319,49 +319,49 @@ def beside(slope: Floats) -> Floats:
     return np.maximum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf)) if slope.size else slope
 
 
-def outvoted(found: Floats, error: Floats) -> Floats:
+def outvoted(slopes: Floats, error: Floats) -> Floats:
     """The errors of steps, raised to the gap where a finer step is off by more than its own error."""
-    apart = np.abs(found[None, :] - found[:, None])  # [step, finer step]
+    apart = np.abs(slopes[None, :] - slopes[:, None])  # [step, finer step]
     against = np.triu(apart > DOUBT * error[None, :], 1)
     raised: Floats = np.maximum(error, np.where(against, apart, 0.0).max(axis=1, initial=0.0))
     return raised
 
 
-def _coarse(one: Differences) -> bool:
+def _coarse(seen: Differences) -> bool:
     """Whether a step sequence has no estimate, and not because of rounding: f may vary too fast for its steps."""
-    if one.estimate.reason is None or one.still or one.errors.size < 3:
+    if seen.estimate.reason is None or seen.still or seen.errors.size < 3:
         return False
-    size = np.maximum(EPSILON * np.abs(one.values).max(), one.noise)
-    return bool(12.0 * size / one.steps[-1] < GOOD * np.abs(one.slopes[-1]))
+    size = np.maximum(EPSILON * np.abs(seen.values).max(), seen.noise)
+    return bool(12.0 * size / seen.steps[-1] < GOOD * np.abs(seen.slopes[-1]))
 
 
-def _weak(one: Differences) -> bool:
+def _weak(seen: Differences) -> bool:
     """Whether a step sequence has no estimate, or a wide one."""
-    value, bound, reason = one.estimate
-    return reason is not None or one.still or bound > WEAK * abs(value)
+    value, bound, reason = seen.estimate
+    return reason is not None or seen.still or bound > WEAK * abs(value)
 
 
-def _quality(one: Differences) -> tuple[bool, bool, float]:
+def _quality(seen: Differences) -> tuple[bool, bool, float]:
     """A key that sorts step sequences of one slope, the most informative one last."""
-    return one.estimate.reason is None, not one.still, -one.estimate.bound
+    return seen.estimate.reason is None, not seen.still, -seen.estimate.bound
 
 
-def _converges(one: Differences) -> bool:
+def _converges(seen: Differences) -> bool:
     """Whether the slopes approach each other at the rate of the formula, as where f is smooth on the finer steps."""
-    gaps = np.abs(np.diff(one.slopes))
+    gaps = np.abs(np.diff(seen.slopes))
     with np.errstate(all="ignore"):
         ratios = gaps[:-1] / gaps[1:]
     right = (ratios > ORDER / 5.0) & (ratios < ORDER * 5.0)
     return bool((right[1:] & right[:-1]).any())
 
 
-def _even(h: Floats, values: Floats, here: float, noise: float) -> Estimate | None:
+def _even(h: Floats, values: Floats, center: float, noise: float) -> Estimate | None:
     """The slope 0 of a function that is even about the point: it changes alike on both sides, less and less steeply."""
-    floor = 16.0 * max(EPSILON * max(abs(here), float(np.abs(values).max())), noise)
+    floor = 16.0 * max(EPSILON * max(abs(center), float(np.abs(values).max())), noise)
     if np.abs(values[:, 1] - values[:, 2]).max() > floor or np.abs(values[:, 0] - values[:, 3]).max() > floor:
         return None
-    slope = np.abs(values[:, 2] - here) / h
-    seen = slope[np.abs(values[:, 2] - here) > floor]
+    slope = np.abs(values[:, 2] - center) / h
+    seen = slope[np.abs(values[:, 2] - center) > floor]
     if seen.size < EVEN or (seen[1:] > 0.6 * seen[:-1]).any():
         return None
     return Estimate(0.0, 2.0 * float(seen.min()))
@@ -390,55 +390,55 @@ def _table(values: Floats) -> float | None:
 # --- the steps and a claim ------------------------------------------------------------------------------------------
 
 
-def contradicts(one: Differences, claimed: float) -> bool:
+def contradicts(seen: Differences, claimed: float) -> bool:
     """Whether the steps contradict a claim by more than chance, a kink or a hidden part explains, on every scale."""
-    gap = abs(claimed - one.estimate.value)
-    return gap > max(doubt(one), HIDDEN * abs(one.estimate.value)) and not divided(one, claimed)
+    gap = abs(claimed - seen.estimate.value)
+    return gap > max(doubt(seen), HIDDEN * abs(seen.estimate.value)) and not divided(seen, claimed)
 
 
-def doubt(one: Differences) -> float:
+def doubt(seen: Differences) -> float:
     """How far off the best step may be should steps agree by chance; without bound beside a kink.
 
     There the slopes on both sides differ by as much at the best step as at the one before, where those of a smooth
     function come closer. A part of f that is rounded to a few digits stands still on fine steps, which then agree
     perfectly, on the slope of the rest: so what counts is how little the gaps between coarser steps shrank.
     """
-    h, values, slope = one.steps, one.values, one.slopes
-    best = int(np.argmin(np.abs(slope - one.estimate.value)))
+    h, values, slope = seen.steps, seen.values, seen.slopes
+    best = int(np.argmin(np.abs(slope - seen.estimate.value)))
     bend = np.abs(values[:, 3] + values[:, 0] - values[:, 2] - values[:, 1])[: best + 1] / h[: best + 1]
     floor = 16.0 * EPSILON * float(np.abs(values[best]).max()) / float(h[best])
-    if best > 0 and bend[best] > max(0.6 * float(bend[best - 1]), 8.0 * one.estimate.bound, floor):
+    if best > 0 and bend[best] > max(0.6 * float(bend[best - 1]), 8.0 * seen.estimate.bound, floor):
         return float("inf")
     gaps = np.abs(np.diff(slope))[:best]
     return 2.0 * float(gaps[1:][gaps[1:] > gaps[:-1] / UNEVEN].max(initial=0.0))
 
 
-def decades(one: Differences, claimed: float, slack: float) -> float:
+def decades(seen: Differences, claimed: float, slack: float) -> float:
     """The ratio of the largest to the smallest of the steps that contradict a claim."""
-    gap = np.abs(one.slopes - claimed)
-    same = np.abs(one.slopes - one.estimate.value) <= 0.1 * abs(one.estimate.value - claimed)
-    steps = one.steps[(gap > CLEAR * (4.0 * one.errors + slack)) & same]
+    gap = np.abs(seen.slopes - claimed)
+    same = np.abs(seen.slopes - seen.estimate.value) <= 0.1 * abs(seen.estimate.value - claimed)
+    steps = seen.steps[(gap > CLEAR * (4.0 * seen.errors + slack)) & same]
     return float(steps.max() / steps.min()) if steps.size else 0.0
 
 
-def divided(one: Differences, claimed: float) -> bool:
+def divided(seen: Differences, claimed: float) -> bool:
     """Whether some steps have the claimed slope and not the estimated one: f differs between scales.
 
     A value that is rounded coarsely and then divided by something smooth jumps from piece to piece; each has a slope.
     """
-    gap = abs(one.estimate.value - claimed)
-    near = (np.abs(one.slopes - claimed) <= 4.0 * one.errors) & (one.errors <= 0.1 * gap)
-    wide = (one.values[:2, 2] - one.values[:2, 1]) / (2.0 * one.steps[:2])  # what the two largest steps see
-    nearer = np.abs(wide - claimed) < np.abs(wide - one.estimate.value) / 3.0
+    gap = abs(seen.estimate.value - claimed)
+    near = (np.abs(seen.slopes - claimed) <= 4.0 * seen.errors) & (seen.errors <= 0.1 * gap)
+    wide = (seen.values[:2, 2] - seen.values[:2, 1]) / (2.0 * seen.steps[:2])  # what the two largest steps see
+    nearer = np.abs(wide - claimed) < np.abs(wide - seen.estimate.value) / 3.0
     return bool(near.sum() >= 2 or nearer.all())
 
 
-def taylor_rate(one: Differences, claimed: float) -> float | None:
+def taylor_rate(seen: Differences, claimed: float) -> float | None:
     """How fast f(x + h d) - f(x) - h*claimed shrinks with h: 2 for the right slope, 1 for a wrong one.
 
     None where the remainder is mere rounding, as for a linear function.
     """
-    return rate_of(one.steps, np.abs(one.values[:, 2] - one.here - one.steps * claimed))
+    return rate_of(seen.steps, np.abs(seen.values[:, 2] - seen.center - seen.steps * claimed))
 
 
 def rate_of(steps: Floats, errors: Floats) -> float | None:
@@ -460,29 +460,29 @@ STEEP = 8  # steps on which a slope has to grow, to be called vertical
 ROUNDINGS = 32.0
 
 
-def suspicious(one: Differences) -> bool:
+def suspicious(seen: Differences) -> bool:
     """Whether the slopes on both sides stay apart as far as the steps shrink, as at a kink or a jump."""
-    if one.steps.size < CLEAREST:
+    if seen.steps.size < CLEAREST:
         return False
-    largest = max(abs(one.here), float(np.abs(one.values).max()))
-    floor = ROUNDINGS * max(EPSILON * largest, one.noise) / one.steps[-CLEAREST:]
-    last = between_sides(one)[-CLEAREST:]
+    largest = max(abs(seen.center), float(np.abs(seen.values).max()))
+    floor = ROUNDINGS * max(EPSILON * largest, seen.noise) / seen.steps[-CLEAREST:]
+    last = between_sides(seen)[-CLEAREST:]
     return bool((last > floor).all() and (last[1:] > 0.7 * last[:-1]).all())
 
 
-def between_sides(one: Differences) -> Floats:
+def between_sides(seen: Differences) -> Floats:
     """How far the slopes on both sides are apart, for each step."""
-    gap: Floats = np.abs((one.values[:, 2] - one.here) - (one.here - one.values[:, 1])) / one.steps
+    gap: Floats = np.abs((seen.values[:, 2] - seen.center) - (seen.center - seen.values[:, 1])) / seen.steps
     return gap
 
 
-def bent(one: Differences, left: float, right: float) -> bool:
+def bent(seen: Differences, left: float, right: float) -> bool:
     """Whether steps over two decades, and large ones among them, see slopes as far apart as a kink has them."""
-    apart = between_sides(one)
+    apart = between_sides(seen)
     alike = np.flatnonzero(np.abs(apart - abs(right - left)) <= 0.3 * abs(right - left))
     if alike.size < CLEAREST or alike[0] >= LARGE or alike.size <= MOST * (alike[-1] - alike[0]):
         return False
-    return bool(one.steps[alike[0]] >= DECADES * one.steps[alike[-1]])
+    return bool(seen.steps[alike[0]] >= DECADES * seen.steps[alike[-1]])
 
 
 # --- both sides of a point ------------------------------------------------------------------------------------------
@@ -520,28 +520,28 @@ class Sides(NamedTuple):
         return "KINK" if abs(right.slope - left.slope) > slack else "smooth"
 
 
-def sides(one: Differences) -> Sides:
+def sides(seen: Differences) -> Sides:
     """What a step sequence shows of both sides of the point: limits, slopes, jumps."""
-    h, values = one.tried
-    return Sides(one.here, _side(one, h, values[:, 1::-1], -1.0), _side(one, h, values[:, 2:], 1.0))
+    h, values = seen.tried
+    return Sides(seen.center, _side(seen, h, values[:, 1::-1], -1.0), _side(seen, h, values[:, 2:], 1.0))
 
 
-def _side(one: Differences, steps: Floats, values: Floats, sign: float) -> Side | None:
+def _side(seen: Differences, steps: Floats, values: Floats, sign: float) -> Side | None:
     """One side, by its values at one step and at two; None where too few of them are finite."""
     valid = np.isfinite(values).all(axis=1)
     if valid.sum() < 4:
         return None
-    h, (f1, f2), here = steps[valid], values[valid].T, one.here
-    size = np.maximum(np.abs(values[valid]).max(axis=1), abs(here))
+    h, (f1, f2), center = steps[valid], values[valid].T, seen.center
+    size = np.maximum(np.abs(values[valid]).max(axis=1), abs(center))
     floor = EPSILON * size
     limits = 2.0 * f1 - f2
     limit_error = np.abs(np.diff(limits, append=limits[-1])) + 16.0 * floor
     limit_error[-1] += limit_error[-2]
     at = int(np.argmin(outvoted(limits, limit_error)))
     limit, limit_bound = float(limits[at]), float(4.0 * limit_error[at])
-    start = here if abs(limit - here) <= limit_bound + 1e-9 * abs(here) else limit
+    start = center if abs(limit - center) <= limit_bound + 1e-9 * abs(center) else limit
     rough = sign * (f1 - start) / h
-    if _grows(rough[np.abs(f1 - start) > ROUNDINGS * np.maximum(floor, one.noise)]):
+    if _grows(rough[np.abs(f1 - start) > ROUNDINGS * np.maximum(floor, seen.noise)]):
         return Side(limit, limit_bound, float(np.copysign(np.inf, rough[-1])), 0.0)
     slope = sign * (4.0 * f1 - f2 - 3.0 * start) / (2.0 * h)
     error = outvoted(slope, beside(slope) + 12.0 * floor / h)

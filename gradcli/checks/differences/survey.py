@@ -45,6 +45,7 @@ SMALL, SLIGHT = 1e-6, 1e-3  # beside the largest slope, for what does not move a
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
 REST = 0.25  # how far the other entries move along a second direction
 COMBINED = "a combination of all outputs"
+MEASURED = ("agrees", "near", "differs")  # states of findings with a slope by differences
 
 
 class Finding(NamedTuple):
@@ -59,9 +60,19 @@ class Finding(NamedTuple):
     slack: float
 
     @property
+    def slope(self) -> float:
+        """The slope by differences."""
+        return self.seen.estimate.value
+
+    @property
+    def bound(self) -> float:
+        """The bound on its error."""
+        return self.seen.estimate.bound
+
+    @property
     def gap(self) -> float:
         """How far the claim is from what was seen."""
-        return abs(self.claimed - self.seen.estimate.value)
+        return abs(self.claimed - self.slope)
 
 
 class Group(NamedTuple):
@@ -139,13 +150,14 @@ class Survey(Neighbourhood):
             if entries.size == 1:
                 self.entries += self.along_entries([int(entries[0])])
                 continue
-            found = self.along([_only(way, entries)])
-            if all(one.state == "agrees" for one in found):
-                slack = np.array([one.slack for one in found])
+            findings = self.along([_only(way, entries)])
+            states = {finding.state for finding in findings}
+            if states == {"agrees"}:
+                slack = np.array([finding.slack for finding in findings])
                 with np.errstate(all="ignore"):
                     sizes = np.abs(self.claims[:, part] * way[part]).max(axis=1)
-                    agreeing.append(Group(entries, found, float(np.nan_to_num(slack / sizes, nan=0.0).max())))
-            elif not agreeing and all(one.state == "silent" for one in found):
+                    agreeing.append(Group(entries, findings, float(np.nan_to_num(slack / sizes, nan=0.0).max())))
+            elif not agreeing and states == {"silent"}:
                 silent += 1
             elif halves:
                 halves -= 1
@@ -160,37 +172,37 @@ class Survey(Neighbourhood):
 
     def along(self, ways: Sequence[Floats], entries: Sequence[int] = ()) -> list[Finding]:
         """The findings of every row along some directions; `entries` are given where each is the axis of an entry."""
-        found = self.differences(ways, [self.scale(i) for i in entries] if entries else None)
+        series = self.differences(ways, [self.scale(i) for i in entries] if entries else None)
         places: Sequence[int | None] = entries or [None] * len(ways)
         return [
-            self.finding(k, i, d, one)
-            for i, d, rows in zip(places, ways, found, strict=True)
-            for k, one in enumerate(rows)
+            self.finding(k, i, d, seen)
+            for i, d, rows in zip(places, ways, series, strict=True)
+            for k, seen in enumerate(rows)
         ]
 
     def along_entries(self, entries: Sequence[int]) -> list[Finding]:
         """The findings of every row by some entries."""
         return self.along([self.axis(i) for i in entries], entries)
 
-    def finding(self, row: int, entry: int | None, d: Floats, one: Differences) -> Finding:
+    def finding(self, row: int, entry: int | None, d: Floats, seen: Differences) -> Finding:
         """How a claim stands to differences along a direction."""
         with np.errstate(all="ignore"):
             claimed = float(self.claims[row] @ d if entry is None else self.claims[row, entry])
             terms = float(np.abs(self.claims[row]) @ np.abs(d)) if entry is None else 0.0  # the size of what it adds up
-        value, bound, reason = one.estimate
+        value, bound, reason = seen.estimate
         typical = 0.0
-        if one.steps.size:
-            typical = float((np.ptp(one.values, axis=1) / one.steps).max()) / 4.0
+        if seen.steps.size:
+            typical = float((np.ptp(seen.values, axis=1) / seen.steps).max()) / 4.0
         slack = bound + ROUNDINGS * EPSILON * abs(claimed) + self.rtol * max(abs(claimed), terms)
         slack += 16.0 * EPSILON * (terms + typical)
         gap = abs(claimed - value)
         if not math.isfinite(claimed):
-            return Finding(row, entry, claimed, one, "not finite", math.inf, slack)
-        if reason is not None and not one.still:
-            return Finding(row, entry, claimed, one, "silent", 0.0, slack)
+            return Finding(row, entry, claimed, seen, "not finite", math.inf, slack)
+        if reason is not None and not seen.still:
+            return Finding(row, entry, claimed, seen, "silent", 0.0, slack)
         ratio = gap / slack if slack > 0 else (0.0 if gap == 0 else math.inf)
         state = "agrees" if ratio <= 1 else "near" if ratio <= FAR else "differs"
-        return Finding(row, entry, claimed, one, state, ratio, slack)
+        return Finding(row, entry, claimed, seen, state, ratio, slack)
 
     def settle(self) -> None:
         """Judge entries that are small beside the rest of the gradient relative to its largest entry.
@@ -199,30 +211,29 @@ class Survey(Neighbourhood):
         are steep. Where f changes along none, it stays unknown.
         """
         both = (*self.joint, *self.entries)
-        moved = [abs(one.seen.estimate.value) * self.scale_of(one) for one in both
-                 if one.state in ("agrees", "near", "differs") and not one.seen.still]  # fmt: skip
-        largest = max((value for value in moved if math.isfinite(value)), default=0.0)
-        groups = (one.findings for found in self.groups.values() for one in found)
-        for found in (self.joint, self.entries, *groups):
-            for position, one in enumerate(found):
-                if one.seen.still and one.state != "not finite":
-                    floor = one.seen.estimate.bound * self.scale_of(one)
-                    if not (largest > 0 and floor <= SMALL * largest):
-                        found[position] = one._replace(state="still", ratio=0.0)
-                elif one.state == "silent" and one.seen.errors.size:
-                    best = int(np.argmin(one.seen.errors))
-                    bound = 4.0 * float(one.seen.errors[best])
-                    gap = abs(one.claimed - float(one.seen.slopes[best]))
-                    if gap <= bound and bound * self.scale_of(one) <= SLIGHT * largest:
-                        estimate = Estimate(float(one.seen.slopes[best]), bound)
-                        found[position] = one._replace(state="agrees", seen=one.seen._replace(estimate=estimate))
+        known = (finding for finding in both if finding.state in MEASURED and not finding.seen.still)
+        sizes = (abs(finding.slope) * self.scale_of(finding) for finding in known)
+        largest = max(filter(math.isfinite, sizes), default=0.0)
+        groups = (group.findings for groups in self.groups.values() for group in groups)
+        for findings in (self.joint, self.entries, *groups):
+            for place, finding in enumerate(findings):
+                seen, scale = finding.seen, self.scale_of(finding)
+                if seen.still and finding.state != "not finite":
+                    if not (largest > 0 and finding.bound * scale <= SMALL * largest):
+                        findings[place] = finding._replace(state="still", ratio=0.0)
+                elif finding.state == "silent" and seen.errors.size:
+                    best = int(np.argmin(seen.errors))
+                    slope, bound = float(seen.slopes[best]), 4.0 * float(seen.errors[best])
+                    if abs(finding.claimed - slope) <= bound and bound * scale <= SLIGHT * largest:
+                        seen = seen._replace(estimate=Estimate(slope, bound))
+                        findings[place] = finding._replace(state="agrees", seen=seen)
 
     def findings(self, name: str) -> tuple[list[Finding], list[Finding]]:
         """The findings about an argument: those by single entries, and all."""
         part = self.slices[name]
-        own = [one for one in self.entries if part.start <= (one.entry or 0) < part.stop]
-        found = [*own, *(self.joint if len(self.slices) == 1 or not own else self.own.get(name, ()))]
-        return own, found + [one for group in self.groups.get(name, ()) for one in group.findings]
+        own = [finding for finding in self.entries if part.start <= (finding.entry or 0) < part.stop]
+        along = self.joint if len(self.slices) == 1 or not own else self.own.get(name, ())
+        return own, [*own, *along, *(finding for group in self.groups.get(name, ()) for finding in group.findings)]
 
     # --- choosing ------------------------------------------------------------------------------------------
 
@@ -232,9 +243,10 @@ class Survey(Neighbourhood):
         size = float(np.sqrt(np.mean(piece**2))) if piece.size > 1 else 0.0
         return size if size > 0 else 1.0
 
-    def scale_of(self, one: Finding) -> float:
+    def scale_of(self, finding: Finding) -> float:
         """The size of what a finding moves; directions are as large as the point."""
-        return 1.0 if one.entry is None else abs(float(self.x[one.entry])) or self.scale(one.entry)
+        i = finding.entry
+        return 1.0 if i is None else abs(float(self.x[i])) or self.scale(i)
 
     def choice(self, name: str) -> Iterator[int]:
         """The entries of an argument that get a step sequence of their own, beside those that a group led to."""
@@ -247,16 +259,16 @@ class Survey(Neighbourhood):
         largest = np.argsort(-claims, kind="stable")[:LARGEST]
         count = min(SOME_ENTRIES, MOST_MOVED // (step_sequences.CALLS * self.x.size))
         sample = np.random.default_rng(self.seed).choice(size, count, replace=False)
-        seen = {one.entry for one in self.entries}
+        seen = {finding.entry for finding in self.entries}
         chosen = sorted({part.start + int(i) for i in (*largest, *sample)})
         yield from (i for i in chosen if i not in seen)
 
-    def second(self, one: Finding) -> Floats:
+    def second(self, finding: Finding) -> Floats:
         """A second direction for a finding: its entry and a little of all others; for one number, the opposite sign."""
-        if one.entry is None and self.x.size > 1:
+        if finding.entry is None and self.x.size > 1:
             return CROOKED * self.directions(DIRECTIONS + 1)[-1]
         d = REST * seeded_directions(self.x, 1, self.seed + 1)[0]
-        i = one.entry or 0
+        i = finding.entry or 0
         part = next(part for part in self.slices.values() if part.start <= i < part.stop)
         if part.stop - part.start > ALL_ENTRIES:  # one entry does not show among all of them
             mates = np.random.default_rng(self.seed + 1).choice(part.stop - part.start, MATES, replace=False)
@@ -265,17 +277,17 @@ class Survey(Neighbourhood):
         return d
 
 
-def contradicted(one: Finding) -> bool:
+def contradicted(finding: Finding) -> bool:
     """Whether a claim is contradicted by more than chance explains."""
-    return one.state == "differs" and step_sequences.contradicts(one.seen, one.claimed)
+    return finding.state == "differs" and step_sequences.contradicts(finding.seen, finding.claimed)
 
 
-def together(found: Sequence[Finding], sure: Callable[[Finding], bool] = contradicted) -> str:
+def together(findings: Sequence[Finding], sure: Callable[[Finding], bool] = contradicted) -> str:
     """The joint state of some findings: "not finite", "differs" (one is sure to), "near", "agrees" or "silent"."""
-    states = {one.state for one in found}
+    states = {finding.state for finding in findings}
     if "not finite" in states:
         return "not finite"
-    if any(map(sure, found)):
+    if any(map(sure, findings)):
         return "differs"
     return "near" if states & {"differs", "near"} else "agrees" if "agrees" in states else "silent"
 
