@@ -13,6 +13,7 @@ import re
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.checks.report import GOOD
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import NoFormula
 from gradcli.formulas.index_proof import identity
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from gradcli.lowering import Lowered
     from gradcli.lowering.names import Names
 
-STANDING = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts on a claim that may be right
 UNIFORM = frozenset((  # functions of whole arrays that are defined alike at every size, as those of numbers are
     "amax", "amin", "argsort", "concatenate", "cross_entropy", "cumsum", "det", "diag", "diff", "dot", "einsum", "flip",
     "grad", "inner", "inv", "len", "log_softmax", "logdet", "logsumexp", "matmul", "max", "mean", "min", "norm",
@@ -197,7 +197,7 @@ def for_other_sizes(
     outcome: Outcome, known: Sizes, second_verdict: Callable[[], tuple[Mapping[str, int], Outcome] | None]
 ) -> Outcome:
     """A verdict with what is known for other sizes; `second_verdict` returns other sizes and the verdict there."""
-    if outcome.verdict not in STANDING:
+    if outcome.verdict not in GOOD:
         return outcome
     names, at_point = list(known.sizes), sizes_text(known.sizes)
     sizes: dict[str, Any] = {"all": known.reason is None, "point": known.sizes}
@@ -221,7 +221,7 @@ def for_other_sizes(
             else:
                 message = f"{message}; for {at_point}, but not for {there}"
         else:
-            if others and other.verdict in STANDING:
+            if others and other.verdict in GOOD:
                 sizes["beside"], at_point = others, f"{at_point} and {there}"
             message = f"{message}; for {at_point}, not proved for all: {known.reason}"
     return outcome._replace(message=message, evidence={**outcome.evidence, "sizes": sizes})

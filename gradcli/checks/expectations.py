@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradcli.checks.report import CODE_OF_VERDICT, NOT_AS_REQUIRED, Check
+from gradcli.checks.report import CODE_OF_VERDICT, GOOD, NONSMOOTH, NOT_AS_REQUIRED, Check
 from gradcli.diagnostics import NOTE, WARNING, Diagnostic
 
 if TYPE_CHECKING:
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from gradcli.language.source import Source
     from gradcli.lowering import Lowered
 
-GOOD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")
 MEETS = {
-    "kink": ("KINK", "BOUNDARY", "DISCONTINUOUS"),
+    "kink": NONSMOOTH,
     "boundary": ("BOUNDARY",),
     "discontinuous": ("DISCONTINUOUS",),
     "fail": ("DISAGREES",),

@@ -14,6 +14,8 @@ VERDICTS = (
     "PROVED", "CERTIFIED", "AGREES", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED",
     "INCONCLUSIVE", "ERROR", "CRASHED",
 )  # fmt: skip
+GOOD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # on what is right, the best first
+NONSMOOTH = ("KINK", "BOUNDARY", "DISCONTINUOUS")  # on points without a derivative
 
 # the code of a verdict that does not pass, by which reports name it and suppressions ignore it
 CODE_OF_VERDICT = {

@@ -21,6 +21,7 @@ from gradcli.checks import check_script
 from gradcli.checks.all_sizes import known_sizes
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
+from gradcli.checks.report import GOOD
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
 from gradcli.graph.builder import building, uncollected
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from gradcli.lowering.ranks import Symbols
     from gradcli.results.calculations import SelfContained
 
-HELD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")  # verdicts that confirm a formula, the best first
 # sizes at which formulas are checked, by the order of the symbols; some formulas need more rows, or more columns
 SMALL = ((3, 2, 4, 5), (2, 3, 5, 4), (4, 3, 2, 5), (2, 3, 4, 5), (3, 4, 5, 6), (4, 2, 3, 5), (2, 4, 3, 5))
 WANTED = 3  # choices of sizes at which a formula has to hold
@@ -358,7 +358,7 @@ def joined(found: Derivation, key: str, leaf: str, style: str, limits: Limits) -
     if leaf not in words(text):
         axes = [*shapes.get(key, ()), *shapes.get(leaf, ())]
         places = [axis if isinstance(axis, int) else Assumed(shapes, (), {}).place(axis) for axis in axes]
-        made: dict[str, Any] = {"formula": zeros(places), "text": zeros(axes), "verdict": HELD[0]}
+        made: dict[str, Any] = {"formula": zeros(places), "text": zeros(axes), "verdict": GOOD[0]}
         made |= {"checked": found.checked[key]} if key in found.checked else {}
         if key in found.every:
             found = replace(found, every=[*found.every, own])
@@ -581,11 +581,11 @@ def confirmed(
             for leaf, verdict in judged(subject, claims, sizes, FIRST_SEEDS[place % WANTED]).items():
                 verdicts[leaf].append(verdict)
                 held[leaf] += [sizes] if sizes not in held[leaf] else []
-                if verdict not in HELD:
+                if verdict not in GOOD:
                     del verdicts[leaf]
         for leaf, known in verdicts.items():
             if len(known) == WANTED:
-                made = Formula(asked[leaf], max(known, key=HELD.index), held[leaf], general)
+                made = Formula(asked[leaf], max(known, key=GOOD.index), held[leaf], general)
                 found[leaf] = min(found.get(leaf, made), made, key=lambda one: one.verdict == POOR)
         waiting = {
             leaf: ways for leaf, ways in waiting.items() if ways and (leaf not in found or found[leaf].verdict == POOR)
@@ -607,7 +607,7 @@ def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int]
         except GradcliError:
             break
         for one in report.checks:
-            if one.kind == "claim" and one.leaf in waiting and one.verdict in (*HELD, "DISAGREES"):
+            if one.kind == "claim" and one.leaf in waiting and one.verdict in (*GOOD, "DISAGREES"):
                 found[one.leaf] = one.verdict
         waiting = {leaf: text for leaf, text in waiting.items() if leaf not in found}
         if not waiting:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from gradcli.calculator.closed_forms.gradient_text import CLOSE, entry_pairs
 from gradcli.checks import check_script
+from gradcli.checks.report import GOOD
 from gradcli.diagnostics import GradcliError
 from gradcli.language.source import Source
 from gradcli.language.substitution import expression_of, replaced
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from gradcli.language.syntax import Syntax
     from gradcli.results.calculations import Passes, Trace
 
-HELD = ("PROVED", "CERTIFIED", "AGREES", "IMPRECISE")
 CONSTANTS = {"pi", "e", "inf", "nan"}
 SEED = 7
 
@@ -62,7 +62,7 @@ class Question(NamedTuple):
             reason = problem.diagnostics[0].message if isinstance(problem, GradcliError) else "it is not an expression"
             return Judgement(None, [reason])
         (check,) = [one for one in report.checks if one.kind == "claim"]
-        if check.verdict in HELD:
+        if check.verdict in GOOD:
             return Judgement(True, [])
         own = names_in(expression_of(claim))  # a formula in other names is judged at the point, a number as well
         if self.number is not None and not (own and own <= {*self.at} & self.names()) and self.has_the_number(claim):

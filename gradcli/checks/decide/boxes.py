@@ -18,6 +18,7 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.sample_points import nearby
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle.oracle_client import leaf_names
+from gradcli.checks.report import GOOD, NONSMOOTH
 from gradcli.diagnostics import Diagnostic, did_you_mean, error, visible
 from gradcli.graph.node import Node, reachable
 
@@ -32,13 +33,12 @@ if TYPE_CHECKING:
     Line = Callable[[float], dict[str, Any]]  # the point at a place on a line
     Judge = Callable[[Subject], Outcome]
 
-GOOD = ("PROVED", "CERTIFIED", "IMPRECISE", "AGREES")
-NONSMOOTH = ("KINK", "BOUNDARY", "DISCONTINUOUS")
 DECISIVE = (*NONSMOOTH, "UNDEFINED", "DISAGREES")  # verdicts on one point that decide a box
 TOLERANCE = 1e-3
 MOST_ENTRIES = 64
 MOST_PIECES = 20_000
 FIRST_PIECES = 64  # of a box of several entries, before lines through it are looked at
+FIRST_PLACES = 4  # of these pieces that are judged before more are cut
 MOST_LINES = 20  # through one point, and
 MOST_BRACKETS = 4  # on all of them
 MOST_REGIONS = 8
@@ -140,21 +140,22 @@ class BoxCheck:
 
     def verdict(self) -> Outcome:
         """The outcome at the point with what holds on the box, or what was found elsewhere in it."""
-        answer = self.cover([self.sides], pieces=FIRST_PIECES if self.size > 1 else MOST_PIECES)
-        if self.size > 1 and answer.get("state") == "open":
-            outcome = self.singular_on_lines(answer["open"])
-            if outcome is not None:
-                return outcome
-            answer = self.cover([self.sides])
-        if "problem" in answer:
-            return self.left_open(f"the box could not be subdivided: {answer['reason']}")
-        self.evidence["pieces"] = answer["pieces"]
-        pieces = answer["open"] if answer["state"] == "open" else []
-        for piece in pieces:
-            place = self.at([shortest_inside(*ends) for ends in piece])
-            outcome = self.judge(self.subject.at(place))
-            if outcome.verdict in DECISIVE:
-                return self.moved(outcome, "at", place)
+        for budget in (FIRST_PIECES, MOST_PIECES) if self.size > 1 else (MOST_PIECES,):
+            answer = self.cover([self.sides], pieces=budget)
+            if "problem" in answer:
+                return self.left_open(f"the box could not be subdivided: {answer['reason']}")
+            pieces = answer["open"] if answer["state"] == "open" else []
+            first = budget == FIRST_PIECES
+            if first and pieces and (singular := self.singular_on_lines(pieces)):
+                return singular
+            self.evidence["pieces"] = answer["pieces"]
+            for piece in pieces[:FIRST_PLACES] if first else pieces:
+                place = self.at([shortest_inside(*ends) for ends in piece])
+                outcome = self.judge(self.subject.at(place))
+                if outcome.verdict in DECISIVE:
+                    return self.moved(outcome, "at", place)
+            if not pieces:
+                break
         joins, axis = [], self.line([0.0], 0)
         if self.size == 1 and answer["left"] == len(pieces):
             joins = [join for ends in merged([piece[0] for piece in pieces]) for join in self.brackets(*ends, axis)]

@@ -38,6 +38,7 @@ MOST_ENTRIES = 100_000  # of all points that are prepared for one leaf
 MOST_DATA = 32  # entries of a constant array; with more, normal forms are long, and index notation is tried first
 MOST_WORK = 100_000  # operations on entries of the enclosures of one leaf; before more, index notation is tried
 PROVED_ENTRIES = 16  # of one leaf, each by itself; those of larger ones all at once, in index notation
+MOST_SIGNS = 4  # of a region that a message lists
 FLOAT_TOLERANCE = 1e-9
 FAR = 1e-6  # a float value so far from the enclosed one is that of another function
 NAMELESS = re.compile(r"~(carry|row|fixed|index)\d")  # what the turns of a loop read, which has no name in the script
@@ -318,13 +319,23 @@ def in_index_notation(case: Case) -> Proof:
 
 def by_algebra(proof: Proof) -> str:
     """How both sides are proved equal, with the signs and fixed leaves under which the proof holds."""
-    message, region, fixed = "equal by algebra", proof.get("region"), proof.get("frozen")
+    message, region, fixed = "equal by algebra", proof.get("region", ()), proof.get("frozen")
     message += f", in all {proof['size']:,} entries" if proof.get("size", 1) > PROVED_ENTRIES else ""
     message += ", wherever no comparison is a tie" if proof.get("ties") else ""
     message += ", by induction over the turns" if proof.get("induction") else ""
-    message += f", where {', '.join(region[:4])}{', ...' if len(region) > 4 else ''}" if region else ""
+    message += f", {conditions(region)}" if region else ""
     message += ", in the connected region around the point" if proof.get("local") else ""
     return message + (f", with {', '.join(fixed)} fixed at their values" if fixed else "")
+
+
+def conditions(region: Sequence[str]) -> str:
+    """The signs that hold in the region of a proof: of many the first two that can be read, and a count."""
+    readable = [sign for sign in region if " ... " not in sign]
+    if len(readable) == len(region) <= MOST_SIGNS:
+        return f"where {', '.join(region)}"
+    if not readable:
+        return f"in the region of the point ({counted(len(region), 'condition')})"
+    return f"where {', '.join(readable[:2])} and {counted(len(region) - len(readable[:2]), 'more condition')} hold"
 
 
 def certified(case: Case, points: str) -> Outcome:
