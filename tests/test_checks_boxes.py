@@ -213,6 +213,12 @@ def test_a_box_that_does_not_fit(box: Any, at: Any, code: str) -> None:
     assert refused.value.diagnostics[0].code == code
 
 
+def test_a_singular_matrix_is_found_among_the_first_open_pieces() -> None:
+    found = verdicts("sum(inv(A))", at={"A": [[2, 1], [1, 3]]}, box={"A": (0.9, 3.1)})[0]
+    assert found.verdict == "UNDEFINED"
+    assert found.evidence["pieces"] <= 100
+
+
 @pytest.mark.parametrize("text", ["x", "x=1", "x=2:1", "x=a:b", "x=0:inf", "=0:1", "x=0:nan"])
 def test_boxes_that_cannot_be_read(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "x**2", "--box", text]) == 2
@@ -227,6 +233,7 @@ def test_dodge_leaves_a_kink_and_says_so() -> None:
     assert found.passed
     assert found.evidence["dodged"]["verdict"] == "KINK"
     assert found.evidence["at"]["x"] != 2.0
+    assert found.message.endswith(f"moved off a KINK at x = 2.0 to {found.evidence['at']['x']}")
     wrong = verdicts("abs(x - 2)", at={"x": 2.0}, claims={"x": "2*sign(x - 2)"}, dodge=True)[-1]
     assert wrong.verdict == "DISAGREES"
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks import Check, Report, check_script
+from gradcli.checks.decide.verdict import conditions
 from gradcli.diagnostics import GradcliError
 
 
@@ -225,6 +226,19 @@ def test_the_region_of_a_proof_is_told() -> None:
     check = only("abs(x)*sqrt(x**2)", {"x": -1.5})
     assert check.verdict == "PROVED"
     assert check.evidence["region"] == ["x < 0"]
+
+
+@pytest.mark.parametrize(
+    ("signs", "text"),
+    [
+        (["x > 0", "y < 1"], "where x > 0, y < 1"),
+        (["x > 0", "y < 1", "z > 2", "a > 0", "b > 0"], "where x > 0, y < 1, ... 3 more"),
+        (["9.1e+15*C[0]**2 ... < 0", "x > 0", "y > 0"], "where x > 0, y > 0, ... 1 more"),
+        (["9.1e+15*C[0]**2 ... < 0"], "in the region of the point (1 condition)"),
+    ],
+)
+def test_of_many_signs_those_that_can_be_read_are_shown(signs: list[str], text: str) -> None:
+    assert conditions(signs) == text
 
 
 def test_a_free_name_is_sampled_inside_its_domain() -> None:

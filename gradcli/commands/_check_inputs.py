@@ -74,8 +74,9 @@ def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
             interval = (0.0, 0.0)
         width = interval[1] - interval[0]
         if not leaf.strip().isidentifier() or not 0 < width < float("inf") or leaf.strip() in intervals:
-            twice = "there are two boxes for" if leaf.strip() in intervals else "cannot read the box"
-            raise error("GC735", f"{twice} `{text}`", help="write --box x=0.5:2, once for each leaf")
+            what = "there are two boxes for" if leaf.strip() in intervals else "cannot read the box"
+            hint = "write --box x=0.5:2, the lower end first, once for each leaf"
+            raise error("GC735", f"{what} `{text}`", help=hint)
         intervals[leaf.strip()] = interval
     return intervals
 

@@ -73,9 +73,9 @@ class Bracket(NamedTuple):
 def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
     """The box; raises GradcliError: GC206 for a name that is no leaf, GC735 for what is not a pair of rising ends."""
     for name, ends in box.items():
-        if np.shape(ends) != (2,) or not ends[0] < ends[1]:
+        if np.shape(ends) != (2,) or not 0 < ends[1] - ends[0] < math.inf:
             message = f"the box of `{visible(name)}` is {visible(repr(ends))}, not (low, high)"
-            raise error("GC735", message, help="give two numbers, the lower one first")
+            raise error("GC735", message, help="give two finite numbers, the lower one first")
         if name not in leaves:
             guess = did_you_mean(name, leaves)
             hint = f"did you mean `{guess}`?" if guess else "the leaves are: " + (", ".join(leaves) or "none")
@@ -109,8 +109,9 @@ def dodged(subject: Subject, outcome: Outcome, judge: Judge) -> tuple[Subject, O
         other = subject.at({**subject.values, name: value})
         verdict = judge(other)
         if verdict.verdict not in (*NONSMOOTH, "UNDEFINED"):
-            was = {"verdict": outcome.verdict, "at": {name: subject.values[name].tolist()}, "text": outcome.message}
-            message = f"{verdict.message}; moved off a {outcome.verdict} at {name} = {subject.values[name].tolist()}"
+            before = subject.values[name].tolist()
+            was = {"verdict": outcome.verdict, "at": {name: before}, "text": outcome.message}
+            message = f"{verdict.message}; moved off a {outcome.verdict} at {name} = {before} to {value.tolist()}"
             return other, verdict._replace(message=message, evidence={**verdict.evidence, "dodged": was})
     return subject, outcome
 

@@ -335,7 +335,7 @@ def conditions(region: Sequence[str]) -> str:
         return f"where {', '.join(region)}"
     if not readable:
         return f"in the region of the point ({counted(len(region), 'condition')})"
-    return f"where {', '.join(readable[:2])} and {counted(len(region) - len(readable[:2]), 'more condition')} hold"
+    return f"where {', '.join(readable[:2])}, ... {len(region) - len(readable[:2])} more"
 
 
 def certified(case: Case, points: str) -> Outcome:
