@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradcli.graph.text import subscript
 from gradcli.rendering.tabular import csv_cell, latex_cell
 from gradcli.rendering.text import visible, width
-from gradcli.rendering.values import index_text, inline, jsonable, number, positions, summary
+from gradcli.rendering.values import inline, jsonable, number, positions, summary
 
 
 @given(st.floats(allow_nan=False))
@@ -79,7 +80,7 @@ def test_arrays_on_one_line() -> None:
     assert inline(np.zeros((0, 2))) == "[]"
     assert inline(np.arange(6.0), limit=5) == "array 6, min 0, max 5, norm 7.4162"
     assert summary(np.array([1.0, np.nan, np.inf])) == "array 3, min 1, max 1, norm 1, 2 not finite"
-    assert index_text((2, 3), 4) == "[1, 1]"
+    assert subscript(4, (2, 3)) == "[1, 1]"
 
 
 @given(st.integers(0, 200), st.integers(3, 50))

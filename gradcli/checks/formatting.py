@@ -20,17 +20,6 @@ MOST_NODES = 400
 _NAMES: ContextVar[Mapping[Node, str] | None] = ContextVar("names", default=None)
 
 
-def position(i: int, shape: Sequence[int]) -> str:
-    """The subscript of a flat position: "[1, 2]", or nothing for a scalar."""
-    if not shape:
-        return ""
-    index = []
-    for n in reversed(shape):
-        index.append(str(i % n))
-        i //= n
-    return f"[{', '.join(reversed(index))}]"
-
-
 def shortened_list(items: Sequence[Any]) -> list[Any]:
     """At most a dozen items, and how many more there are."""
     if len(items) <= MOST_ENTRIES:

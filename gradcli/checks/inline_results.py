@@ -12,10 +12,11 @@ import numpy as np
 
 from gradcli.checks.decide.floats import evaluated, kind_of
 from gradcli.checks.expectations import numbered
-from gradcli.checks.formatting import plain, point_text, position
+from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.report import VERDICTS, Check
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
+from gradcli.graph.text import subscript
 from gradcli.language.directives import MARK as DIRECTIVE
 from gradcli.language.directives import output_line
 from gradcli.language.inline_expectations import DIGESTS, MARK
@@ -187,7 +188,7 @@ def numbers(
     wrong = np.flatnonzero(~((wanted == array) | (np.isnan(wanted) & np.isnan(array)) | (close & finite)))
     if not wrong.size:
         return "AGREES", f"as expected, within {rtol:g}", evidence
-    where = position(int(wrong[0]), array.shape)
+    where = subscript(int(wrong[0]), array.shape)
     wanted_text, text = written(wanted.reshape(-1)[wrong[0]]), written(array.reshape(-1)[wrong[0]])
     return "DISAGREES", f"expected {wanted_text}, but {f'entry {where}' if where else 'it'} is {text}", evidence
 

@@ -15,9 +15,9 @@ from gradcli.checks.decide.floats import LIMIT_ULPS, moving, ulps
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import UNMOVED, Neighbourhood, suspicious
 from gradcli.checks.differences.survey import FAR
-from gradcli.checks.formatting import position
 from gradcli.checks.oracle.oracle_client import NoAnswer
 from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.graph.text import subscript
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ def tables(exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, 
     entry, true = worst(case, judged) if steps or judged.size > 1 else (0, None)
     shown_rows: Row = {}
     if steps and (seen := differences_at(case, entry)).steps.size:
-        title = f"the derivative in {subject.leaf or subject.text}{position(entry, case.target.type.shape)}"
+        title = f"the derivative in {subject.leaf or subject.text}{subscript(entry, case.target.type.shape)}"
         shown_rows["ladder"] = seen.convergence(title, float(judged[entry]), true).evidence()
     if chosen:
         shown_rows["witnesses"] = witness_table(case, entry, float(judged[entry]), chosen)

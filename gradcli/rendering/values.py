@@ -84,17 +84,6 @@ def entry(value: Any, position: int) -> Any:
     return value.flat[position] if shape_of(value) else value
 
 
-def index_text(shape: tuple[int, ...], position: int) -> str:
-    """The index of entry `position` in the script language, such as `[1, 0]`; empty for a number."""
-    if not shape:
-        return ""
-    places: list[str] = []
-    for size in reversed(shape):
-        position, place = divmod(position, size)
-        places.append(str(place))
-    return f"[{', '.join(reversed(places))}]"
-
-
 def positions(size: int, limit: int) -> Iterator[int | None]:
     """The entries to show of `size`: all up to `limit`, else the first and last few with None between them."""
     if size <= limit:

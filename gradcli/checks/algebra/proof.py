@@ -48,8 +48,8 @@ from gradcli.checks.evaluate.interpretation import (
     Unsupported,
     last_unit,
 )
-from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.text import subscript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -241,7 +241,7 @@ class Claim:
         made = [self.plain.datum(value) for value in flat]
         for i, value in enumerate(made):
             if (chosen is None or i in chosen) and not isinstance(value, Failure):
-                made[i] = self.plain.symbol(name + position(i, shape), value)
+                made[i] = self.plain.symbol(name + subscript(i, shape), value)
         return Entries(made, shape)
 
     def unknown(self, name: str, node: Node) -> Entries:

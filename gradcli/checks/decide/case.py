@@ -14,9 +14,10 @@ import numpy as np
 
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.formatting import point_text, position
+from gradcli.checks.formatting import point_text
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.graph.node import reachable
+from gradcli.graph.text import subscript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -151,8 +152,8 @@ class Case:
     def entry(self, entry: int) -> str:
         """The place of an entry for evidence: "[1, 2]", "real(z[1])", or "imaginary part[1]" of an equality."""
         if not self.plane:
-            return position(entry, self.subject.judged.type.shape)
-        place = position(entry // 2, (self.target or self.subject.judged).type.shape)
+            return subscript(entry, self.subject.judged.type.shape)
+        place = subscript(entry // 2, (self.target or self.subject.judged).type.shape)
         if self.target is None:
             return f"{('real', 'imaginary')[entry % 2]} part{place}"
         return f"{('real', 'imag')[entry % 2]}({self.target_name}{place})"

@@ -23,9 +23,10 @@ from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entrie
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import STILL, UNMOVED, bent, suspicious
 from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
-from gradcli.checks.formatting import counted, position
+from gradcli.checks.formatting import counted
 from gradcli.checks.witnesses import of_black_box
 from gradcli.frameworks.failures import OutOfTime
+from gradcli.graph.text import subscript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -275,7 +276,7 @@ class ByDifferences:
         """The name of an entry of the point: `x[2]`."""
         if self.entry_name is not None:
             return self.entry_name(entry)
-        return f"{self.name}{position(entry - self.part.start, self.shape)}"
+        return f"{self.name}{subscript(entry - self.part.start, self.shape)}"
 
     def both_numbers(self, finding: Finding, where: str = "") -> str:
         """The claim and the differences in one sentence."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.formatting import position
+from gradcli.graph.text import subscript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -290,5 +290,5 @@ def _where(wrong: NDArray[np.bool_]) -> str:
         for entries, words in ((diagonal, "on the diagonal"), (~diagonal, "off the diagonal")):
             if (wrong == entries).all():
                 return words
-    at = [position(int(i), shape) for i in np.flatnonzero(wrong.reshape(-1))]
+    at = [subscript(int(i), shape) for i in np.flatnonzero(wrong.reshape(-1))]
     return f"in {', '.join(at[:LISTED])}{', ...' if len(at) > LISTED else ''}"

@@ -26,8 +26,8 @@ from sympy.printing.str import StrPrinter
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.evaluation import Reading, work_of
 from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, Unsupported
-from gradcli.checks.formatting import position
 from gradcli.graph.node import LEAF, reachable
+from gradcli.graph.text import subscript
 from gradcli.primitives import functions
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
             name, (values, shape) = node.params["name"], point[node.params["name"]]
             free = len(field.values) + len(values) < MOST_SYMBOLS
             flat = [
-                field.symbol(name + position(i, shape), float(x))
+                field.symbol(name + subscript(i, shape), float(x))
                 if free or (node is target and i == entry)
                 else field.datum(float(x))
                 for i, x in enumerate(values)
@@ -181,7 +181,7 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
         inputs = leaves.get(target.params["name"]) if target.primitive is LEAF else None
         if inputs is None:
             entries = enumerate(Reading(field, leaves)[target].flat)
-            flat = [field.symbol(f"value{position(i, target.shape)}", field.value_of(x)) for i, x in entries]
+            flat = [field.symbol(f"value{subscript(i, target.shape)}", field.value_of(x)) for i, x in entries]
             inputs = Entries(flat, target.shape)
         symbol = inputs.flat[entry]
         value = accepted(Reading(field, leaves, {target: inputs})[output].flat[0])

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import sys
 
+from gradcli.graph.text import subscript
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.values import (
     derivative,
     entry,
-    index_text,
     inline,
     number,
     point,
@@ -125,7 +125,7 @@ def jacobian_rows(
         row, column = divmod(position, len(columns))
         leaf, at = columns[column]
         partial = entry(table[leaf], row * widths[leaf] + at)
-        where = index_text(shape, row), index_text(shape_of(table[leaf])[len(shape) :], at)
+        where = subscript(row, shape), subscript(at, shape_of(table[leaf])[len(shape) :])
         yield (output + where[0], leaf + where[1], derivative(partial, style.digits))
 
 
@@ -169,7 +169,7 @@ def entry_rows(
             yield (f"{name} ...", "", summary(array, style.digits))
             continue
         other = number(entry(beside, position), style.digits) if known else ""
-        yield (name + index_text(shape, position), other, text(entry(array, position), style.digits))
+        yield (name + subscript(position, shape), other, text(entry(array, position), style.digits))
 
 
 def matrix(result: Hessian, style: Style) -> Grid:
@@ -177,7 +177,7 @@ def matrix(result: Hessian, style: Style) -> Grid:
     names: list[tuple[str, str]] = []
     for leaf, partial in result.gradient.items():
         shape = shape_of(partial)
-        names += [(leaf, index_text(shape, at)) for at in range(min(size_of(partial), style.entries + 1))]
+        names += [(leaf, subscript(at, shape)) for at in range(min(size_of(partial), style.entries + 1))]
     tall = Grid(
         (Column("row", "code"), Column("column", "code"), Column("second derivative", "number")),
         tuple(hessian_rows(result, style)),
