@@ -105,18 +105,17 @@ def test_directions() -> None:
 )
 def test_both_sides(f: Scalar, left: float, right: float) -> None:
     seen = both_sides(f)
-    assert seen.left is not None
-    assert seen.right is not None
-    assert abs(seen.left.slope - left) <= seen.left.slope_bound + 1e-7
-    assert abs(seen.right.slope - right) <= seen.right.slope_bound + 1e-7
+    for slope, expected in zip([*seen.left, *seen.right], (left, right), strict=True):
+        assert slope is not None
+        assert abs(slope - expected) <= seen.bound + 1e-7
 
 
 def test_edges_and_jumps() -> None:
     root = both_sides(np.sqrt)
-    assert root.left is None
-    assert root.right is not None
-    assert root.right.slope == np.inf
+    assert root.left == [None]
+    assert root.right == [np.inf]
+    assert root.verdict == "BOUNDARY"
     step = both_sides(lambda x: (x > 0) * 2.0)
-    assert step.right is not None
-    assert abs(step.right.limit - 2) < 1e-9
+    assert step.verdict == "DISCONTINUOUS"
+    assert step.limits == pytest.approx((0, 2), abs=1e-9)
     assert step.value == 0

@@ -153,10 +153,11 @@ def proved(
     script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits, place: int = 0
 ) -> tuple[str | None, bool]:
     """Why the one claim of a script is not proved for all sizes, None where it is; and whether ties are left out."""
-    own = {statement.name.id for statement in script.statements if isinstance(statement, FunctionDef)}
+    uniform = UNIFORM | {name for name, function in functions().items() if function.pointwise}
+    uniform |= {statement.name.id for statement in script.statements if isinstance(statement, FunctionDef)}
     for tree in (script, *[parse(Source(text)) for text in claims.values()]):
         for node in nodes_of(tree):
-            if isinstance(node, Call) and not (node.function.id in own or is_uniform(node.function.id)):
+            if isinstance(node, Call) and node.function.id not in uniform:
                 return f"it calls `{node.function.id}`", False
     both = [SymbolicSizes(PRIMES[place]), SymbolicSizes(PRIMES[place + 1])]
     try:
@@ -175,11 +176,6 @@ def proved(
     if identity.text != second.text:
         return "the script is not the same at every size", False
     return None if identity.holds() else "no identity of matrices proves it", identity.ties
-
-
-def is_uniform(function: str) -> bool:
-    """Whether a function of the library is defined alike at every size."""
-    return function in UNIFORM or (function in functions() and functions()[function].pointwise)
 
 
 def read(

@@ -185,11 +185,8 @@ ROW_OF: dict[str, Callable[[Case, int], Row | None]] = {
 def of_black_box(judged: str, finding: Finding, entry: str) -> Row:
     """The table of a function that only has values: its claim and the differences."""
     none = {"reason": "a black box: it has values but no formula"}
-    rows = {
-        "enclosure": none,
-        "sympy": none,
-        "differences": compared(finding.claimed, differences_row(finding.seen), "float64"),
-    }
+    seen = compared(finding.claimed, differences_row(finding.seen), "float64")
+    rows = {"enclosure": none, "sympy": none, "differences": seen}
     first = {"witness": judged, "value": repr(float(finding.claimed))}
     return {"entry": entry, "rows": [first, *({"witness": NAMES[name], **row} for name, row in rows.items())]}
 

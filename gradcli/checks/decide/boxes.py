@@ -248,11 +248,9 @@ class BoxCheck:
 
     def proved_everywhere(self, regions: list[Any]) -> bool:
         """Whether there is a proof for every region of the box that holds throughout the region."""
-        about = {"output": self.output, "target": self.target, "moving": self.subject.moving}
-        entries = list(range(self.target.type.size))
-        proofs = (
-            self.exact.prove(self.subject.judged, self.at(region["at"]), entries=entries, **about) for region in regions
-        )
+        about: Any = {"output": self.output, "target": self.target, "moving": self.subject.moving}
+        about["entries"] = list(range(self.target.type.size))
+        proofs = (self.exact.prove(self.subject.judged, self.at(region["at"]), **about) for region in regions)
         return len(regions) <= MOST_REGIONS and all(proof.get("proved") and not proof.get("local") for proof in proofs)
 
     def signs(self, nodes: Sequence[Node], values: Values) -> list[Any]:
@@ -407,10 +405,8 @@ def merged(pieces: list[Any]) -> list[tuple[float, float]]:
     """Intervals in ascending order, those that touch as one."""
     joined: list[tuple[float, float]] = []
     for low, high in sorted(pieces):
-        if joined and low <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
-        else:
-            joined.append((low, high))
+        start, end = joined.pop() if joined and low <= joined[-1][1] else (low, high)
+        joined.append((start, max(end, high)))
     return joined
 
 

@@ -6,15 +6,14 @@ INCONCLUSIVE, since finite differences could not decide it either.
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.refutation import refuted
-from gradcli.checks.differences.step_sequences import sides
+from gradcli.checks.differences.step_sequences import Sides
 from gradcli.checks.formatting import counted, node_text
 from gradcli.diagnostics import Diagnostic
 
@@ -22,47 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradcli.checks.decide.case import Answer, Case, Evidence
-    from gradcli.checks.differences.step_sequences import Differences
     from gradcli.checks.subjects import Surface
     from gradcli.graph.node import Node
-
-
-class Behaviour(NamedTuple):
-    """What a function does at a point: "smooth", "KINK", "BOUNDARY" or "DISCONTINUOUS", with the slopes by entry."""
-
-    verdict: str
-    left: list[float | None]
-    right: list[float | None]
-    bound: float
-    value: float
-    limits: tuple[float | None, float | None]
-
-    def has_between(self, slopes: Sequence[float]) -> bool:
-        """Whether a slope of each entry lies between the known one-sided ones."""
-        for value, left, right in zip(slopes, self.left, self.right, strict=True):
-            if left is None or right is None or not math.isfinite(value):
-                return False
-            slack = self.bound + 1e-9 * max(abs(left), abs(right), abs(value))
-            if not min(left, right) - slack <= value <= max(left, right) + slack:
-                return False
-        return True
-
-
-def behaviour(axes: Sequence[Differences], around: Sequence[Differences]) -> Behaviour:
-    """What step sequences show along some axes, and along other directions."""
-    lines = [sides(differences) for differences in (*axes, *around)]
-    verdicts = [along.verdict() for along in lines]
-    worst = min(verdicts, key=("DISCONTINUOUS", "BOUNDARY", "KINK", "smooth").index)
-    shown = lines[verdicts.index(worst)]
-    left, right = ([getattr(along, name) for along in lines[: len(axes)]] for name in ("left", "right"))
-    return Behaviour(
-        worst,
-        [side and side.slope for side in left],
-        [side and side.slope for side in right],
-        max((side.slope_bound for side in (*left, *right) if side is not None), default=0.0),
-        shown.value,
-        (shown.left and shown.left.limit, shown.right and shown.right.limit),
-    )
 
 
 def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
@@ -99,11 +59,11 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     return outcome._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
 
-def seen_by_series(case: Case, tie: Answer) -> tuple[Behaviour, list[float]]:
+def seen_by_series(case: Case, tie: Answer) -> tuple[Sides, list[float]]:
     """The one-sided slopes from series, and the returned gradient, for the entries at the tie."""
     left, right = ([None if x is None else float(x) for x in tie[side]] for side in ("left", "right"))
     floats = case.judged_floats(case.values)
-    seen = Behaviour(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
+    seen = Sides(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
     return seen, [float(floats[i]) for i in tie["axes"]]
 
 
@@ -123,7 +83,7 @@ def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
 
 
 def nonsmooth_outcome(
-    seen: Behaviour, returned: Sequence[float], message: str, evidence: Evidence, reason: str = ""
+    seen: Sides, returned: Sequence[float], message: str, evidence: Evidence, reason: str = ""
 ) -> Outcome:
     """KINK, BOUNDARY or DISCONTINUOUS, with the slopes; the message says where that is."""
     evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **evidence}
@@ -131,7 +91,7 @@ def nonsmooth_outcome(
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
         return Outcome(seen.verdict, ": ".join(filter(None, ["the value jumps here", message])), evidence)
     message += f": slopes {slopes(seen)}"
-    inside = seen.verdict == "KINK" and seen.has_between(returned)
+    inside = seen.verdict == "KINK" and seen.have_between(returned)
     if seen.verdict == "KINK":
         evidence["inside"] = inside
         if None not in seen.left and seen.left == seen.right:
@@ -155,7 +115,7 @@ def off_a_smooth_tie(case: Case, tie: Answer) -> Outcome:
     return Outcome("KINK", message, evidence)
 
 
-def slopes(seen: Behaviour) -> str:
+def slopes(seen: Sides) -> str:
     """The slopes of the first entry whose sides differ."""
     if not seen.left:
         return "differ along a direction that changes many entries"

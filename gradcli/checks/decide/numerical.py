@@ -16,12 +16,12 @@ import numpy as np
 
 from gradcli.checks.decide.case import Outcome, parts_of
 from gradcli.checks.decide.floats import moving
-from gradcli.checks.decide.nonsmooth import Behaviour, behaviour, nonsmooth_outcome
+from gradcli.checks.decide.nonsmooth import nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import STILL, UNMOVED, bent, suspicious
+from gradcli.checks.differences.step_sequences import STILL, UNMOVED, Sides, bent, sides_along, suspicious
 from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
 from gradcli.checks.formatting import counted
 from gradcli.checks.witnesses import of_black_box
@@ -346,7 +346,7 @@ class ByDifferences:
         row = suspects[0].row
         examined = [finding for finding in axes or self.own if finding.row == row][:EXAMINED]
         around = [] if axes else [finding for finding in survey.joint if finding.row == row]
-        seen = behaviour([finding.seen for finding in examined], [finding.seen for finding in around])
+        seen = sides_along([finding.seen for finding in examined], [finding.seen for finding in around])
         if seen.verdict == "smooth" or not self.shown_by(suspects, seen):  # a kink nearby, or steps of rounding
             return None
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
@@ -371,7 +371,7 @@ class ByDifferences:
             return finding.seen.estimate.reason is not None
         return finding.state == "silent" and not (self.survey.noise[finding.row] > 0 and finding.seen.errors.size)
 
-    def shown_by(self, suspects: Sequence[Finding], seen: Behaviour) -> bool:
+    def shown_by(self, suspects: Sequence[Finding], seen: Sides) -> bool:
         """Whether the steps of the suspects show that too."""
         if seen.verdict == "BOUNDARY":
             return True

@@ -490,44 +490,62 @@ def bent(seen: Differences, left: float, right: float) -> bool:
 DISTANT = 64.0  # bounds: slopes of two sides that are so far apart do not approach each other slowly, as by a logarithm
 
 
-class Side(NamedTuple):
-    """One side of a point: the limit of the values there, the slope (inf where it has no bound), and error bounds."""
-
-    limit: float
-    limit_bound: float
-    slope: float
-    slope_bound: float
-
-
 class Sides(NamedTuple):
-    """The value at a point and both sides along a direction; None where f is not defined."""
+    """What a function does at a point: "smooth", "KINK", "BOUNDARY" or "DISCONTINUOUS", with the slopes by entry.
 
+    A slope is inf where it has no bound; slopes and limits are None where they are not known.
+    """
+
+    verdict: str
+    left: list[float | None]
+    right: list[float | None]
+    bound: float  # on the errors of slopes
     value: float
-    left: Side | None
-    right: Side | None
+    limits: tuple[float | None, float | None]
 
-    def verdict(self) -> str:
-        """What f does along the direction."""
-        for side in (self.left, self.right):
-            if side is not None:
-                slack = 10 * side.limit_bound + 1e-6 * max(1.0, abs(self.value))
-                if abs(side.limit - self.value) > slack:
-                    return "DISCONTINUOUS"
-        left, right = self.left, self.right
-        if left is None or right is None or not math.isfinite(left.slope) or not math.isfinite(right.slope):
-            return "BOUNDARY"
-        slack = DISTANT * (left.slope_bound + right.slope_bound) + 1e-6 * max(abs(left.slope), abs(right.slope))
-        return "KINK" if abs(right.slope - left.slope) > slack else "smooth"
+    def have_between(self, slopes: Sequence[float]) -> bool:
+        """Whether a slope of each entry lies between the known one-sided ones."""
+        for value, left, right in zip(slopes, self.left, self.right, strict=True):
+            if left is None or right is None or not math.isfinite(value):
+                return False
+            slack = self.bound + 1e-9 * max(abs(left), abs(right), abs(value))
+            if not min(left, right) - slack <= value <= max(left, right) + slack:
+                return False
+        return True
+
+
+def sides_along(axes: Sequence[Differences], others: Sequence[Differences] = ()) -> Sides:
+    """Both sides of a point along some axes; other directions may show something worse."""
+    each = [sides(seen) for seen in (*axes, *others)]
+    worst = min(each, key=lambda line: ("DISCONTINUOUS", "BOUNDARY", "KINK", "smooth").index(line.verdict))
+    own = each[: len(axes)]
+    left, right = ([slope for line in own for slope in getattr(line, side)] for side in ("left", "right"))
+    return worst._replace(left=left, right=right, bound=max((line.bound for line in own), default=0.0))
 
 
 def sides(seen: Differences) -> Sides:
     """What a step sequence shows of both sides of the point: limits, slopes, jumps."""
     h, values = seen.tried
-    return Sides(seen.center, _side(seen, h, values[:, 1::-1], -1.0), _side(seen, h, values[:, 2:], 1.0))
+    left, right = _side(seen, h, values[:, 1::-1], -1.0), _side(seen, h, values[:, 2:], 1.0)
+    known = [side for side in (left, right) if side is not None]
+    slopes, bounds = [side[2] for side in known], [side[3] for side in known]
+    size = 1e-6 * max(1.0, abs(seen.center))
+    if any(abs(limit - seen.center) > 10 * bound + size for limit, bound, *_ in known):
+        verdict = "DISCONTINUOUS"
+    elif len(known) < 2 or not all(map(math.isfinite, slopes)):
+        verdict = "BOUNDARY"
+    else:
+        slack = DISTANT * sum(bounds) + 1e-6 * max(map(abs, slopes))
+        verdict = "KINK" if abs(slopes[1] - slopes[0]) > slack else "smooth"
+    limits = left and left[0], right and right[0]
+    return Sides(verdict, [left and left[2]], [right and right[2]], max(bounds, default=0.0), seen.center, limits)
 
 
-def _side(seen: Differences, steps: Floats, values: Floats, sign: float) -> Side | None:
-    """One side, by its values at one step and at two; None where too few of them are finite."""
+def _side(seen: Differences, steps: Floats, values: Floats, sign: float) -> tuple[float, ...] | None:
+    """The limit on one side, its bound, the slope and its bound, by values at one step and at two.
+
+    None where too few of them are finite.
+    """
     valid = np.isfinite(values).all(axis=1)
     if valid.sum() < 4:
         return None
@@ -542,11 +560,11 @@ def _side(seen: Differences, steps: Floats, values: Floats, sign: float) -> Side
     start = center if abs(limit - center) <= limit_bound + 1e-9 * abs(center) else limit
     rough = sign * (f1 - start) / h
     if _grows(rough[np.abs(f1 - start) > ROUNDINGS * np.maximum(floor, seen.noise)]):
-        return Side(limit, limit_bound, float(np.copysign(np.inf, rough[-1])), 0.0)
+        return limit, limit_bound, float(np.copysign(np.inf, rough[-1])), 0.0
     slope = sign * (4.0 * f1 - f2 - 3.0 * start) / (2.0 * h)
     error = outvoted(slope, beside(slope) + 12.0 * floor / h)
     best = int(np.argmin(error))
-    return Side(limit, limit_bound, float(slope[best]), float(4.0 * error[best]))
+    return limit, limit_bound, float(slope[best]), float(4.0 * error[best])
 
 
 def _grows(slopes: Floats) -> bool:
