@@ -31,10 +31,10 @@ def surveyed(f: Callable[[Floats], Floats], x: Floats, gradient: Floats, seed: i
     survey = Survey(f, x, slices, gradient.reshape(1, -1), seed)
     survey.look()
     judged = ByDifferences(survey, "x", x.shape)
-    state = together([*survey.joint, *judged.found])
+    state = together([*survey.joint, *judged.findings])
     wrong = [one for one in survey.entries if one.state in ("near", "differs", "not finite")]
     worst = max(wrong, key=lambda one: one.ratio, default=None)
-    agreeing = [one for one in judged.found if one.state == "agrees"]
+    agreeing = [one for one in judged.findings if one.state == "agrees"]
     bound = judged.bound(agreeing)[0] if agreeing else float("inf")
     return Told(
         "differs" if state == "not finite" else state,

@@ -526,8 +526,8 @@ def sides_along(axes: Sequence[Differences], others: Sequence[Differences] = ())
 def sides(seen: Differences) -> Sides:
     """What a step sequence shows of both sides of the point: limits, slopes, jumps."""
     h, values = seen.tried
-    left, right = _side(seen, h, values[:, 1::-1], -1.0), _side(seen, h, values[:, 2:], 1.0)
-    known = [side for side in (left, right) if side is not None]
+    both = _side(seen, h, values[:, 1::-1], -1.0), _side(seen, h, values[:, 2:], 1.0)
+    known = [side for side in both if side is not None]
     slopes, bounds = [side[2] for side in known], [side[3] for side in known]
     size = 1e-6 * max(1.0, abs(seen.center))
     if any(abs(limit - seen.center) > 10 * bound + size for limit, bound, *_ in known):
@@ -537,8 +537,8 @@ def sides(seen: Differences) -> Sides:
     else:
         slack = DISTANT * sum(bounds) + 1e-6 * max(map(abs, slopes))
         verdict = "KINK" if abs(slopes[1] - slopes[0]) > slack else "smooth"
-    limits = left and left[0], right and right[0]
-    return Sides(verdict, [left and left[2]], [right and right[2]], max(bounds, default=0.0), seen.center, limits)
+    (below, _, left, _), (above, _, right, _) = (side or (None,) * 4 for side in both)
+    return Sides(verdict, [left], [right], max(bounds, default=0.0), seen.center, (below, above))
 
 
 def _side(seen: Differences, steps: Floats, values: Floats, sign: float) -> tuple[float, ...] | None:
