@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from gradcli.checks import Check, check_script
-from gradcli.checks.decide.nonsmooth import behaviour
 from gradcli.checks.derivatives.jets import Sides, sides
-from gradcli.checks.differences.step_sequences import Neighbourhood
+from gradcli.checks.differences.step_sequences import Neighbourhood, sides_along
 from gradcli.checks.evaluate import ball_numbers
 from tests.series_lines import lines
 
@@ -197,4 +196,4 @@ def test_differences_see_a_kink_beside_the_point_as_what_it_is(name: str, x: flo
     at_it = "DISCONTINUOUS" if name == "step" else "KINK"
     for place, verdict in ((x, "smooth"), (1.0, at_it)):
         ((seen,),) = Neighbourhood(functions[name], [place]).differences([np.ones(1)])
-        assert behaviour([seen], []).verdict == verdict
+        assert sides_along([seen]).verdict == verdict
