@@ -131,8 +131,8 @@ def slopes_at_kink(seen: Differences) -> tuple[float | None, float | None]:
     """The slopes from below and from above if they differ by the same amount at three steps in a row, else None."""
     middle = len(seen.steps) // 2
     rows = range(middle, min(middle + 3, len(seen.steps)))
-    below = [float((seen.here - seen.values[row, 1]) / seen.steps[row]) for row in rows]
-    above = [float((seen.values[row, 2] - seen.here) / seen.steps[row]) for row in rows]
+    below = [float((seen.center - seen.values[row, 1]) / seen.steps[row]) for row in rows]
+    above = [float((seen.values[row, 2] - seen.center) / seen.steps[row]) for row in rows]
     gaps = [abs(high - low) for low, high in zip(below, above, strict=True)]
     if len(gaps) < 3 or not 1e-6 * max(abs(below[0]), abs(above[0])) < min(gaps) > 0.99 * max(gaps):
         return None, None
