@@ -40,13 +40,13 @@ def test_common_factors_from_the_parts_are_all_of_them(seed: int) -> None:
 
     for _ in range(60):
         one, other = fraction(), fraction()
-        product = tower.made(one.num * other.num, one.den * other.den)
+        product = tower.fraction(one.num * other.num, one.den * other.den)
         assert (one * other).same(product), (text(one), text(other))
-        total = tower.made(one.num * other.den + other.num * one.den, one.den * other.den)
+        total = tower.fraction(one.num * other.den + other.num * one.den, one.den * other.den)
         assert (one + other).same(total), (text(one), text(other))
         if not tower.relations:  # fractions with roots in them may be written in several ways
             assert (one + (other - one)).same(other) and (one * (other / one)).same(other), (text(one), text(other))
-        assert (one**3).same(tower.made(one.num**3, one.den**3)), text(one)
+        assert (one**3).same(tower.fraction(one.num**3, one.den**3)), text(one)
 
 
 def test_finer_exponentials_and_roots_replace_coarser_ones() -> None:

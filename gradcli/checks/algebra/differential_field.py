@@ -156,17 +156,17 @@ class Form:
         if other is None:
             return NotImplemented
         if self.den == other.den:
-            return tower.made(self.num + other.num, self.den)
+            return tower.fraction(self.num + other.num, self.den)
         large = len(self.den) * len(other.den) > GCD_PAIRS
         common = tower.one.num if large else self.den.gcd(other.den)
         left, right = exact_quotient(other.den, common), exact_quotient(self.den, common)
-        return tower.made(product(self.num, left) + product(other.num, right), product(self.den, left))
+        return tower.fraction(product(self.num, left) + product(other.num, right), product(self.den, left))
 
     def __mul__(self, other: Any) -> Form:
         other = self.tower.lift(other)
         if other is None:
             return NotImplemented
-        return self.tower.made(product(self.num, other.num), product(self.den, other.den))
+        return self.tower.fraction(product(self.num, other.num), product(self.den, other.den))
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -185,7 +185,7 @@ class Form:
         tower = self.tower
         if tower.inverting and len(self.num) > 1:
             return tower.poly(self.den) * tower.auxiliary("inverse", self.num)
-        return tower.made(self.den, self.num)
+        return tower.fraction(self.den, self.num)
 
     def __truediv__(self, other: Any) -> Form:
         other = self.tower.lift(other)
@@ -205,7 +205,7 @@ class Form:
             raise Undecided(f"more than {MOST_TERMS:,} terms in a power")
         if terms > EXPANDED and tower.naming:
             return tower.auxiliary("named", self.num) ** n / tower.auxiliary("named", self.den) ** n
-        return tower.made(self.num**n, self.den**n)
+        return tower.fraction(self.num**n, self.den**n)
 
 
 SIZES = (16, 48, 128)  # generators; a small ring is the faster one
@@ -274,8 +274,8 @@ class Tower:
         """Write every argument and relation in the generators that are in use."""
         for i, (power, base) in list(self.relations.items()):
             self.relations[i] = (power, self.renewed(base))
-        for one in self.generators:
-            one.args = [self.renewed(arg) for arg in one.args]
+        for generator in self.generators:
+            generator.args = [self.renewed(arg) for arg in generator.args]
         retired = {i for i, (power, _) in self.relations.items() if power == 1}
         current = {i for i in self.known.values() if i not in retired}
         self.known = {self.generators[i].key(): i for i in sorted(current)}
@@ -304,10 +304,10 @@ class Tower:
             index = pending.pop()
             if index not in seen:
                 seen.add(index)
-                one = self.generators[index]
-                if one.kind in ("symbol", "held"):
+                generator = self.generators[index]
+                if generator.kind in ("symbol", "held"):
                     return True
-                pending += [i for arg in one.args for i in self.used(arg)]
+                pending += [i for arg in generator.args for i in self.used(arg)]
         return False
 
     def note(self, form: Form, side: int) -> None:
@@ -345,13 +345,13 @@ class Tower:
 
     def poly(self, num: Any) -> Form:
         """A polynomial as a form."""
-        return self.made(num, self.one.num)
+        return self.fraction(num, self.one.num)
 
     def renewed(self, form: Form) -> Form:
         """A form in the generators that are in use now."""
-        return self.made(form.num, form.den)
+        return self.fraction(form.num, form.den)
 
-    def made(self, num: Any, den: Any) -> Form:
+    def fraction(self, num: Any, den: Any) -> Form:
         """A fraction with the relations applied and common factors removed."""
         self.spend(len(num) + len(den))
         if self.relations:
@@ -369,7 +369,7 @@ class Tower:
             if self.relations and not is_number(den):
                 num, den, again = self.rationalised(num, den)
                 if again:
-                    return self.made(num, den)
+                    return self.fraction(num, den)
             if den.leading_coefficient() < 0:
                 num, den = -num, -den
         if max(num.leading_coefficient().bit_length(), den.leading_coefficient().bit_length()) > MOST_BITS:

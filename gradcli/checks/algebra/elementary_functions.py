@@ -35,28 +35,28 @@ MOST_ARGUMENT = 200  # of the gamma function, a number
 
 def exp(form: Form) -> Form:
     """The exponential of a form."""
-    found = form.tower.one
+    product = form.tower.one
     for coefficient, num, den in terms(form):
-        found = found * _exp_term(form.tower, coefficient, num, den)
-    return found
+        product = product * _exp_term(form.tower, coefficient, num, den)
+    return product
 
 
 def terms(form: Form) -> list[tuple[fmpq, Any, Any]]:
     """A fraction as terms: a rational number times a monomial over a polynomial without common factors."""
     tower, num, den = form.tower, form.num, form.den
-    found = []
+    result = []
     if not den.is_constant():
         whole, rest = divmod(num, den)
         if not whole.is_zero():
-            found = terms(Form(tower, whole, tower.one.num))
+            result = terms(Form(tower, whole, tower.one.num))
             num = rest
     content = leading(den) if den.is_constant() else den.content()
     den = exact_quotient(den, tower.ring.constant(content))
     for powers, coefficient in num.terms():
         monomial = tower.ring.from_dict({powers: 1})
         common = monomial.gcd(den)
-        found.append((fmpq(coefficient, content), exact_quotient(monomial, common), exact_quotient(den, common)))
-    return found
+        result.append((fmpq(coefficient, content), exact_quotient(monomial, common), exact_quotient(den, common)))
+    return result
 
 
 def _exp_term(tower: Tower, coefficient: fmpq, num: Any, den: Any) -> Form:
@@ -74,16 +74,16 @@ def _exp_term(tower: Tower, coefficient: fmpq, num: Any, den: Any) -> Form:
     return tower.gen(*_in_units(tower, Generator("exp", [Form(tower, num, den)], unit=abs(coefficient)), coefficient))
 
 
-def _in_units(tower: Tower, made: Generator, exponent: fmpq) -> tuple[int, int]:
+def _in_units(tower: Tower, generator: Generator, exponent: fmpq) -> tuple[int, int]:
     """An exponential or a root as a whole power of a generator, which is replaced by a finer one where it has to be."""
-    index = tower.index(made)
+    index = tower.index(generator)
     unit = tower.generators[index].unit
     if (exponent / unit).q != 1:
         finer = common_unit(unit, exponent)
         if max(unit / finer, abs(exponent) / finer) > MOST_FINER:  # too fine a unit: a generator of its own
-            return tower.index(made, (*made.key(), str(made.unit))), int((exponent / made.unit).p)
-        made.unit, times = finer, int((unit / finer).p)
-        index, unit = tower.refine(index, made, times), finer
+            return tower.index(generator, (*generator.key(), str(generator.unit))), int((exponent / generator.unit).p)
+        generator.unit, times = finer, int((unit / finer).p)
+        index, unit = tower.refine(index, generator, times), finer
     return index, int((exponent / unit).p)
 
 
@@ -106,17 +106,17 @@ def _turn(tower: Tower, n: int) -> Form:
 
 def log(form: Form) -> Form:
     """The logarithm of a form that is positive at the point; raises Undecided where it is not."""
-    found = form.tower.zero
+    total = form.tower.zero
     for factor, times in positive_factors(form):
-        found = found + _log_factor(factor) * times
-    return found
+        total = total + _log_factor(factor) * times
+    return total
 
 
 def _log_factor(factor: Form) -> Form:
-    one = generator_of_power(factor)
-    if one is None:
+    source = generator_of_power(factor)
+    if source is None:
         return generator("log", factor)
-    return (one.args[0] if one.kind == "exp" else log(one.args[0])).__mul__(one.unit)
+    return (source.args[0] if source.kind == "exp" else log(source.args[0])).__mul__(source.unit)
 
 
 def generator_of_power(factor: Form) -> Generator | None:
@@ -125,8 +125,8 @@ def generator_of_power(factor: Form) -> Generator | None:
     if not factor.den.is_one() or len(num) != 1 or num.total_degree() != 1 or leading(num) != 1:
         return None
     index = next(i for i, n in enumerate(num.degrees()) if n)
-    one = tower.generators[index]
-    return one if one.kind in ("exp", *POWERS) and index not in tower.complex else None
+    generator = tower.generators[index]
+    return generator if generator.kind in ("exp", *POWERS) and index not in tower.complex else None
 
 
 def power(form: Form, exponent: fmpq) -> Form:
@@ -135,29 +135,29 @@ def power(form: Form, exponent: fmpq) -> Form:
         return form ** int(exponent.p)
     if exponent < 0:
         return power(form, -exponent).inverse()
-    found = form.tower.one
+    product = form.tower.one
     for factor, times in positive_factors(form):
         part = _root(factor, exponent * abs(times))
-        found = found * part if times > 0 else found / part
-    return found
+        product = product * part if times > 0 else product / part
+    return product
 
 
 def _root(factor: Form, exponent: fmpq) -> Form:
     if exponent.q == 1:
         return factor ** int(exponent.p)
-    one = generator_of_power(factor)
-    if one is not None and one.kind == "exp":
-        return exp(one.args[0] * (one.unit * exponent))
-    if one is not None:
-        return power(one.args[0], exponent * one.unit)
+    source = generator_of_power(factor)
+    if source is not None and source.kind == "exp":
+        return exp(source.args[0] * (source.unit * exponent))
+    if source is not None:
+        return power(source.args[0], exponent * source.unit)
     tower = factor.tower
     whole = exponent.p // exponent.q
     rest = exponent - whole
     if exponent.q > MOST_DEGREE:
-        made = Generator("exp", [_log_factor(factor)], unit=rest)
+        root = Generator("exp", [_log_factor(factor)], unit=rest)
     else:
-        made = Generator("root", [factor], unit=fmpq(1, exponent.q))
-    index, times = _in_units(tower, made, rest)
+        root = Generator("root", [factor], unit=fmpq(1, exponent.q))
+    index, times = _in_units(tower, root, rest)
     unit = tower.generators[index].unit
     if unit.q <= MOST_FINER:
         tower.relations.setdefault(index, (int(unit.q), factor ** int(unit.p)))
@@ -284,21 +284,21 @@ def gamma(form: Form) -> Form:
         if n < 0:
             raise Undecided("a pole of the gamma function")
         return tower.number(factorial(n))
-    found = power(tower.pi, HALF) if number is not None and number == HALF else generator("gamma", base)
+    value = power(tower.pi, HALF) if number is not None and number == HALF else generator("gamma", base)
     for k in range(min(n, 0), max(n, 0)):
-        found = found * (base + k) ** (1 if n > 0 else -1)
-    return found
+        value = value * (base + k) ** (1 if n > 0 else -1)
+    return value
 
 
 def polygamma(n: int, form: Form) -> Form:
     """The n-th derivative of digamma, by its value at x + 1, which is (-1)**n n!/x**(n + 1) more."""
     base, shift = shifted(form)
     tower = form.tower
-    found = generator("polygamma", tower.number(n), base)
+    value = generator("polygamma", tower.number(n), base)
     scale = tower.number((-1 if shift < 0 else 1) * (-1) ** n * factorial(n))
     for k in range(min(shift, 0), max(shift, 0)):
-        found = found + scale / (base + k) ** (n + 1)
-    return found
+        value = value + scale / (base + k) ** (n + 1)
+    return value
 
 
 # --- all functions, and their derivatives -----------------------------------------------------------------------------
@@ -349,7 +349,7 @@ class Derivation:
     def of(self, form: Form) -> Form:
         """The derivative of a form; raises Undecided for a function without a rule here."""
         form = self.tower.renewed(form)
-        below = self.tower.made(self.tower.one.num, form.den)
+        below = self.tower.fraction(self.tower.one.num, form.den)
         return (self._polynomial(form.num) - form * self._polynomial(form.den)) * below
 
     def _polynomial(self, poly: Any) -> Form:
@@ -367,21 +367,21 @@ class Derivation:
             known = self.known[index] = self._rule(index, self.tower.generators[index])
         return known
 
-    def _rule(self, index: int, one: Generator) -> Form:
+    def _rule(self, index: int, generator: Generator) -> Form:
         tower = self.tower
         if index == self.symbol:
             return tower.one
-        slopes = [] if one.kind == "held" else [self.of(arg) for arg in one.args]
+        slopes = [] if generator.kind == "held" else [self.of(arg) for arg in generator.args]
         if all(slope.is_zero for slope in slopes):
             return tower.zero
         itself = tower.gen(index)
-        if one.kind == "angle":
-            y, x = one.args
+        if generator.kind == "angle":
+            y, x = generator.args
             return (x * slopes[0] - y * slopes[1]) / (x * x + y * y)
-        rule = PARTIALS.get(one.kind)
+        rule = PARTIALS.get(generator.kind)
         if rule is None:
-            raise Undecided(f"the derivative of {one.kind}")
-        partial: Form = rule(itself, one.unit, *one.args)
+            raise Undecided(f"the derivative of {generator.kind}")
+        partial: Form = rule(itself, generator.unit, *generator.args)
         return partial * slopes[-1]
 
 
@@ -443,21 +443,23 @@ def _released(form: Form, poly: Any, known: dict[int, Form]) -> Form:
 
 
 def _generator(form: Form, index: int, known: dict[int, Form]) -> Form:
-    found = known.get(index)
-    if found is None:
+    value = known.get(index)
+    if value is None:
         tower = form.tower
-        one = tower.generators[index]
-        args = [released(arg, known, form.tower.naming) for arg in one.args]
-        same = all(new.same(old) for new, old in zip(args, one.args, strict=True))
-        found = known[index] = tower.gen(index) if same and one.kind not in WRITTEN_OUT else _made(one, args)
-    return found
+        generator = tower.generators[index]
+        args = [released(arg, known, form.tower.naming) for arg in generator.args]
+        same = all(new.same(old) for new, old in zip(args, generator.args, strict=True))
+        value = known[index] = (
+            tower.gen(index) if same and generator.kind not in WRITTEN_OUT else _rebuilt(generator, args)
+        )
+    return value
 
 
-def _made(one: Generator, args: list[Form]) -> Form:
-    if one.kind in ("held", "named"):
+def _rebuilt(generator: Generator, args: list[Form]) -> Form:
+    if generator.kind in ("held", "named"):
         return args[0]
-    if one.kind == "exp":
-        return exp(args[0] * one.unit)
-    if one.kind in POWERS:
-        return power(args[0], one.unit)
-    return function(one.kind, *args)
+    if generator.kind == "exp":
+        return exp(args[0] * generator.unit)
+    if generator.kind in POWERS:
+        return power(args[0], generator.unit)
+    return function(generator.kind, *args)

@@ -60,11 +60,9 @@ def prove_derivative(
         return answer
 
     def attempt(claim: Claim) -> Answer:
-        found = _Proof(claim, output, target, right, moving, entries).answer(entries)
-        return {**found, "induction": True}
+        return {**_Proof(claim, output, target, right, moving, entries).answer(entries), "induction": True}
 
-    found, _ = in_rings(attempt, point)
-    return found
+    return in_rings(attempt, point)[0]
 
 
 class _Proof:
@@ -102,18 +100,18 @@ class _Proof:
         free = list(self.backward)
         for loop in reversed(self.forward):
             ends = self.slopes(terms, loop)
-            if all(slope.is_zero for one in ends.values() for slope in one):
+            if all(slope.is_zero for flat in ends.values() for slope in flat):
                 continue
             for readers in free:
                 turn = _Turn(self, loop, readers)
-                found = turn.transposed(ends)
-                if found is not None:
+                transposed = turn.transposed(ends)
+                if transposed is not None:
                     break
             else:
                 raise Unsupported("no backward loop that is the transpose of a turn")
             free.remove(readers)
-            pairs += found.pairs
-            terms += found.terms
+            pairs += transposed.pairs
+            terms += transposed.terms
         claimed = self.read(claim.plain, self.right).flat
         variables = claim.point[target.params["name"]].flat
         for i in entries:
@@ -138,12 +136,12 @@ class _Proof:
     def forms(self, node: Node, held: bool = False) -> list[Form]:
         """The forms of the entries of a node outside the loops; `held` keeps what is detached constant."""
         claim = self.claim
-        found = self.read(claim.holding if held else claim.plain, node).flat
-        return [form_of(claim.tower, entry) for entry in found]
+        entries = self.read(claim.holding if held else claim.plain, node)
+        return [form_of(claim.tower, entry) for entry in entries.flat]
 
     def read(self, field: Any, node: Node) -> Entries:
-        for one in needed([node], self.known):
-            if is_reader(one) and (one in self.moved or one.type.size > MOST_ENTRIES):
+        for inner in needed([node], self.known):
+            if is_reader(inner) and (inner in self.moved or inner.type.size > MOST_ENTRIES):
                 raise Unsupported("the values of all turns of a loop")
         return Reading(field, self.claim.point, self.known)[node]
 
@@ -181,9 +179,9 @@ class _Turn:
         self.moving = self._moving()
         patterns = self._patterns()
         for pairing in self._guesses():
-            found = self._checked(pairing, patterns, ends)
-            if found is not None:
-                return found
+            transposed = self._checked(pairing, patterns, ends)
+            if transposed is not None:
+                return transposed
         return None
 
     @staticmethod
@@ -243,11 +241,11 @@ class _Turn:
         known: Known = {}
 
         def read(node: Node) -> Entries:
-            for one in needed([node], known):
-                if one.primitive is LEAF or is_reader(one) or one.type.size > MOST_ENTRIES:
-                    if one.type.size > MOST_ENTRIES:
+            for inner in needed([node], known):
+                if inner.primitive is LEAF or is_reader(inner) or inner.type.size > MOST_ENTRIES:
+                    if inner.type.size > MOST_ENTRIES:
                         raise Unsupported("a large array inside a loop")
-                    known[one] = self.claim.unknown(f"outer{one.serial}", one)
+                    known[inner] = self.claim.unknown(f"outer{inner.serial}", inner)
             return Reading(self.field, {}, known)[node]
 
         return read
@@ -260,22 +258,23 @@ class _Turn:
     def _patterns(self) -> tuple[list[tuple[Known, list[Entries]]], Known]:
         """The masks before each kind of turn with the carries after it, and the masks after the last turn."""
         back = self.back
-        masks = {leaf: arg for leaf, arg in zip(back.body.carried, back.args, strict=False) if leaf.type.kind == "bool"}
-        here: Known = {leaf: self.outside.read(self.outside.claim.plain, arg) for leaf, arg in masks.items()}
+        carried = zip(back.body.carried, back.args, strict=False)
+        starts = {leaf: arg for leaf, arg in carried if leaf.type.kind == "bool"}
+        masks: Known = {leaf: self.outside.read(self.outside.claim.plain, arg) for leaf, arg in starts.items()}
         seen: list[Any] = []
-        found: list[tuple[Known, list[Entries]]] = []
-        while (key := [x for one in here.values() for x in one.flat]) not in seen:
+        turns: list[tuple[Known, list[Entries]]] = []
+        while (key := [x for mask in masks.values() for x in mask.flat]) not in seen:
             if not all(type(x) is bool for x in key):
                 raise Undecided("a mask that depends on the turn")
             if len(seen) == MOST_PATTERNS:
                 raise Undecided("masks that keep changing from turn to turn")
             seen.append(key)
-            after = self._read(self.field, {**self.inner, **self.cotangents, **here}, back.body.nexts)
-            found.append((here, after))
-            here = {leaf: end for leaf, end in zip(back.body.carried, after, strict=True) if leaf in masks}
+            after = self._read(self.field, {**self.inner, **self.cotangents, **masks}, back.body.nexts)
+            turns.append((masks, after))
+            masks = {leaf: end for leaf, end in zip(back.body.carried, after, strict=True) if leaf in starts}
         again = seen.index(key)
         left = back.count if back.count < len(seen) else again + (back.count - again) % (len(seen) - again)
-        return found[: min(len(found), back.count)], found[left][0] if left < len(found) else here
+        return turns[: min(len(turns), back.count)], turns[left][0] if left < len(turns) else masks
 
     def _counted(self, entries: Sequence[Any], q: int, masks: Known) -> list[Any]:
         """Entries of a cotangent where its mask says that they count, else 0."""
@@ -309,7 +308,7 @@ class _Turn:
         """The terms that the reverse loop leaves under a guess; None where the guess, or the loop, is wrong."""
         loop, back, outside = self.loop, self.back, self.outside
         body, turns, last = loop.body, *patterns
-        still = self._still({k: one for k, one in ends.items() if k not in pairing})
+        still = self._still({k: flat for k, flat in ends.items() if k not in pairing})
         if still is None:
             return None
         accumulators: dict[int, int] = {}
@@ -380,31 +379,31 @@ class _Turn:
 
     def _still(self, ends: Mapping[int, list[Form]]) -> dict[int, list[Any]] | None:
         """Cotangents that stay the same: numbers, or fixed values of the reverse loop. None if one is neither."""
-        found: dict[int, list[Any]] = {}
+        steady: dict[int, list[Any]] = {}
         outside, back = self.outside, self.back
         for k, forms in ends.items():
             if all(form.is_zero for form in forms):
                 continue
             numbers = [form.rational() for form in forms]
             if None not in numbers:
-                found[k] = numbers
+                steady[k] = numbers
                 continue
             for leaf, arg in zip(back.body.fixed, self.fixed(back), strict=True):
                 if leaf.type.kind == "float" and arg.type.size == len(forms):
                     pairs = zip(forms, outside.forms(arg), strict=True)
                     if answered(outside.claim, pairs)["proved"]:
-                        found[k] = self.inner[leaf].flat
+                        steady[k] = self.inner[leaf].flat
                         break
             else:
                 return None
-        return found
+        return steady
 
     # --- identities ---------------------------------------------------------------------------------------------------
 
     def _pulled(self, arriving: Mapping[int, Sequence[Any]], leaf: Node) -> list[Form]:
         """The cotangents of a leaf before a turn, by derivation of its forms, from those of the carries after it."""
         tower = self.claim.tower
-        found = []
+        pulled = []
         for symbol in self.leaves[leaf].flat:
             slope = Derivation(form_of(tower, symbol))
             parts = [
@@ -412,37 +411,37 @@ class _Turn:
                 for k, cotangents in arriving.items()
                 for x, entry in zip(cotangents, self.nexts[k].flat, strict=True)
             ]
-            found.append(form_of(tower, self.field.total(parts)))
-        return found
+            pulled.append(form_of(tower, self.field.total(parts)))
+        return pulled
 
     def _equal(self, ours: Sequence[Any] | None, arriving: Mapping[int, Sequence[Any]], leaf: Node) -> bool:
         """Whether the cotangents of a leaf before a turn are ours (None: all 0), without any sign being used."""
         theirs = self._pulled(arriving, leaf)
-        given = [0] * len(theirs) if ours is None else ours
-        if any(isinstance(x, Failure) for x in given):
+        expected = [0] * len(theirs) if ours is None else ours
+        if any(isinstance(x, Failure) for x in expected):
             return False
-        answer = answered(self.claim, zip(given, theirs, strict=True))
+        answer = answered(self.claim, zip(expected, theirs, strict=True))
         return bool(answer["proved"] and not answer["region"])
 
     def _moving(self) -> set[Node]:
         """The carries that move with the target in any turn, and the other leaves that do."""
         body: Body = self.loop.body
-        found = {one for one, arg in zip(body.inputs, self.loop.args, strict=True) if arg in self.outside.moved}
+        moving = {leaf for leaf, arg in zip(body.inputs, self.loop.args, strict=True) if arg in self.outside.moved}
         while True:
-            reached = {*found, *dependents(body.steps, found)}
-            more = {one for one, after in zip(body.carried, body.nexts, strict=True) if after in reached} - found
+            reached = {*moving, *dependents(body.steps, moving)}
+            more = {leaf for leaf, after in zip(body.carried, body.nexts, strict=True) if after in reached} - moving
             if not more:
-                return found
-            found |= more
+                return moving
+            moving |= more
 
 
 def needed(nodes: Sequence[Node], known: Mapping[Node, Entries]) -> list[Node]:
     """What some nodes are computed from where others are known, in order, up to what reads loops."""
-    found: set[Node] = set()
+    inner: set[Node] = set()
     pending = list(nodes)
     while pending:
         node = pending.pop()
-        if node not in found and node not in known:
-            found.add(node)
+        if node not in inner and node not in known:
+            inner.add(node)
             pending += () if is_reader(node) else node.args
-    return sorted(found, key=lambda node: node.serial)
+    return sorted(inner, key=lambda node: node.serial)

@@ -142,13 +142,13 @@ class FormField(SymbolicField):
 
     # --- steps ------------------------------------------------------------------------------------------
 
-    def accepted(self, node: Node, made: Any, operands: Sequence[Any]) -> Any:
+    def accepted(self, node: Node, result: Any, operands: Sequence[Any]) -> Any:
         self.operations += 1
         if self.operations > MOST_OPERATIONS:
             raise Spent(f"more than {MOST_OPERATIONS:,} operations")
-        if isinstance(made, fmpq) and max(made.p.bit_length(), made.q.bit_length()) > MOST_BITS:
+        if isinstance(result, fmpq) and max(result.p.bit_length(), result.q.bit_length()) > MOST_BITS:
             return Undecided("a number with too many digits", node)
-        return super().accepted(node, made, operands)
+        return super().accepted(node, result, operands)
 
 
 class Namespace:
@@ -238,11 +238,11 @@ class Claim:
         """Symbols for the chosen entries of a leaf (None: all), exact constants for the others."""
         name = node.params["name"]
         flat, shape = self.values[name]
-        made = [self.plain.datum(value) for value in flat]
-        for i, value in enumerate(made):
+        entries = [self.plain.datum(value) for value in flat]
+        for i, value in enumerate(entries):
             if (chosen is None or i in chosen) and not isinstance(value, Failure):
-                made[i] = self.plain.symbol(name + subscript(i, shape), value)
-        return Entries(made, shape)
+                entries[i] = self.plain.symbol(name + subscript(i, shape), value)
+        return Entries(entries, shape)
 
     def unknown(self, name: str, node: Node) -> Entries:
         """Symbols without a value for all entries of a node: what holds for them holds for what the node is."""
@@ -285,8 +285,8 @@ def prove_equal(left: Node, right: Node, moving: Sequence[str], point: Point) ->
 
     def attempt(claim: Claim) -> Answer:
         claim.leaves(reachable([left, right]), moving, None, ())
-        one, other = Reading(claim.plain, claim.point).read([left, right])
-        return answered(claim, zip(one.flat, other.flat, strict=True))
+        ours, theirs = Reading(claim.plain, claim.point).read([left, right])
+        return answered(claim, zip(ours.flat, theirs.flat, strict=True))
 
     return attempted(attempt, moving, point)
 
@@ -329,7 +329,8 @@ def derivative_pairs(
         own = Reading(claim.plain, claim.point)[target]
         variables = [claim.holding.held(f"value{target.serial}[{i}]", x) for i, x in enumerate(own.flat)]
         fixed[target] = Entries(variables, own.shape)
-    key = (output, *fixed, claim.options, claim.tower.size, frozenset(one.name for one in claim.tower.generators))
+    named = frozenset(generator.name for generator in claim.tower.generators)
+    key = (output, *fixed, claim.options, claim.tower.size, named)
     if key in failed:
         kind, reason = failed[key]
         raise kind(reason)
@@ -349,13 +350,13 @@ def answered(claim: Claim, pairs: Pairs) -> Answer:
     """Whether all pairs are equal; the hardest step that one of them needed."""
     tower, hardest, local = claim.tower, "structure", False
     known: dict[int, Form] = {}
-    for one, other in pairs:
-        exact, claimed = form_of(tower, one), form_of(tower, other)
+    for left, right in pairs:
+        exact, claimed = form_of(tower, left), form_of(tower, right)
         if exact.same(claimed):
             continue
         hardest = "normal form"
         difference = exact - claimed
-        if not difference.is_zero and any(one.kind in WRITTEN_OUT for one in tower.generators):
+        if not difference.is_zero and any(generator.kind in WRITTEN_OUT for generator in tower.generators):
             difference = released(exact, known, False) - released(claimed, known, False)
         if not difference.is_zero:
             local = equal_angles(difference)

@@ -46,12 +46,12 @@ def sign_of(form: Form) -> int:
         if bits > DECIDING_BITS:
             break
         with precision(bits):
-            found = ball(form, form.tower.balls.setdefault(bits, {}))
+            value = ball(form, form.tower.balls.setdefault(bits, {}))
             try:
-                if type(found) is arb:
-                    return sign(found)
-                if found.imag.contains(0):
-                    return sign(found.real)
+                if type(value) is arb:
+                    return sign(value)
+                if value.imag.contains(0):
+                    return sign(value.real)
             except Undecided:
                 continue
     raise Undecided("a sign that cannot be decided at this precision")
@@ -71,38 +71,38 @@ def _polynomial(tower: Tower, poly: Any, memo: Memo) -> Any:
     return substituted(poly, {i: memo[i] for i in used}, lambda constant: arb(leading(constant)))
 
 
-def _value(one: Generator, memo: Memo) -> Any:
-    if one.value is not None:
-        return arb(one.value)
-    enclosure = ENCLOSURES.get(one.kind)
+def _value(generator: Generator, memo: Memo) -> Any:
+    if generator.value is not None:
+        return arb(generator.value)
+    enclosure = ENCLOSURES.get(generator.kind)
     if enclosure is None:
-        raise Undecided(f"{one.name or one.kind} cannot be evaluated numerically here")
-    args = [ball(arg, memo) for arg in one.args]
-    if one.kind in COMPLEX_ARGUMENTS:
-        return enclosure(one, *args)
-    return enclosure(one, *[arg if type(arg) is arb else arg.real for arg in args])
+        raise Undecided(f"{generator.name or generator.kind} cannot be evaluated numerically here")
+    args = [ball(arg, memo) for arg in generator.args]
+    if generator.kind not in COMPLEX_ARGUMENTS:
+        args = [arg if type(arg) is arb else arg.real for arg in args]
+    return enclosure(generator.unit, *args)
 
 
 COMPLEX_ARGUMENTS = ("exp", "held", "named", "inverse")
-ENCLOSURES: dict[str, Callable[..., Any]] = {  # of a generator, from enclosures of its arguments
-    "pi": lambda one: arb.pi(),
-    "i": lambda one: acb(0, 1),
-    "held": lambda one, x: x,
-    "named": lambda one, x: x,
-    "inverse": lambda one, x: 1 / x,
-    "exp": lambda one, x: (x * arb(one.unit)).exp(),
-    "log": lambda one, x: x.log(),
-    "root": lambda one, x: x.sqrt() if one.unit.q == 2 else x.root(int(one.unit.q)),
-    "angle": lambda one, y, x: arb.atan2(y, x),
-    "erf": lambda one, x: x.erf(),
-    "erfinv": lambda one, x: x.erfinv(),
-    "besselj": lambda one, n, x: x.bessel_j(n),
-    "besseli": lambda one, n, x: x.bessel_i(n),
-    "lowergamma": lambda one, a, x: x.gamma_lower(a),
-    "uppergamma": lambda one, a, x: x.gamma_upper(a),
-    "betainc_regularized": lambda one, a, b, start, x: x.beta_lower(a, b, 1),
-    "gamma": lambda one, x: x.gamma(),
-    "polygamma": lambda one, n, x: x.digamma() if n == 0 else acb(x).polygamma(int(n.unique_fmpz())).real,
+ENCLOSURES: dict[str, Callable[..., Any]] = {  # of a generator, from its unit and enclosures of its arguments
+    "pi": lambda unit: arb.pi(),
+    "i": lambda unit: acb(0, 1),
+    "held": lambda unit, x: x,
+    "named": lambda unit, x: x,
+    "inverse": lambda unit, x: 1 / x,
+    "exp": lambda unit, x: (x * arb(unit)).exp(),
+    "log": lambda unit, x: x.log(),
+    "root": lambda unit, x: x.sqrt() if unit.q == 2 else x.root(int(unit.q)),
+    "angle": lambda unit, y, x: arb.atan2(y, x),
+    "erf": lambda unit, x: x.erf(),
+    "erfinv": lambda unit, x: x.erfinv(),
+    "besselj": lambda unit, n, x: x.bessel_j(n),
+    "besseli": lambda unit, n, x: x.bessel_i(n),
+    "lowergamma": lambda unit, a, x: x.gamma_lower(a),
+    "uppergamma": lambda unit, a, x: x.gamma_upper(a),
+    "betainc_regularized": lambda unit, a, b, start, x: x.beta_lower(a, b, 1),
+    "gamma": lambda unit, x: x.gamma(),
+    "polygamma": lambda unit, n, x: x.digamma() if n == 0 else acb(x).polygamma(int(n.unique_fmpz())).real,
 }
 
 
@@ -139,14 +139,14 @@ def positive_factors(form: Form) -> Factors:
 def _pieces(form: Form) -> Factors:
     """The factors of a fraction: numbers as primes, polynomials as they are irreducible."""
     tower = form.tower
-    found: Factors = []
+    pieces: Factors = []
     for poly, direction in ((form.num, 1), (form.den, -1)):
         number, factors = _factored(poly)
         size = abs(fmpz(number))
         primes = size.factor() if size <= FACTORED else [(size, 1)]
-        found += [(tower.number(prime), direction * int(times)) for prime, times in primes if prime != 1]
-        found += [(Form(tower, factor, tower.one.num), direction * int(times)) for factor, times in factors]
-    return found
+        pieces += [(tower.number(prime), direction * int(times)) for prime, times in primes if prime != 1]
+        pieces += [(Form(tower, factor, tower.one.num), direction * int(times)) for factor, times in factors]
+    return pieces
 
 
 def _factored(poly: Any) -> tuple[Any, list[tuple[Any, int]]]:
@@ -161,7 +161,7 @@ def _factored(poly: Any) -> tuple[Any, list[tuple[Any, int]]]:
 
 def _signed(pieces: Factors) -> Factors:
     """The same factors with the sign that makes each positive; for a positive product the signs cancel."""
-    found = []
+    signed = []
     for factor, times in pieces:
         number = factor.rational()
         if number is not None:
@@ -171,8 +171,8 @@ def _signed(pieces: Factors) -> Factors:
         else:
             side = certain_sign(factor)
             factor.tower.note(factor, side)
-        found.append((factor if side > 0 else -factor, times))
-    return found
+        signed.append((factor if side > 0 else -factor, times))
+    return signed
 
 
 # --- conjugates ---------------------------------------------------------------------------------------------
@@ -183,10 +183,10 @@ def conjugate(form: Form) -> Form:
     tower = form.tower
     values = {}
     for index in tower.complex.intersection(tower.used(form)):
-        one = tower.generators[index]
-        if one.kind == "i":
+        generator = tower.generators[index]
+        if generator.kind == "i":
             values[index] = -tower.i
-        elif one.kind == "exp" and (conjugate(one.args[0]) + one.args[0]).is_zero:
+        elif generator.kind == "exp" and (conjugate(generator.args[0]) + generator.args[0]).is_zero:
             values[index] = tower.gen(index, -1)
         else:
             raise NotReal
@@ -219,8 +219,8 @@ def half_power(tower: Tower, index: int, n: int) -> Form:
     """A generator exp(i*a) to the power n/2."""
     if n % 2 == 0:
         return tower.gen(index, n // 2)
-    one = tower.generators[index]
-    return tower.gen(tower.refine(index, Generator("exp", one.args, unit=one.unit / 2), 2), n)
+    generator = tower.generators[index]
+    return tower.gen(tower.refine(index, Generator("exp", generator.args, unit=generator.unit / 2), 2), n)
 
 
 # --- forms as text ----------------------------------------------------------------------------------------------------
@@ -242,16 +242,16 @@ def text(form: Form, most: int = 100) -> str:
 
 def whole_text(form: Form) -> str:
     """An expression as people read it."""
-    found = _parts(form)
-    return LONG if found is None else _fraction(*found)
+    parts = _parts(form)
+    return LONG if parts is None else _fraction(*parts)
 
 
 def relation(form: Form, side: int) -> str:
     """A form and its sign, without a constant factor and with a first term that is added."""
-    found = _parts(form)
-    if found is None:
+    parts = _parts(form)
+    if parts is None:
         return f"{LONG} {RELATIONS[side]}"
-    top, bottom = found
+    top, bottom = parts
     if not bottom[0][1]:
         bottom = [(fmpq(1), ())]
     scale = max(abs(c.q) for c, _ in top) / fmpq(gcd(*(int(c.p) for c, _ in top)))
@@ -264,7 +264,7 @@ def relation(form: Form, side: int) -> str:
 def always_positive(form: Form) -> bool:
     """Whether a form is positive wherever it is defined, as it is written: a sum of squares and exponentials."""
     tower = form.tower
-    positive = {i for i, one in enumerate(tower.generators) if one.kind in ("root", "pi", "exp")} - tower.complex
+    positive = {i for i, g in enumerate(tower.generators) if g.kind in ("root", "pi", "exp")} - tower.complex
     for poly in (form.num, form.den):
         strict = False
         for powers, coefficient in poly.terms():
@@ -299,13 +299,13 @@ def _fraction(top: list[Term], bottom: list[Term]) -> str:
 
 
 def _sum(terms: Iterable[Term]) -> str:
-    found = ""
+    written = ""
     for coefficient, factors in terms:
         size = abs(coefficient)
         shown = "*".join(([_number(size)] if size != 1 or not factors else []) + list(factors))
         sign = "-" if coefficient < 0 else "+"
-        found += f" {sign} {shown}" if found else shown if sign == "+" else f"-{shown}"
-    return found or "0"
+        written += f" {sign} {shown}" if written else shown if sign == "+" else f"-{shown}"
+    return written or "0"
 
 
 def _number(value: fmpq) -> str:
@@ -322,7 +322,7 @@ def _terms(form: Form) -> list[Term]:
     if len(form.den) != 1:
         raise NotReal
     below, scale = form.den.degrees(), leading(form.den)
-    found: list[Term] = []
+    terms: list[Term] = []
     for powers, coefficient in form.num.terms():
         turn, argument, value, factors = 0, tower.zero, fmpq(coefficient, scale), []
         for i, (above, under) in enumerate(zip(powers, below, strict=True)):
@@ -336,22 +336,22 @@ def _terms(form: Form) -> list[Term]:
                 factors.append(name if n == 1 else f"{name}**{n}")
         value = -value if turn % 4 >= 2 else value
         if argument.is_zero:
-            found.append((value, tuple(factors)))
+            terms.append((value, tuple(factors)))
         elif leading(argument.num) > 0:
             wave = f"{'sin' if turn % 2 else 'cos'}({whole_text(argument)})"
-            found.append((-2 * value if turn % 2 else 2 * value, (*factors, wave)))
-    return found
+            terms.append((-2 * value if turn % 2 else 2 * value, (*factors, wave)))
+    return terms
 
 
-def generator_text(one: Generator) -> str:
+def generator_text(generator: Generator) -> str:
     """A generator as people write it."""
-    args = [whole_text(arg) for arg in one.args]
-    if one.kind == "exp":
-        return f"exp({whole_text(one.args[0] * one.unit)})"
-    if one.kind in POWERS:
-        return f"sqrt({args[0]})" if one.unit == HALF else f"({args[0]})**({one.unit})"
-    if one.kind == "angle":
+    args = [whole_text(arg) for arg in generator.args]
+    if generator.kind == "exp":
+        return f"exp({whole_text(generator.args[0] * generator.unit)})"
+    if generator.kind in POWERS:
+        return f"sqrt({args[0]})" if generator.unit == HALF else f"({args[0]})**({generator.unit})"
+    if generator.kind == "angle":
         return f"atan({args[0]})" if args[1] == "1" else f"atan2({args[0]}, {args[1]})"
-    if one.kind == "named":
+    if generator.kind == "named":
         return f"({args[0]})"
-    return one.name or (f"{one.kind}({', '.join(args)})" if args else one.kind)
+    return generator.name or (f"{generator.kind}({', '.join(args)})" if args else generator.kind)

@@ -92,11 +92,11 @@ class Judgement:
     def doubtful(self, known: Sequence[Values], exact: Sequence[Floats]) -> bool:
         """Whether the engine's value is not the exact one at a known point, so that floats explain nothing."""
         for value, place in zip(exact, known, strict=False):
-            found = self._both(place)[0]
-            if value.shape == found.shape:
+            engine = self._both(place)[0]
+            if value.shape == engine.shape:
                 there = ~np.isnan(value)
                 scale = float(np.abs(value[there]).max(initial=0.0))
-                if not (np.abs(found - value)[there] <= TRUSTED * scale).all():
+                if not (np.abs(engine - value)[there] <= TRUSTED * scale).all():
                     return True
         return False
 
@@ -106,15 +106,15 @@ class Judgement:
             return None
         node, kind, output, target = self.derived
         if kind == "grad":
-            made = self._through(node, output, target)
+            sides = self._through(node, output, target)
         elif kind in ("jacobian", "hessian") and node is self.right:
-            made = self._of_jacobian(output if kind == "jacobian" else derivatives.grad(output, [target])[0], target)
+            sides = self._of_jacobian(output if kind == "jacobian" else derivatives.grad(output, [target])[0], target)
         else:
             return None
-        if written_nodes(reachable([made.output])) > MOST_STEPS:
+        if written_nodes(reachable([sides.output])) > MOST_STEPS:
             self.note = f"the program has more than {MOST_STEPS:,} steps"
             return None
-        return made._replace(output=unrolled(self.builder, [made.output])[made.output])
+        return sides._replace(output=unrolled(self.builder, [sides.output])[sides.output])
 
     def others(self) -> dict[str, Node]:
         """The gradients with respect to other leaves of the same shape, whose place a claim may have taken."""
@@ -132,14 +132,15 @@ class Judgement:
         """The values of nodes at the moved points, or others, as first axis; None where they cannot be computed."""
         places, wanted = places or self.places, list(dict.fromkeys(nodes))
         used = leaf_names(wanted)
-        given = {name: np.stack([at[name] for at in places]) for name in places[0] if name in used}
+        feeds = {name: np.stack([at[name] for at in places]) for name in places[0] if name in used}
         try:
             with np.errstate(all="ignore"):
-                found = Tape(wanted).run(given, backend="numpy")
+                results = Tape(wanted).run(feeds, backend="numpy")
         except GradcliError:
             return None
         shapes = [(len(places), *node.type.shape) for node in wanted]
-        return {n: np.broadcast_to(np.asarray(x, np.float64), s) for n, x, s in zip(wanted, found, shapes, strict=True)}
+        floats = [np.asarray(result, np.float64) for result in results]
+        return {n: np.broadcast_to(x, shape) for n, x, shape in zip(wanted, floats, shapes, strict=True)}
 
     def likeliest(self, candidates: Iterable[Candidate]) -> list[Reading]:
         """The reading of the cheapest candidate whose sides are equal, and not all 0, at every moved point."""
@@ -148,18 +149,18 @@ class Judgement:
         count = max(1, MOST_ENTRIES // (len(self.places) * self.right.type.size))
         for start in range(0, len(tried), count):
             some = tried[start : start + count]
-            values = self.values(node for one in some for node in (one.left, one.right)) or {}
-            good += [one for one in some if values and agree(values[one.left], values[one.right])]
-        return [min(good, key=lambda one: one.cost).reading()] if good else []
+            values = self.values(node for candidate in some for node in (candidate.left, candidate.right))
+            good += [x for x in some if values is not None and agree(values[x.left], values[x.right])]
+        return [min(good, key=lambda candidate: candidate.cost).reading()] if good else []
 
     def with_directions(self, inputs: Sequence[Node]) -> list[Values]:
         """The moved points, each several times with random values of the inputs."""
         turns = DIRECTIONS + 2 * (len(self.places) == 1) if inputs else 1
-        found = [place for place in self.places for _ in range(turns)]
+        places = [place for place in self.places for _ in range(turns)]
         for position, leaf in enumerate(inputs):
-            values = cotangent((len(found), *leaf.type.shape), self.case.seed + position)
-            found = [{**at, leaf.params["name"]: value} for at, value in zip(found, values, strict=True)]
-        return found
+            values = cotangent((len(places), *leaf.type.shape), self.case.seed + position)
+            places = [{**at, leaf.params["name"]: value} for at, value in zip(places, values, strict=True)]
+        return places
 
     def holds_elsewhere(self, factor: Fraction) -> bool:
         """Whether the right side is this multiple of the claim at moved data too.
@@ -173,26 +174,26 @@ class Judgement:
     def _moved(self, names: Sequence[str]) -> list[Values]:
         """The given point, and others where all these leaves have moved; a bare number stays where it is."""
         case = self.case
-        found: list[Values] = [case.values]
+        places: list[Values] = [case.values]
         for turn in range(0 if case.number or case.subject.rtol is not None else 4 * PLACES):
             place = dict(case.values)
             for position, name in enumerate(names):
                 seed = case.seed + 31 * turn + position
                 place[name] = next(sample_points.nearby(place[name], case.domains.get(name), 1, seed), place[name])
             if all(np.isfinite(value).all() for value in self._both(place)):
-                found.append(place)
-            if len(found) > PLACES:
+                places.append(place)
+            if len(places) > PLACES:
                 break
-        return found
+        return places
 
     def _find_derived(self) -> None:
         """The derivative in an equality; its side is the right one."""
         for side, other in ((self.right, self.claimed), (self.claimed, self.right)):
             order = reachable([side])
-            found = next((node for node in reversed(order) if node in self.case.subject.derived), None)
-            if found is not None:
+            derivative = next((node for node in reversed(order) if node in self.case.subject.derived), None)
+            if derivative is not None:
                 self.right, self.claimed = side, other
-                self.derived = (found, *self.case.subject.derived[found])
+                self.derived = (derivative, *self.case.subject.derived[derivative])
                 return
 
     def _of_jacobian(self, rows: Node, target: Node) -> Sides:
@@ -211,9 +212,9 @@ class Judgement:
         return Sides(output, target, direction, right, claimed, (weight,) if self.right.shape else ())
 
 
-def agree(one: Floats, other: Floats) -> bool:
+def agree(left: Floats, right: Floats) -> bool:
     """Whether two arrays are the same up to rounding, and not all 0; points are the first axis."""
-    size = np.maximum(np.abs(one), np.abs(other))
+    size = np.maximum(np.abs(left), np.abs(right))
     largest = size.max(axis=tuple(range(1, size.ndim)), initial=0.0, keepdims=True)
-    near = np.abs(one - other) <= CLOSE * np.maximum(size, SMALL * largest)
+    near = np.abs(left - right) <= CLOSE * np.maximum(size, SMALL * largest)
     return bool(largest.any() and np.isfinite(largest).all() and near.all())

@@ -150,15 +150,15 @@ def local(edge: Edge) -> Iterator[tuple[Slip, Any]]:
 
 def derivative_of(name: str, x: Node) -> Any:
     """The derivative of a function of one number at x: its partial, by its declaration or its definition."""
-    made = x.builder.call(name, x)
-    if made.primitive.partials is not None and made.primitive.kind == "elementwise":
-        return made.primitive.partials(*made.args, out=made, **made.params)[0]
-    return partial_of(made, x)
+    node = x.builder.call(name, x)
+    if node.primitive.partials is not None and node.primitive.kind == "elementwise":
+        return node.primitive.partials(*node.args, out=node, **node.params)[0]
+    return partial_of(node, x)
 
 
-def partial_of(made: Node, x: Node) -> Any:
+def partial_of(node: Node, x: Node) -> Any:
     """The partial of an operation that is defined by others."""
-    return derivatives.vjp([made], [made.builder.constant(1, made.shape)], [x])[0]
+    return derivatives.vjp([node], [node.builder.constant(1, node.shape)], [x])[0]
 
 
 CHAIN = Slip("chain factor dropped", "the factor {right} is missing", 1)
@@ -221,8 +221,8 @@ def weights(edge: Edge) -> Node:
 
 def spread(edge: Edge, reduced: Node) -> Node:
     """What is of the shape of a reduction, repeated along the axes that were reduced."""
-    found: Node = stretched_back(reduced, edge.arg.shape, edge.node.params["axis"])
-    return found
+    repeated: Node = stretched_back(reduced, edge.arg.shape, edge.node.params["axis"])
+    return repeated
 
 
 def is_largest(edge: Edge) -> Node:
@@ -243,12 +243,12 @@ def one_copy(edge: Edge) -> Iterator[Node]:
 
 def products(edge: Edge) -> Iterator[Node]:
     """Products with an operand that should be transposed, or is and should not be."""
-    one, other = edge.node.args
+    first, second = edge.node.args
     ct = edge.cotangent
     if edge.position == 0:
-        tries = [(ct, other), (other, ct), (other.mT, ct), (ct.mT, other)]
+        tries = [(ct, second), (second, ct), (second.mT, ct), (ct.mT, second)]
     else:
-        tries = [(one, ct), (ct, one), (ct, one.mT), (one, ct.mT)]
+        tries = [(first, ct), (ct, first), (ct, first.mT), (first, ct.mT)]
     for left, right in tries:
         if len(left.shape) == len(right.shape) == 2 and left.shape[1] == right.shape[0]:
             yield left @ right
@@ -298,11 +298,11 @@ class Derivation:
         self.outer: set[Node] = {sides.output}
         self._flows: dict[Node, Flow] = {}
         self._edges: list[tuple[Edge, Node | None]] = []
-        one = builder.constant(1, sides.output.shape)
-        sweep(builder, [(sides.output, (one, None))], [self.target], observer=self._observe)
+        seed = builder.constant(1, sides.output.shape)
+        sweep(builder, [(sides.output, (seed, None))], [self.target], observer=self._observe)
         order = [node for node in between([sides.output], [self.target]) if node.type.kind == "float"]
-        found = push(builder, order, {self.target: self.direction}, stops=[self.target])
-        self.tangents = {node: t for node, t in zip(order, found, strict=True) if t is not None}
+        tangents = push(builder, order, {self.target: self.direction}, stops=[self.target])
+        self.tangents = {node: t for node, t in zip(order, tangents, strict=True) if t is not None}
         nodes, entries = builder.count + MOST_NEW, 4 * MOST_ENTRIES // len(judged.places)
         for part in self._parts():
             self.parts.append(part)
@@ -372,9 +372,9 @@ class Derivation:
             yield UNSQUARED, tangent * node.args[1]
         if self.target.type.shape or name not in ("mul", "div"):
             return
-        one, other = (self.tangents.get(arg) for arg in node.args)
-        if one is not None and other is not None and node.args[0] is not node.args[1]:
-            yield (PRODUCTS, one * other) if name == "mul" else (QUOTIENTS, one / other)
+        first, second = (self.tangents.get(arg) for arg in node.args)
+        if first is not None and second is not None and node.args[0] is not node.args[1]:
+            yield (PRODUCTS, first * second) if name == "mul" else (QUOTIENTS, first / second)
 
 
 # --- a part with a wrong factor ---------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ RULES = {"mul": "product", "matmul": "product", "div": "quotient", "pow": "power
 SIGNED = ("neg", "cos", "acos", "rsqrt", "erfc")  # operations whose derivative brings a sign
 
 
-def of_factor(part: Part, factor: Fraction, made: Derivation) -> Slip:
+def of_factor(part: Part, factor: Fraction, derivation: Derivation) -> Slip:
     """What a wrong factor of a part of the derivative means: a dropped term, a wrong sign, a forgotten constant."""
     edge = part.edge
     text = f"the part through {{arg}} has an extra factor {factor}"
@@ -399,7 +399,7 @@ def of_factor(part: Part, factor: Fraction, made: Derivation) -> Slip:
     number = number if isinstance(number, int | Fraction) else 0
     divisor = operation == "div" and position == 1
     if factor == 0:
-        several = sum(one.edge is not None and one.edge.node is node for one in made.parts) > 1
+        several = sum(part.edge is not None and part.edge.node is node for part in derivation.parts) > 1
         if several and operation in RULES:
             return Slip("product term dropped", f"the term of {{arg}} in the {RULES[operation]} rule is missing", 1)
         if operation in ("add", "sub", "concat"):
@@ -412,7 +412,7 @@ def of_factor(part: Part, factor: Fraction, made: Derivation) -> Slip:
         return Slip("quotient sign" if divisor else "wrong sign", text, 1 if brings else 2)
     if number and not divisor and factor == (number if operation == "div" else 1 / Fraction(number)):
         name = "mean factor forgotten" if operation == "div" and _counts(node, number) else "constant factor"
-        name = name if node in made.outer else "chain factor dropped"
+        name = name if node in derivation.outer else "chain factor dropped"
         return Slip(name, f"the factor {'1/' if operation == 'div' else ''}{number} is missing", 1)
     return other
 
@@ -449,17 +449,17 @@ def single_mistakes(judged: Judgement) -> list[Reading]:
     sides = judged.sides()
     if sides is None:
         return []
-    made = Derivation(judged, sides)
-    if not made.complete:
-        count = sum(one.whole + len(one.wrong) for one in made.parts)
+    derivation = Derivation(judged, sides)
+    if not derivation.complete:
+        count = sum(part.whole + len(part.wrong) for part in derivation.parts)
         judged.note = f"only the first {count:,} mistakes were tried"
-    flows = [node for one in made.parts for node in (one.flow, *(flow for _, flow in one.wrong))]
+    flows = [node for part in derivation.parts for node in (part.flow, *(flow for _, flow in part.wrong))]
     values = judged.values([sides.right, sides.claimed, *flows], judged.with_directions(sides.inputs))
-    found = likeliest(made, sides, values) if values else []
-    return [written(one, sure, judged.case) for one, sure in confirmed(judged, sides, found)]
+    mistakes = likeliest(derivation, sides, values) if values else []
+    return [written(mistake, sure, judged.case) for mistake, sure in confirmed(judged, sides, mistakes)]
 
 
-def likeliest(made: Derivation, sides: Sides, values: Mapping[Node, Floats]) -> list[Mistake]:
+def likeliest(derivation: Derivation, sides: Sides, values: Mapping[Node, Floats]) -> list[Mistake]:
     """The mistakes whose result is the claim at every place: at most three, one for each name and node."""
     right, claimed = values[sides.right], values[sides.claimed]
     scale = np.maximum(np.abs(right), np.abs(claimed))
@@ -468,65 +468,65 @@ def likeliest(made: Derivation, sides: Sides, values: Mapping[Node, Floats]) -> 
     if len(gap) < 2 or not (np.abs(gap) > SMALL * scale).any():
         return []
     known = Comparison(gap, gap, np.minimum(1e-3 * np.abs(gap) + 1e-13 * scale, CLOSE * scale))
-    found: list[Mistake] = []
-    for part in made.parts:
+    mistakes: list[Mistake] = []
+    for part in derivation.parts:
         flow = values[part.flow][good]
         less = known.factor_of(flow, LARGEST) if part.whole else None
         if less is not None and abs(1 + less) <= LARGEST:
-            found.append(Mistake(of_factor(part, 1 + less, made), part, part.flow * less, less))
+            mistakes.append(Mistake(of_factor(part, 1 + less, derivation), part, part.flow * less, less))
         for slip, wrong in part.wrong:
             if known.fits(values[wrong][good] - flow):
-                found.append(Mistake(slip, part, wrong - part.flow, (part.node, wrong)))
-    found.sort(key=lambda one: (one.slip.cost, -one.part.node.serial))
+                mistakes.append(Mistake(slip, part, wrong - part.flow, (part.node, wrong)))
+    mistakes.sort(key=lambda mistake: (mistake.slip.cost, -mistake.part.node.serial))
     alike: dict[Any, list[Mistake]] = {}
-    for one in found:
-        alike.setdefault(one.effect, []).append(one)
+    for mistake in mistakes:
+        alike.setdefault(mistake.effect, []).append(mistake)
     kept: dict[tuple[str, Node], Mistake] = {}
     for first, *rest in alike.values():
         name, node = first.slip.name, first.part.node
-        places = dict.fromkeys((one.slip.name, one.part.node) for one in rest if one.part.node is not node)
-        causes = [one.slip.name for one in rest if one.part.node is node and one.slip.name != name]
-        if first.slip.cost <= found[0].slip.cost + MARGIN:
+        places = dict.fromkeys((other.slip.name, other.part.node) for other in rest if other.part.node is not node)
+        causes = [other.slip.name for other in rest if other.part.node is node and other.slip.name != name]
+        if first.slip.cost <= mistakes[0].slip.cost + MARGIN:
             first = first._replace(places=tuple(places)[: MOST_PLACES - 1], cause=causes[-1] if causes else None)
             kept.setdefault((name, node), first)
     return list(kept.values())[:MOST]
 
 
-def confirmed(judged: Judgement, sides: Sides, found: Sequence[Mistake]) -> list[tuple[Mistake, bool]]:
+def confirmed(judged: Judgement, sides: Sides, mistakes: Sequence[Mistake]) -> list[tuple[Mistake, bool]]:
     """The mistakes that are not refuted in balls, and whether each is confirmed there."""
     good: list[tuple[Mistake, bool]] = []
-    if not found:
+    if not mistakes:
         return good
-    results = [sides.right + one.change for one in found]
+    results = [sides.right + mistake.change for mistake in mistakes]
     places = judged.with_directions(sides.inputs)
     places = places[:: len(places) // len(judged.places)][:CONFIRMED_AT]
     exact = judged.case.exact.beside([sides.claimed, *results])
-    for one, result in zip(found, results, strict=True):
+    for mistake, result in zip(mistakes, results, strict=True):
         answer = exact.compare(sides.claimed, places, left=result, wide=True)
         relations = [set(point["relations"]) for point in answer.get("points", ())]
-        if not any("!" in here for here in relations):
-            good.append((one, bool(relations) and all(here <= RIGHT for here in relations)))
+        if not any("!" in signs for signs in relations):
+            good.append((mistake, bool(relations) and all(signs <= RIGHT for signs in relations)))
     return good
 
 
-def written(found: Mistake, sure: bool, case: Case) -> Reading:
+def written(mistake: Mistake, sure: bool, case: Case) -> Reading:
     """A reading that says where the mistake is and what it is."""
-    slip, edge, node = found.slip, found.part.edge, found.part.node
+    slip, edge, node = mistake.slip, mistake.part.edge, mistake.part.node
     fields: dict[str, Any] = {"arg": node}
     if edge is not None:
         fields = {name: getattr(edge, name) for name in ("node", "arg", "other", "target")} | {"right": edge.partial}
     texts = {name: f"`{node_text(x, 40) if isinstance(x, Node) else x}`" for name, x in fields.items()}
     sentence = slip.sentence.format(**texts, n=edge and edge.n)
-    places = dict.fromkeys(f"`{node_text(one, 40)}`" for one in (node, *(other for _, other in found.places)))
+    places = dict.fromkeys(f"`{node_text(place, 40)}`" for place in (node, *(other for _, other in mistake.places)))
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
-    also = [{"name": name, "node": node_text(other), "span": span_of(other)} for name, other in found.places]
+    also = [{"name": name, "node": node_text(other), "span": span_of(other)} for name, other in mistake.places]
     return Reading(
         slip.name,
         f"consistent with a mistake at {' or '.join([*places][:NAMED])}{more}: {sentence}",
         node=node_text(node),
         span=span_of(node),
         rule=rule_of(edge, case),
-        cause=found.cause,
+        cause=mistake.cause,
         confirmed=sure,
         places=also or None,
     )

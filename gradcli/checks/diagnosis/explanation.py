@@ -59,9 +59,9 @@ def explain(
                 judged = Judgement(case)
                 if judged.doubtful(known, exact):
                     return ratios.readings(pairs, sizes)
-                found = _explained(judged, pairs, sizes)[:MOST]
-                right = correction(case, judged.right) if found and case.subject.output is not None else None
-                return [one._replace(correction=right) for one in found]
+                causes = _explained(judged, pairs, sizes)[:MOST]
+                right = correction(case, judged.right) if causes and case.subject.output is not None else None
+                return [reading._replace(correction=right) for reading in causes]
     except GradcliError:  # a limit of the script
         return ratios.readings(pairs, sizes)
     except (ArithmeticError, ValueError, LookupError) as failed:
@@ -72,29 +72,29 @@ def explain(
 def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> list[Reading]:
     """The readings of the first searches that find some."""
     cheap = by_ratios(judged, pairs, sizes)
-    if cheap is None or any(one.name == "zero" for one in cheap):
+    if cheap is None or any(reading.name == "zero" for reading in cheap):
         return cheap or []
     if near := [] if cheap else ratios.rounded(judged.known, SURE_DIGITS):
         return near
     if branch := by_branch(judged):
         return branch
-    factors = [one for one in cheap if one.name == "constant factor"]
-    held = [one for one in factors if not judged.holds_elsewhere(Fraction(one.factor or 1))]
-    cheap = [one for one in cheap if one not in held]
-    whole = next((one for one in cheap if one.factor is not None), None)
-    found = single_mistakes(judged)
+    factors = [reading for reading in cheap if reading.name == "constant factor"]
+    held = [reading for reading in factors if not judged.holds_elsewhere(Fraction(reading.factor or 1))]
+    cheap = [reading for reading in cheap if reading not in held]
+    whole = next((reading for reading in cheap if reading.factor is not None), None)
+    causes = single_mistakes(judged)
     if held or whole is not None:  # a factor at held data would be another number for other data
-        found = [one for one in found if one.name != "factor of a part"]
-    if found and whole is not None:  # a factor of the whole and the mistake behind it are one reading
-        text = f"{whole.text}; {found[0].text.removeprefix('consistent with ')}"
-        merged = found[0]._replace(name=whole.name, text=text, factor=whole.factor, cause=found[0].name)
-        return [*(merged if one is whole else one for one in cheap), *found[1:]]
-    found = [*cheap, *found]
+        causes = [reading for reading in causes if reading.name != "factor of a part"]
+    if causes and whole is not None:  # a factor of the whole and the mistake behind it are one reading
+        text = f"{whole.text}; {causes[0].text.removeprefix('consistent with ')}"
+        merged = causes[0]._replace(name=whole.name, text=text, factor=whole.factor, cause=causes[0].name)
+        return [*(merged if reading is whole else reading for reading in cheap), *causes[1:]]
+    causes = [*cheap, *causes]
     for search in (edits, outputs, special_arrays):
-        found = found or judged.likeliest(search(judged))
-    found = found or compared(judged) or judged.likeliest(edits(judged, rare=True))
+        causes = causes or judged.likeliest(search(judged))
+    causes = causes or compared(judged) or judged.likeliest(edits(judged, rare=True))
     text = "unexplained: none of the mistakes that were tried gives the claim"
-    return found or [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
+    return causes or [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
 
 
 def by_ratios(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> list[Reading] | None:
@@ -107,12 +107,12 @@ def by_ratios(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> lis
     words = "cotangents: what is returned here belongs to" if subject.kind == "vjp" else ratios.LEAVES
     values = (twins and judged.values(twins.values())) or {}
     others = {name: Comparison(values[node][moved.sound], moved.claimed) for name, node in twins.items() if values}
-    found = ratios.readings(moved, sizes, others, what, words)
+    patterns = ratios.readings(moved, sizes, others, what, words)
     if moved.right.size < ENOUGH and len(pairs.right) < 2:
-        return [one for one in found if one.factor is None or one.factor == "-1"]
-    if not found and pairs.right.size >= ENOUGH:
-        found = ratios.readings(pairs, sizes, what=what)
-    return found
+        return [reading for reading in patterns if reading.factor is None or reading.factor == "-1"]
+    if not patterns and pairs.right.size >= ENOUGH:
+        patterns = ratios.readings(pairs, sizes, what=what)
+    return patterns
 
 
 def compared(judged: Judgement) -> list[Reading]:
@@ -163,7 +163,7 @@ def by_branch(judged: Judgement) -> list[Reading]:
     for surface in surfaces:
         side, good = np.sign(values[surface.zero])[sound], same[sound]
         if side.shape != good.shape:  # all entries of a point together, where they are on one side
-            side, good = (one.reshape(len(one), -1) for one in (side, good))
+            side, good = (x.reshape(len(x), -1) for x in (side, good))
             one_side = (side == side[:, :1]).all(axis=1)
             side, good = side[one_side, 0], good[one_side].all(axis=1)
         above, below = good[side > 0], good[side < 0]

@@ -89,26 +89,26 @@ def read_back(case: Case, names: Names, text: str, like: Node) -> Node | None:
         outputs, leaves = lowered.program.outputs, lowered.program.leaves
         if len(outputs) != 1 or not set(leaves) <= set(names.nodes) or not names.taken.isdisjoint(words(text)):
             return None
-        found: dict[Node, Node] = {}
+        copies: dict[Node, Node] = {}
         for node in reachable(outputs):
             if node.primitive is LEAF:
-                found[node] = names.nodes[node.params["name"]]
+                copies[node] = names.nodes[node.params["name"]]
             elif node.primitive is DATA:
                 digest = node.params["digest"]
-                found[node] = builder.array(digest, node.builder.data[digest], node.type)
+                copies[node] = builder.array(digest, node.builder.data[digest], node.type)
             else:
-                found[node] = builder.copied(node, tuple(found[arg] for arg in node.args))
-        made = found[outputs[0]]
-        if made.type.shape == () != like.type.shape:
-            made = stretch(made, like.type.shape)
-        return made if made.type == like.type else None
+                copies[node] = builder.copied(node, tuple(copies[arg] for arg in node.args))
+        node = copies[outputs[0]]
+        if node.type.shape == () != like.type.shape:
+            node = stretch(node, like.type.shape)
+        return node if node.type == like.type else None
     except (GradcliError, ArithmeticError, ValueError, LookupError):
         return None
 
 
-def agreement(one: Node, other: Node) -> Callable[[Values], bool]:
+def agreement(node: Node, other: Node) -> Callable[[Values], bool]:
     """Whether two nodes have the same finite floats up to rounding, as a function of the point."""
-    both = evaluator([one, other])
+    both = evaluator([node, other])
 
     def at(values: Values) -> bool:
         ours, theirs = both(values)
@@ -127,9 +127,9 @@ def valid(
     The builder of the case must be open.
     """
     for text in texts:
-        made = read_back(case, names, text, node) if len(text) <= longest else None
-        if made is not None and (made is node or agreement(made, node)(case.values)):
-            yield text, made
+        formula = read_back(case, names, text, node) if len(text) <= longest else None
+        if formula is not None and (formula is node or agreement(formula, node)(case.values)):
+            yield text, formula
 
 
 def as_typed(case: Case, names: Names, node: Node, longest: int) -> tuple[str, Node] | None:
@@ -153,26 +153,26 @@ def correction(case: Case, gradient: Node) -> str | None:
         return None
     names = readable(case)
     floats = [name for name, value in case.values.items() if value.dtype.kind == "f"]
-    for text, made in valid(case, names, shorter(names, gradient), gradient):
+    for text, formula in valid(case, names, shorter(names, gradient), gradient):
         # each leaf moves by itself, so that no symmetry and no equal entries are left
         moved = islice(scattered(case.values, floats, case.domains, 0.25, case.seed + 1), TRIES)
-        places = [case.values, *islice(filter(agreement(made, gradient), moved), BESIDE)]
-        if len(places) > BESIDE and holds(case, made, places):
+        places = [case.values, *islice(filter(agreement(formula, gradient), moved), BESIDE)]
+        if len(places) > BESIDE and holds(case, formula, places):
             return text
     return None
 
 
-def holds(case: Case, made: Node, places: Sequence[Values]) -> bool:
+def holds(case: Case, formula: Node, places: Sequence[Values]) -> bool:
     """Whether balls confirm that a formula is the exact derivative at some points."""
     subject = case.subject
     size = case.target.type.size
-    nodes = [made, case.output, case.target, *(subject.inner or ())]
+    nodes = [formula, case.output, case.target, *(subject.inner or ())]
     work = sum(node.type.size for node in reachable(nodes))
     count = max(FEWEST_ENTRIES, min(MOST_ENTRIES, MOST_WORK // work))
     entries = None if size <= count else sorted({int(i) for i in np.linspace(0, size - 1, count)})
     exact = case.exact.beside(nodes)
     for place in places:
-        answer = exact.compare(made, [place], derivative=subject.derivative(place, entries))
+        answer = exact.compare(formula, [place], derivative=subject.derivative(place, entries))
         if "problem" in answer:
             return False
         point = answer["points"][0]

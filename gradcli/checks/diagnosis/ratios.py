@@ -103,30 +103,30 @@ def readings(
     `what` the two sides are: "gradient", "Jacobian" or "value"; `swapped` says what claims may be exchanged with;
     `largest` is that of a factor's numerator and denominator.
     """
-    found: list[Reading] = []
+    patterns: list[Reading] = []
     claimed = known.claimed
     if not known.right.any() or known.fits(claimed):
-        return found
+        return patterns
     if not claimed.any():
         return [Reading("zero", f"the claim is zero, but the {'value' if what == 'value' else 'derivative'} is not")]
     counts = [Fraction(sign * n) for n in sizes if n for sign in (1, -1)]
     factor = known.factor_of(claimed, largest, [*counts, *(1 / count for count in counts)])
     if known.fits(-claimed):
         text = f"consistent with a wrong sign: the right {what} is minus the claim"
-        found.append(Reading("wrong sign", text, "-1"))
+        patterns.append(Reading("wrong sign", text, "-1"))
     elif factor is not None:
         text = f"consistent with a constant factor: the right {what} is {factor} "
         text += f"{'times' if factor.denominator == 1 else 'of'} the claim"
         counted = [n for n in dict.fromkeys(sizes) if n > 2 and (abs(factor) == n or factor.denominator == n)]
         text += f" (there are {counted[0]} entries: should it be a mean or a sum?)" if counted else ""
-        found.append(Reading("constant factor", text, str(factor)))
+        patterns.append(Reading("constant factor", text, str(factor)))
     if known.fits(claimed.transpose(0, *range(claimed.ndim - 1, 0, -1))):
         text = f"consistent with a transpose: the right {what} is the claim's transpose"
-        found.append(Reading("transposed", text))
+        patterns.append(Reading("transposed", text))
     for name, other in (others or {}).items():
         if other.right.size and other.fits(other.claimed):
-            found.append(Reading("swapped", f"consistent with swapped {swapped} `{name}`"))
-    return found[:MOST]
+            patterns.append(Reading("swapped", f"consistent with swapped {swapped} `{name}`"))
+    return patterns[:MOST]
 
 
 # --- factors and terms ------------------------------------------------------------------------------------------------
@@ -168,18 +168,18 @@ def of_parts(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
     array like the claim, or a number for each point.
     """
     alike = known.claimed.shape
-    values = [one.value.reshape(*one.value.shape, *(1,) * (len(alike) - one.value.ndim)) for one in parts]
-    lifted = [Part(one.text, np.broadcast_to(x, alike)) for one, x in zip(parts, values, strict=True) if x.any()]
+    values = [part.value.reshape(*part.value.shape, *(1,) * (len(alike) - part.value.ndim)) for part in parts]
+    lifted = [Part(part.text, np.broadcast_to(x, alike)) for part, x in zip(parts, values, strict=True) if x.any()]
     with np.errstate(all="ignore"):
-        found = _tried(known, lifted)
-        short = [] if found else [one for one in lifted if one.varies][:PAIRED]
-        pairs = [one.combined("*", other) for i, one in enumerate(short) for other in short[i:]]
-        pairs += [one.combined("/", other) for one in short for other in short if one is not other]
-        return found or _tried(known, pairs)
+        single = _tried(known, lifted)
+        short = [] if single else [part for part in lifted if part.varies][:PAIRED]
+        pairs = [part.combined("*", other) for i, part in enumerate(short) for other in short[i:]]
+        pairs += [part.combined("/", other) for part in short for other in short if part is not other]
+        return single or _tried(known, pairs)
 
 
 def _tried(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
-    found: list[tuple[int, Reading]] = []
+    fitting: list[tuple[int, Reading]] = []
     claimed, off = known.claimed, known.right - known.claimed
     gap = Comparison(off, claimed, known.slack * np.minimum(1, np.abs(off / known.right)))
     for part in parts[: MOST_NUMBERS // known.right.size]:
@@ -190,7 +190,7 @@ def _tried(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
             ("missing term", "a term: the claim lacks the term", gap, part.value),
         ):
             if name == "extra factor" and part.sign == "/":
-                continue  # what has an extra quotient lacks the other one
+                continue  # what has an extra quotient lacks the other part
             factor = target.factor_of(other, LARGEST_SIMPLE)
             if factor not in SIMPLE or (name == "missing term" and not moves):
                 continue
@@ -200,9 +200,9 @@ def _tried(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
             factor = 1 / factor if name == "extra factor" else factor
             sentence = f"{'-' if factor < 0 else ''}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
             weight = len(text) + (0 if moves else 20)
-            found.append((weight, Reading(name, f"consistent with {words} {sentence}", node=text)))
+            fitting.append((weight, Reading(name, f"consistent with {words} {sentence}", node=text)))
     shortest: dict[str, Reading] = {}
-    for _, reading in sorted(found, key=lambda one: one[0]):  # what lacks the same factor is equal to it at all points
+    for _, reading in sorted(fitting, key=lambda pair: pair[0]):  # what lacks one factor is equal to it at all points
         shortest.setdefault(reading.name, reading)
     return list(shortest.values())
 
@@ -236,13 +236,13 @@ def of_entries(known: Comparison, what: str = "gradient") -> list[Reading]:
             if Comparison(mixed, claimed, known.slack * size).fits(claimed):
                 return [Reading("wrong axis", f"consistent with a gradient {word} over axis {axis} that should not be")]
         for shift, end in ((1, 0), (-1, -1)) if size > 2 else ():
-            moved, slack = (np.roll(one, shift, axis + 1) for one in (right, known.slack))
+            moved, slack = (np.roll(x, shift, axis + 1) for x in (right, known.slack))
             np.moveaxis(moved, axis + 1, 0)[end] = 0
             if Comparison(moved, claimed, slack).fits(claimed):
                 how = f"shifted by one along axis {axis}, with zeros at the end: is the padding wrong?"
                 return [Reading("wrong order", f"consistent with a wrong order: entries {how}")]
     for word, cut in (("cut off", np.trunc), ("rounded", np.round)) if shape else ():
-        if (claimed == cut(right)).all() and all(np.abs(one).max() >= 1 for one in claimed):
+        if (claimed == cut(right)).all() and all(np.abs(x).max() >= 1 for x in claimed):
             sentence = f"consistent with decimals that were {word}: is the array of an integer type?"
             return [Reading("whole numbers", sentence)]
     wrong: NDArray[np.bool_] = np.asarray(known.misses(claimed).any(axis=0))

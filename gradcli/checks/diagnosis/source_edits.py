@@ -149,21 +149,21 @@ def _numbers(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterat
 
     Numbers change alone, or together with what is equal to a whole one, and with the multiples of a decimal.
     """
-    number, constants = part.constant, {one: one.constant for one in order if one is not part}
+    number, constants = part.constant, {node: node.constant for node in order if node is not part}
     if isinstance(number, int) and 0 < abs(number) < 100:
         tried = [Fraction(number - 1), Fraction(number + 1)]
-        alike = {one: Fraction(1) for one, other in constants.items() if other == number}
+        alike = {node: Fraction(1) for node, value in constants.items() if value == number}
     elif isinstance(number, Fraction):
-        right = sorted({one.constant for one in known if isinstance(one.constant, Fraction)})[:MOST_DECIMALS]
+        right = sorted({node.constant for node in known if isinstance(node.constant, Fraction)})[:MOST_DECIMALS]
         tried = [decimal * multiple for decimal in right for multiple in MULTIPLES]
-        ratios = {one: other / number for one, other in constants.items() if isinstance(other, Fraction)}
-        alike = {one: ratio for one, ratio in ratios.items() if _is_simple(float(ratio))}
+        ratios = {node: value / number for node, value in constants.items() if isinstance(value, Fraction)}
+        alike = {node: ratio for node, ratio in ratios.items() if _is_simple(float(ratio))}
     else:
         return
     for instead, others in product(tried, ({}, alike) if alike else ({},)):
-        numbers = {one: instead * ratio for one, ratio in {part: Fraction(1), **others}.items()}
-        sentence = dict.fromkeys(f"`{node_text(one)}` is {float(x):.6g}" for one, x in numbers.items())
-        changed = {one: part.builder.constant(x, one.shape) for one, x in numbers.items()}
+        numbers = {node: instead * ratio for node, ratio in {part: Fraction(1), **others}.items()}
+        sentence = dict.fromkeys(f"`{node_text(node)}` is {float(x):.6g}" for node, x in numbers.items())
+        changed = {node: part.builder.constant(x, node.shape) for node, x in numbers.items()}
         yield Edit(changed[part], ", and ".join(sentence), 4, also=changed)
 
 
@@ -186,7 +186,7 @@ def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> It
     for read in dict.fromkeys(part.args) if name not in UNNAMED else ():
         for other in values if read.primitive is not CONSTANT else ():
             if other.type == read.type and other is not read:
-                args = tuple([other if one is read else one for one in part.args])
+                args = tuple([other if arg is read else arg for arg in part.args])
                 sentence = f"{text} has `{node_text(other, 50)}` in place of `{node_text(read, 50)}`"
                 yield Edit(part.builder.apply(part.primitive, args, part.params), sentence, 2)
     if name == "take_static" and sorted(part.params["indices"]) == list(range(part.type.size)):
@@ -208,8 +208,8 @@ def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> It
 
 def _summed(x: Node, axis: int) -> Node:
     """The sums along an axis, in every entry along it."""
-    found: Node = stretched_back(sum_(x, axis=(axis,)), x.shape, (axis,))
-    return found
+    sums: Node = stretched_back(sum_(x, axis=(axis,)), x.shape, (axis,))
+    return sums
 
 
 # --- the output, and arrays that both sides read ----------------------------------------------------------------------
@@ -222,7 +222,7 @@ def outputs(judged: Judgement) -> Iterator[Candidate]:
         return
     order = reachable([output])
     active = dependents(order, [target])
-    live = dict.fromkeys(one for one in order if one in active)
+    live = dict.fromkeys(node for node in order if node in active)
     changes = chain(_statistics(output, live), _one_entry(output, live), _counterparts(live))
     for node, name, sentence, instead in islice(changes, MOST_OUTPUTS):
         (changed,) = placed(judged.builder, [output], instead)
@@ -237,11 +237,11 @@ Change = tuple[Node, str, str, dict[Node, Node]]  # where, the name of the mista
 
 def _own_sums(output: Node, live: Collection[Node]) -> list[Node]:
     """The sums of a result itself: nothing else depends on the target beside them."""
-    found, outer = [], [output]
+    sums, outer = [], [output]
     while len(outer) == 1:
-        found += [one for one in outer if one.primitive.name == "sum"]
+        sums += [node for node in outer if node.primitive.name == "sum"]
         outer = [arg for arg in outer[0].args if arg in live]
-    return found
+    return sums
 
 
 def _statistics(output: Node, live: Collection[Node]) -> Iterator[Change]:
@@ -252,7 +252,7 @@ def _statistics(output: Node, live: Collection[Node]) -> Iterator[Change]:
     if sums:
         sentence = f"statistics taken for constants: no derivative goes through `{node_text(sums[0], 40)}`"
         sentence += " and the other sums" if len(sums) > 1 else ""
-        yield sums[0], "constant statistics", sentence, {one: one.builder.call("detach", one) for one in fixed}
+        yield sums[0], "constant statistics", sentence, {node: node.builder.call("detach", node) for node in fixed}
 
 
 def _one_entry(output: Node, live: Collection[Node]) -> Iterator[Change]:
@@ -280,7 +280,7 @@ def _counterparts(live: Collection[Node]) -> Iterator[Change]:
             others = [fitted if name == "erf" else 1 - fitted]
         elif name in ("tanh", "sigmoid"):
             exact = [erf(x / sqrt(two)) for x in reachable(node.args) if x in live and x.type == node.type]
-            others = exact if name == "tanh" else [(1 + one) / 2 for one in exact]
+            others = exact if name == "tanh" else [(1 + x) / 2 for x in exact]
         for other in others:
             sentence = f"the gradient of GELU by another formula than with `{node_text(node, 60)}`"
             yield node, "another formula", sentence, {node: other}
@@ -316,8 +316,8 @@ def special_arrays(judged: Judgement) -> Iterator[Candidate]:
     arrays = [node for node in arrays if node not in sides and (node.args or node.primitive is LEAF)]
     arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))
     for name, words, possible, change in SHAPES:
-        fitting = [one for one in arrays if possible(one) and not (possible is _is_kernel and one in paired_with)]
-        changes = {one: change(one) for one in fitting[:MOST_ARRAYS]}  # a cotangent is no kernel
+        fitting = [x for x in arrays if possible(x) and not (possible is _is_kernel and x in paired_with)]
+        changes = {x: change(x) for x in fitting[:MOST_ARRAYS]}  # a cotangent is no kernel
         values = judged.values([*changes, *changes.values()]) or {}
         for array, changed in changes.items():
             if not any(map(np.array_equal, values.get(array, ()), values.get(changed, ()))):
