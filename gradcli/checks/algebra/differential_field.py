@@ -7,6 +7,7 @@ operation raises `Undecided`, which counts only where something reads the form.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,7 @@ def is_number(poly: Any) -> bool:
     return len(poly) < 2 and bool(poly.is_constant())
 
 
+@dataclass(slots=True, eq=False)
 class Generator:
     """What a generator is: its kind and, for a function, its arguments as forms.
 
@@ -107,31 +109,24 @@ class Generator:
     out), inverse (one over a form, likewise).
     """
 
-    __slots__ = ("args", "kind", "name", "unit", "value")
-
-    def __init__(
-        self, kind: str, args: Sequence[Form] = (), *, name: str = "", value: fmpq | None = None, unit: Any = 1
-    ) -> None:
-        self.kind = kind
-        self.args = list(args)
-        self.name = name
-        self.value = value
-        self.unit = fmpq(unit)
+    kind: str
+    args: Sequence[Form] = ()
+    name: str = field(default="", kw_only=True)
+    value: fmpq | None = field(default=None, kw_only=True)
+    unit: fmpq = field(default=fmpq(1), kw_only=True)
 
     def key(self) -> tuple[Any, ...]:
         """What distinguishes generators: not their unit."""
         return (self.kind, self.name, *[arg.key() for arg in self.args])
 
 
+@dataclass(slots=True, eq=False)
 class Form:
     """A fraction of two polynomials of a tower, in lowest terms; with the operators of a number."""
 
-    __slots__ = ("den", "num", "tower")
-
-    def __init__(self, tower: Tower, num: Any, den: Any) -> None:
-        self.tower = tower
-        self.num = num
-        self.den = den
+    tower: Tower
+    num: Any
+    den: Any
 
     def key(self) -> tuple[Any, ...]:
         """What distinguishes forms of one tower."""
@@ -295,7 +290,7 @@ class Tower:
         content = poly.content() * (-1 if leading(poly) < 0 else 1)
         primitive = self.poly(exact_quotient(poly, self.ring.constant(content)))
         unit = 1 if kind == "named" else -1
-        return self.gen(self.index(Generator(kind, [primitive], unit=unit))) * self.number(content) ** unit
+        return self.gen(self.index(Generator(kind, [primitive], unit=fmpq(unit)))) * self.number(content) ** unit
 
     def moves(self, form: Form) -> bool:
         """Whether a form depends on a symbol, or on what is held."""

@@ -8,6 +8,7 @@ arguments in [0, 1), odd functions one sign of theirs; functions without such la
 
 from __future__ import annotations
 
+from functools import partial
 from math import factorial, gcd
 from operator import truediv
 from typing import TYPE_CHECKING, Any
@@ -180,9 +181,8 @@ def general_power(base: Form, exponent: Form) -> Form:
 def sine_cosine(form: Form) -> tuple[Form, Form]:
     """The sine and the cosine."""
     i = form.tower.i
-    ahead = exp(i * form)
-    behind = ahead.inverse()
-    return (behind - ahead) * i / 2, (ahead + behind) / 2
+    sine, cosine = hyperbolic(i * form)
+    return -i * sine, cosine
 
 
 def hyperbolic(form: Form) -> tuple[Form, Form]:
@@ -217,13 +217,6 @@ def asin(form: Form) -> Form:
     return angle(form, power(1 - form * form, HALF))
 
 
-def asinh(form: Form) -> Form:
-    """It is odd; one sign of its argument serves both."""
-    if leading(form.num) < 0:
-        return -asinh(-form)
-    return log(form + power(form * form + 1, HALF))
-
-
 def equal_angles(difference: Form) -> bool:
     """Whether a difference with angles is a multiple of 2*pi, and smaller than that; the signs it needs are noted.
 
@@ -252,15 +245,11 @@ def generator(kind: str, *args: Form) -> Form:
     return tower.gen(tower.index(Generator(kind, args)))
 
 
-def odd(name: str) -> Callable[[Form], Form]:
-    """An odd function as a generator: one sign of its argument serves both."""
-
-    def apply(form: Form) -> Form:
-        if form.is_zero:
-            return form
-        return -generator(name, -form) if leading(form.num) < 0 else generator(name, form)
-
-    return apply
+def odd(function: Callable[[Form], Form], form: Form) -> Form:
+    """An odd function: one sign of its argument serves both."""
+    if form.is_zero:
+        return form
+    return -function(-form) if leading(form.num) < 0 else function(form)
 
 
 def shifted(form: Form) -> tuple[Form, int]:
@@ -324,13 +313,13 @@ FUNCTIONS: dict[str, Callable[..., Form]] = {
     "atan": atan,
     "atan2": angle,
     "angle": angle,
-    "asinh": asinh,
+    "asinh": lambda x: odd(lambda y: log(y + power(y * y + 1, HALF)), x),
     "acosh": lambda x: log(x + power(x - 1, HALF) * power(x + 1, HALF)),
     "atanh": lambda x: (log(1 + x) - log(1 - x)) / 2,
-    "erf": odd("erf"),
-    "erfc": lambda x: 1 - odd("erf")(x),
-    "erfinv": odd("erfinv"),
-    "erfcinv": lambda x: odd("erfinv")(1 - x),
+    "erf": lambda x: odd(partial(generator, "erf"), x),
+    "erfc": lambda x: 1 - function("erf", x),
+    "erfinv": lambda x: odd(partial(generator, "erfinv"), x),
+    "erfcinv": lambda x: function("erfinv", 1 - x),
     "gamma": gamma,
     "loggamma": lambda x: log(gamma(x)),
     "digamma": lambda x: polygamma(0, x),
@@ -381,8 +370,7 @@ class Derivation:
         rule = PARTIALS.get(generator.kind)
         if rule is None:
             raise Undecided(f"the derivative of {generator.kind}")
-        partial: Form = rule(itself, generator.unit, *generator.args)
-        return partial * slopes[-1]
+        return slopes[-1] * rule(itself, generator.unit, *generator.args)
 
 
 def _beta_density(a: Form, b: Form, x: Form) -> Form:

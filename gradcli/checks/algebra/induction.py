@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from gradcli.graph.node import Node
 
     Known = dict[Node, Entries]
+    Slopes = Mapping[int, list[Form]]  # by carries
+    Pairing = dict[int, int]
+    Patterns = tuple[list[tuple[Known, list[Entries]]], Known]
 
 MOST_GUESSES = 64  # at which carries belong to each other
 MOST_ENTRIES = 64  # of a body that is read in symbols
@@ -60,7 +63,8 @@ def prove_derivative(
         return answer
 
     def attempt(claim: Claim) -> Answer:
-        return {**_Proof(claim, output, target, right, moving, entries).answer(entries), "induction": True}
+        claim.leaves(reachable([output, target, right]), moving, target, entries)
+        return {**_Proof(claim, output, target, right).answer(entries), "induction": True}
 
     return in_rings(attempt, point)[0]
 
@@ -68,29 +72,18 @@ def prove_derivative(
 class _Proof:
     """The chain rule through a program with loops, against a gradient with reverse loops."""
 
-    def __init__(
-        self,
-        claim: Claim,
-        output: Node,
-        target: Node,
-        right: Node,
-        moving: Sequence[str],
-        entries: Sequence[int],
-    ) -> None:
+    def __init__(self, claim: Claim, output: Node, target: Node, right: Node) -> None:
         self.claim = claim
         self.output, self.target, self.right = output, target, right
         order = reachable([output, target, right])
         forward = readers_by_loop(reachable([output]))
         keys = [loop_key(first) for first in forward]
-        groups = readers_by_loop(order)
         self.moved = dependents(order, {target})
         self.forward = [loop_of(first) for first, readers in forward.items() if not self.moved.isdisjoint(readers)]
-        self.backward = [readers for first, readers in groups.items() if loop_key(first) not in keys]
-        claim.leaves(order, moving, target, entries)
-        self.known: Known = {}
-        for node in order:
-            if is_reader(node) and "carry" in node.params and node.type.kind == "float":
-                self.known[node] = claim.unknown(f"v{node.serial}", node)
+        backward = readers_by_loop(order).items()
+        self.backward = [readers for first, readers in backward if loop_key(first) not in keys]
+        carries = [node for node in order if is_reader(node) and "carry" in node.params and node.type.kind == "float"]
+        self.known: Known = {node: claim.unknown(f"v{node.serial}", node) for node in carries}
         self.ends = {(loop_key(node), node.params["carry"]): node for node in self.known}
 
     def answer(self, entries: Sequence[int]) -> dict[str, Any]:
@@ -118,7 +111,7 @@ class _Proof:
             pairs.append((self.slope(terms, form_of(claim.tower, variables[i])), claimed[i]))
         return answered(claim, pairs)
 
-    def slopes(self, terms: Sequence[Term], loop: Loop) -> dict[int, list[Form]]:
+    def slopes(self, terms: Sequence[Term], loop: Loop) -> Slopes:
         """The derivative of the output by each carry after the last turn, by entry; other loops stay as they are."""
         key = (loop.args, loop.body, loop.count, loop.reverse)
         ends = {carry: self.known[node].flat for (owner, carry), node in self.ends.items() if owner == key}
@@ -164,7 +157,7 @@ class _Turn:
         self.claim = Claim(Tower(SIZES[1]), {}, Options())
         self.field = self.claim.plain
 
-    def transposed(self, ends: Mapping[int, list[Form]]) -> Transposed | None:
+    def transposed(self, ends: Slopes) -> Transposed | None:
         """The terms that a reverse loop leaves, given the slopes after the last turn; None if it is not a transpose."""
         loop, back = self.loop, self.back
         if loop.count != back.count or loop.reverse == back.reverse:
@@ -172,7 +165,7 @@ class _Turn:
         size = sum(leaf.type.size for leaf in (*loop.body.inputs, *back.body.carried))
         if size > MOST_ENTRIES or any(arg in self.outside.moved for arg in self.rows(loop)):
             return None
-        if not self._open():
+        if not self._give_symbols():
             return None
         self.floats = [q for q, leaf in enumerate(back.body.carried) if leaf.type.kind == "float"]
         self.masks = {q: q + 1 for q in self.floats if self._is_mask(q + 1, back.body.carried[q])}
@@ -199,7 +192,7 @@ class _Turn:
 
     # --- the turn in symbols --------------------------------------------------------------------------------------
 
-    def _open(self) -> bool:
+    def _give_symbols(self) -> bool:
         """Give the leaves of both bodies their symbols; False where they read what cannot be named."""
         loop, back, field = self.loop, self.back, self.field
         body = loop.body
@@ -218,22 +211,16 @@ class _Turn:
         steps = [arg for arg in self.rows(back) if is_reader(arg) and loop_key(arg) == own]
         plain = self._read(field, leaves, [body.steps[arg.params["at"]] for arg in steps])
         rows.update(zip(steps, plain, strict=True))
-        self.inner: Known = {}
-        for leaf, arg in zip(back.body.rows, self.rows(back), strict=True):
-            if arg not in rows:
-                return False
-            self.inner[leaf] = rows[arg]
+        if not rows.keys() >= {*self.rows(back)}:
+            return False
+        self.inner: Known = {leaf: rows[arg] for leaf, arg in zip(back.body.rows, self.rows(back), strict=True)}
         for leaf, arg in zip(back.body.fixed, self.fixed(back), strict=True):
             self.inner[leaf] = values.get(arg) or outer(arg)
         if back.body.index is not None:
-            self.inner[back.body.index] = (
-                leaves[body.index] if body.index else self.claim.unknown("turn", back.body.index)
-            )
-        self.cotangents = {
-            leaf: self.claim.unknown(f"cotangent{q}", leaf)
-            for q, leaf in enumerate(back.body.carried)
-            if leaf.type.kind == "float"
-        }
+            turn = self.claim.unknown("turn", back.body.index) if body.index is None else leaves[body.index]
+            self.inner[back.body.index] = turn
+        floats = [(q, leaf) for q, leaf in enumerate(back.body.carried) if leaf.type.kind == "float"]
+        self.cotangents = {leaf: self.claim.unknown(f"cotangent{q}", leaf) for q, leaf in floats}
         return True
 
     def _outer(self) -> Callable[[Node], Entries]:
@@ -255,7 +242,7 @@ class _Turn:
 
     # --- masks ----------------------------------------------------------------------------------------------------
 
-    def _patterns(self) -> tuple[list[tuple[Known, list[Entries]]], Known]:
+    def _patterns(self) -> Patterns:
         """The masks before each kind of turn with the carries after it, and the masks after the last turn."""
         back = self.back
         carried = zip(back.body.carried, back.args, strict=False)
@@ -285,7 +272,7 @@ class _Turn:
 
     # --- which cotangent is whose -------------------------------------------------------------------------------------
 
-    def _guesses(self) -> Iterator[dict[int, int]]:
+    def _guesses(self) -> Iterator[Pairing]:
         """Which carry of the reverse loop is whose: cotangents come first there, in the order of the carries."""
         forward, backward = self.loop.body.carried, self.back.body.carried
         theirs = [k for k, leaf in enumerate(forward) if leaf.type.kind == "float"]
@@ -299,19 +286,14 @@ class _Turn:
                         return
                     yield pairing
 
-    def _checked(
-        self,
-        pairing: dict[int, int],
-        patterns: tuple[list[tuple[Known, list[Entries]]], Known],
-        ends: Mapping[int, list[Form]],
-    ) -> Transposed | None:
+    def _checked(self, pairing: Pairing, patterns: Patterns, ends: Slopes) -> Transposed | None:
         """The terms that the reverse loop leaves under a guess; None where the guess, or the loop, is wrong."""
         loop, back, outside = self.loop, self.back, self.outside
         body, turns, last = loop.body, *patterns
         still = self._still({k: flat for k, flat in ends.items() if k not in pairing})
         if still is None:
             return None
-        accumulators: dict[int, int] = {}
+        accumulators: Pairing = {}
         for masks, after in turns:
             arriving: dict[int, list[Any]] = dict(still)
             leaving: dict[int, list[Any]] = dict(still)
@@ -337,14 +319,7 @@ class _Turn:
                         return None
         return self._sent(pairing, accumulators, ends, turns[0][0], last)
 
-    def _sent(
-        self,
-        pairing: dict[int, int],
-        accumulators: dict[int, int],
-        ends: Mapping[int, list[Form]],
-        first: Known,
-        last: Known,
-    ) -> Transposed:
+    def _sent(self, pairing: Pairing, accumulators: Pairing, ends: Slopes, first: Known, last: Known) -> Transposed:
         loop, back, outside = self.loop, self.back, self.outside
         terms: list[Term] = []
         pairs: list[tuple[Any, Any]] = []
@@ -353,8 +328,9 @@ class _Turn:
             for node in reachable([outside.right]):
                 if is_reader(node) and loop_key(node) == self.key and node.params.get("carry") == q:
                     outside.known[node] = end
-        for k, q in pairing.items():
-            pairs += self._begins(q, ends.get(k, [0] * loop.args[k].type.size), first)
+        for k, q in pairing.items():  # what arrives at the end of the loop is what the reverse loop begins with
+            begins = self._counted(outside.forms(back.args[q]), q, first)
+            pairs += zip(ends.get(k, [0] * loop.args[k].type.size), begins, strict=True)
         for k, arg in enumerate(loop.args[: len(loop.body.carried)]):
             if arg.type.kind == "float" and arg in outside.moved and (k in pairing or k in ends):
                 weights = self._counted(self._end(pairing[k]), pairing[k], last) if k in pairing else ends[k]
@@ -365,10 +341,6 @@ class _Turn:
             terms += [Term(x - y, form) for x, y, form in zip(self._end(q), start, values, strict=True)]
         return Transposed(terms, pairs)
 
-    def _begins(self, q: int, arrived: Sequence[Any], masks: Known) -> list[tuple[Any, Any]]:
-        """What has to be equal at the end of the loop: what arrives there, and what the reverse loop begins with."""
-        return list(zip(arrived, self._counted(self.outside.forms(self.back.args[q]), q, masks), strict=True))
-
     def _end(self, q: int) -> list[Any]:
         """The symbols of a carry of the reverse loop after its last turn."""
         node = self.outside.ends.get((self.key, q))
@@ -377,7 +349,7 @@ class _Turn:
         start = self.back.args[q]
         return self.outside.claim.unknown(f"end{start.serial}.{q}", start).flat
 
-    def _still(self, ends: Mapping[int, list[Form]]) -> dict[int, list[Any]] | None:
+    def _still(self, ends: Slopes) -> dict[int, list[Any]] | None:
         """Cotangents that stay the same: numbers, or fixed values of the reverse loop. None if one is neither."""
         steady: dict[int, list[Any]] = {}
         outside, back = self.outside, self.back
@@ -403,14 +375,11 @@ class _Turn:
     def _pulled(self, arriving: Mapping[int, Sequence[Any]], leaf: Node) -> list[Form]:
         """The cotangents of a leaf before a turn, by derivation of its forms, from those of the carries after it."""
         tower = self.claim.tower
+        pairs = [pair for k, flat in arriving.items() for pair in zip(flat, self.nexts[k].flat, strict=True)]
         pulled = []
         for symbol in self.leaves[leaf].flat:
             slope = Derivation(form_of(tower, symbol))
-            parts = [
-                x * slope.of(form_of(tower, entry))
-                for k, cotangents in arriving.items()
-                for x, entry in zip(cotangents, self.nexts[k].flat, strict=True)
-            ]
+            parts = [cotangent * slope.of(form_of(tower, entry)) for cotangent, entry in pairs]
             pulled.append(form_of(tower, self.field.total(parts)))
         return pulled
 
