@@ -181,7 +181,7 @@ ENTRIES: list[tuple[str, str, str]] = [
     (
         "sum(X**2)",
         "2*concatenate([0*X[0:1], X[:-1]])",
-        "entries shifted by one along axis 0, with zeros at the end: is the padding wrong?",
+        "entries shifted by one along axis 0: is the padding wrong?",
     ),
     ("sum(T**2)", "2*swapaxes(T, 1, 2)", "entries with the last two axes exchanged"),
 ]
@@ -215,3 +215,34 @@ def test_the_wrong_rule_is_named() -> None:
     assert blamed(text) == ["the rule of h is wrong, at line 5"]
     assert blamed(f"x = 0.6\ny = 0.4\n{right}{wrong}exp(g(x*3))\ng(h(y))") == ["the rule of h is wrong, at line 6"]
     assert blamed(f"x = 0.6\n{right}exp(g(x*3))") == []
+
+
+CONVOLUTION = "x = [0.5, -1, 2, 0.3, 1.2, -0.4, 0.9]\nk = [0.2, -0.7, 0.4]\n"
+BATCH = (
+    "const X = [[0.5, 1.2], [-0.3, 0.8], [1.1, -0.7]]\nW = [[0.3, -0.2, 0.9], [0.1, 0.7, -0.5]]\nb = [0.1, -0.2, 0.3]\n"
+)
+BATCH += "S = X @ W + b\nL = sum(tanh(S)**2)\nD = 2*tanh(S)*(1 - tanh(S)**2)\n"
+BACKWARD_PASSES = [  # as engineers write them, and what is said of the mistake
+    (CONVOLUTION + "const G = [1, -0.5, 2]\nL = sum(G*(k[0]*x[0:5:2] + k[1]*x[1:6:2] + k[2]*x[2:7:2]))\n"
+     "assert grad(L, k) == [sum(G*x[0:3]), sum(G*x[1:4]), sum(G*x[2:5])]", "have the step 2 along axis 0: is a stride missing?"),
+    (CONVOLUTION + "const G = [1, -0.5, 2, 0.7, -1.3, 0.2, 0.8]\np = concatenate((zeros(1), x, zeros(1)))\n"
+     "L = sum(G*(k[0]*p[0:7] + k[1]*p[1:8] + k[2]*p[2:9]))\ng = concatenate((zeros(2), G, zeros(2)))\n"
+     "assert grad(L, x) == k[2]*g[0:7] + k[1]*g[1:8] + k[0]*g[2:9]", "shifted by one along axis 0: is the padding wrong?"),
+    (BATCH + "assert grad(L, b) == sum(D, axis=1)", "`sum(D, axis=-1)` runs over axis 0, not 1"),
+    (BATCH + "assert grad(sum(log(softmax(S, axis=1))), W) == X.T @ (1 - 3*softmax(S, axis=0))",
+     "`softmax(S, axis=-2)` runs over axis 1, not 0"),
+    ("S = [[0.1, -0.4, 1.2], [2, 0.3, -1], [0.5, 0.2, -0.3]]\nL = -mean(diag(log_softmax(S, axis=1)))\n"
+     "assert grad(L, S) == softmax(S, axis=1)/3",
+     "except on the diagonal, where it is 1/3 too large: is a one-hot label or an identity missing?"),
+    ("S = [[0.1, -0.4, 1.2], [2, 0.3, -1], [0.5, 0.2, -0.3]]\nL = -(log_softmax(S, axis=1)[0, 1])\n"
+     "assert grad(L, S) == [softmax(S[0]) - [1, 0, 0], zeros(3), zeros(3)]",
+     "except in [0, 1], where it is 1 too large, and in [0, 0], where it is 1 too small: does something belong elsewhere?"),
+    ("q = 0.3\nr = 0.5\nP = 0.8 + q\nK = P/(P + r)\nL = log((1 - K)*P)\ndP = 1\n"
+     "assert grad(L, q) == (1 - K)*dP/((1 - K)*P)", "the term of `1 - K` in the product rule is missing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "sentence"), BACKWARD_PASSES)
+def test_backward_passes_as_engineers_write_them_are_read(script: str, sentence: str) -> None:
+    causes = diagnosed(script)
+    assert causes is not None and causes[0]["text"].endswith(sentence), causes

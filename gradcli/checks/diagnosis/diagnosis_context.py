@@ -80,7 +80,8 @@ class Judgement:
             self._find_derived()
         elif subject.target is not None:
             self.derived = self.right, "grad", subject.output, subject.target
-        used = leaf_names([self.right, self.claimed])
+        sides = [self.right] if subject.output is not None and leaf_names([self.right]) else [self.right, self.claimed]
+        used = leaf_names(sides)  # what the claim alone reads, such as `dx = 1`, stays
         own = [] if case.own_leaf is None else [case.own_leaf]
         self.names = [name for name in dict.fromkeys((*own, *subject.moving)) if name in used]
         self._both = evaluator([self.right, self.claimed])

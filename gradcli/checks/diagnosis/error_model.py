@@ -140,24 +140,16 @@ def local(edge: Edge) -> Iterator[tuple[Slip, Any]]:
         families = [family for family in FAMILIES if node.primitive.name in family]
         for other in dict.fromkeys(name for family in families for name in family if name != node.primitive.name):
             sentence = f"it is the derivative of {other}, not of {node.primitive.name}"
-            yield Slip("another function", sentence, 2), derivative_of(other, arg)
+            yield Slip("another function", sentence, 2), derivative_of(arg.builder.call(other, arg), arg)
         if right is not node:
             yield COPIED, node
         yield ARGUED, arg
         if arg is not edge.target and arg.type == edge.target.type:
-            yield ARGUMENT, derivative_of(node.primitive.name, edge.target)
+            yield ARGUMENT, derivative_of(arg.builder.call(node.primitive.name, edge.target), edge.target)
 
 
-def derivative_of(name: str, x: Node) -> Any:
-    """The derivative of a function of one number at x: its partial, by its declaration or its definition."""
-    node = x.builder.call(name, x)
-    if node.primitive.partials is not None and node.primitive.kind == "elementwise":
-        return node.primitive.partials(*node.args, out=node, **node.params)[0]
-    return partial_of(node, x)
-
-
-def partial_of(node: Node, x: Node) -> Any:
-    """The partial of an operation that is defined by others."""
+def derivative_of(node: Node, x: Node) -> Node:
+    """The derivative of a function of one number, entry by entry."""
     return derivatives.vjp([node], [node.builder.constant(1, node.shape)], [x])[0]
 
 
@@ -219,10 +211,9 @@ def weights(edge: Edge) -> Node:
     return edge.node if edge.node.primitive.name == "softmax" else exp(edge.node)
 
 
-def spread(edge: Edge, reduced: Node) -> Node:
+def spread(edge: Edge, reduced: Node) -> Any:
     """What is of the shape of a reduction, repeated along the axes that were reduced."""
-    repeated: Node = stretched_back(reduced, edge.arg.shape, edge.node.params["axis"])
-    return repeated
+    return stretched_back(reduced, edge.arg.shape, edge.node.params["axis"])
 
 
 def is_largest(edge: Edge) -> Node:
@@ -254,10 +245,9 @@ def products(edge: Edge) -> Iterator[Node]:
             yield left @ right
 
 
-def beside_inverses(edge: Edge, inner: Node) -> Node:
+def beside_inverses(edge: Edge, inner: Node) -> Any:
     """The backward pass of a Cholesky factor L: inner(L.T @ ct) between the inverses of L.T and L."""
-    inverted: Node = inv(edge.node)
-    return inverted.mT @ inner @ inverted
+    return inv(edge.node).mT @ inner @ inv(edge.node)
 
 
 # --- the derivation ------------------------------------------------------------------------------------------------
@@ -321,7 +311,7 @@ class Derivation:
             assert primitive.partials is not None
             partials = primitive.partials(*node.args, out=node, **node.params)
         elif primitive.kind == "composite" and primitive.pointwise and len(node.args) == 1:
-            partials = [partial_of(node, node.args[0])]
+            partials = [derivative_of(node, node.args[0])]
         arrives = flow[0] if primitive.pointwise else clean(self.builder, flow)
         pending = list(sent)
         for position, (arg, partial) in enumerate(zip(node.args, partials, strict=True)):
@@ -383,9 +373,8 @@ RULES = {"mul": "product", "matmul": "product", "div": "quotient", "pow": "power
 SIGNED = ("neg", "cos", "acos", "rsqrt", "erfc")  # operations whose derivative brings a sign
 
 
-def of_factor(part: Part, factor: Fraction, derivation: Derivation) -> Slip:
-    """What a wrong factor of a part of the derivative means: a dropped term, a wrong sign, a forgotten constant."""
-    edge = part.edge
+def of_factor(edge: Edge | None, factor: Fraction, derivation: Derivation) -> Slip:
+    """What a wrong factor at an edge, or at all of a node's, means: a dropped term, wrong sign, forgotten constant."""
     text = f"the part through {{arg}} has an extra factor {factor}"
     if 0 < abs(factor) < 1:
         text = f"the factor {1 / factor} is missing in the part through {{arg}}"
@@ -434,9 +423,10 @@ class Mistake(NamedTuple):
     """
 
     slip: Slip
-    part: Part
-    change: Node
-    effect: Any
+    edge: Edge | None
+    node: Node
+    change: Any = None
+    effect: Any = None
     places: tuple[tuple[str, Node], ...] = ()
     cause: str | None = None
 
@@ -455,7 +445,8 @@ def single_mistakes(judged: Judgement) -> list[Reading]:
         judged.note = f"only the first {count:,} mistakes were tried"
     flows = [node for part in derivation.parts for node in (part.flow, *(flow for _, flow in part.wrong))]
     values = judged.values([sides.right, sides.claimed, *flows], judged.with_directions(sides.inputs))
-    mistakes = likeliest(derivation, sides, values) if values else []
+    if not values or not (mistakes := likeliest(derivation, sides, values)):
+        return []
     return [written(mistake, sure, judged.case) for mistake, sure in confirmed(judged, sides, mistakes)]
 
 
@@ -473,19 +464,20 @@ def likeliest(derivation: Derivation, sides: Sides, values: Mapping[Node, Floats
         flow = values[part.flow][good]
         less = known.factor_of(flow, LARGEST) if part.whole else None
         if less is not None and abs(1 + less) <= LARGEST:
-            mistakes.append(Mistake(of_factor(part, 1 + less, derivation), part, part.flow * less, less))
+            slip = of_factor(part.edge, 1 + less, derivation)
+            mistakes.append(Mistake(slip, part.edge, part.node, part.flow * less, less))
         for slip, wrong in part.wrong:
             if known.fits(values[wrong][good] - flow):
-                mistakes.append(Mistake(slip, part, wrong - part.flow, (part.node, wrong)))
-    mistakes.sort(key=lambda mistake: (mistake.slip.cost, -mistake.part.node.serial))
+                mistakes.append(Mistake(slip, part.edge, part.node, wrong - part.flow, (part.node, wrong)))
+    mistakes.sort(key=lambda mistake: (mistake.slip.cost, -mistake.node.serial))
     alike: dict[Any, list[Mistake]] = {}
     for mistake in mistakes:
         alike.setdefault(mistake.effect, []).append(mistake)
     kept: dict[tuple[str, Node], Mistake] = {}
     for first, *rest in alike.values():
-        name, node = first.slip.name, first.part.node
-        places = dict.fromkeys((other.slip.name, other.part.node) for other in rest if other.part.node is not node)
-        causes = [other.slip.name for other in rest if other.part.node is node and other.slip.name != name]
+        name, node = first.slip.name, first.node
+        places = dict.fromkeys((other.slip.name, other.node) for other in rest if other.node is not node)
+        causes = [other.slip.name for other in rest if other.node is node and other.slip.name != name]
         if first.slip.cost <= mistakes[0].slip.cost + MARGIN:
             first = first._replace(places=tuple(places)[: MOST_PLACES - 1], cause=causes[-1] if causes else None)
             kept.setdefault((name, node), first)
@@ -495,8 +487,6 @@ def likeliest(derivation: Derivation, sides: Sides, values: Mapping[Node, Floats
 def confirmed(judged: Judgement, sides: Sides, mistakes: Sequence[Mistake]) -> list[tuple[Mistake, bool]]:
     """The mistakes that are not refuted in balls, and whether each is confirmed there."""
     good: list[tuple[Mistake, bool]] = []
-    if not mistakes:
-        return good
     results = [sides.right + mistake.change for mistake in mistakes]
     places = judged.with_directions(sides.inputs)
     places = places[:: len(places) // len(judged.places)][:CONFIRMED_AT]
@@ -511,7 +501,7 @@ def confirmed(judged: Judgement, sides: Sides, mistakes: Sequence[Mistake]) -> l
 
 def written(mistake: Mistake, sure: bool, case: Case) -> Reading:
     """A reading that says where the mistake is and what it is."""
-    slip, edge, node = mistake.slip, mistake.part.edge, mistake.part.node
+    slip, edge, node = mistake[:3]
     fields: dict[str, Any] = {"arg": node}
     if edge is not None:
         fields = {name: getattr(edge, name) for name in ("node", "arg", "other", "target")} | {"right": edge.partial}

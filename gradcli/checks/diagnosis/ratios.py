@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -235,12 +236,11 @@ def of_entries(known: Comparison, what: str = "gradient") -> list[Reading]:
             mixed = np.broadcast_to(mix(right, axis=axis + 1, keepdims=True), right.shape)
             if Comparison(mixed, claimed, known.slack * size).fits(claimed):
                 return [Reading("wrong axis", f"consistent with a gradient {word} over axis {axis} that should not be")]
-        for shift, end in ((1, 0), (-1, -1)) if size > 2 else ():
-            moved, slack = (np.roll(x, shift, axis + 1) for x in (right, known.slack))
-            np.moveaxis(moved, axis + 1, 0)[end] = 0
-            if Comparison(moved, claimed, slack).fits(claimed):
-                how = f"shifted by one along axis {axis}, with zeros at the end: is the padding wrong?"
-                return [Reading("wrong order", f"consistent with a wrong order: entries {how}")]
+    for axes, shift in product([*([axis] for axis in range(-len(shape), 0)), [-2, -1]], (1, -1, 2, -2)):
+        if len(axes) <= len(shape) and _is_shifted(known, axes, shift):
+            along = f"axis {len(shape) + axes[0]}" if len(axes) == 1 else "the last two axes"
+            how = f"shifted by {'one' if abs(shift) == 1 else 'two'} along {along}: is the padding wrong?"
+            return [Reading("wrong order", f"consistent with a wrong order: entries {how}")]
     for word, cut in (("cut off", np.trunc), ("rounded", np.round)) if shape else ():
         if (claimed == cut(right)).all() and all(np.abs(x).max() >= 1 for x in claimed):
             sentence = f"consistent with decimals that were {word}: is the array of an integer type?"
@@ -253,6 +253,16 @@ def of_entries(known: Comparison, what: str = "gradient") -> list[Reading]:
         sentence = f"consistent with an offset: every entry is off by the same {float(gaps[0].mean()):.6g}"
         return [Reading("offset", sentence)]
     return []
+
+
+def _is_shifted(known: Comparison, axes: Sequence[int], shift: int) -> bool:
+    """Whether a claim, wrong in most entries, has the right ones so many places further, but for those at the ends."""
+    moved, slack = (np.roll(x, [shift] * len(axes), axes) for x in (known.right, known.slack))
+    inner = np.ones(moved.shape, bool)
+    for axis in axes:
+        np.moveaxis(inner, axis, 0)[slice(shift) if shift > 0 else slice(shift, None)] = False
+    near = (np.abs(moved - known.claimed) <= slack)[inner]
+    return near.size > len(moved) and bool(near.all()) and bool(known.misses(known.claimed).mean() > 0.5)
 
 
 def orders(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
@@ -275,11 +285,21 @@ def _some(known: Comparison, wrong: NDArray[np.bool_]) -> Reading:
     only = Comparison(known.right[:, wrong], known.claimed[:, wrong], known.slack[:, wrong])
     factor = only.factor_of(only.claimed, LARGEST_SIMPLE)
     how = "is zero" if not only.claimed.any() else "has a wrong sign" if factor == -1 else "is wrong"
-    text = f"consistent with a mistake in some entries: the claim is right except {_where(wrong)}, where it {how}"
-    if factor not in SIMPLE:
-        return Reading("some entries", text)
-    text += f"; the right entries are {factor} times as large" if factor != -1 else ""
-    return Reading("some entries", text, factor=str(factor))
+    text = "consistent with a mistake in some entries: the claim is right except"
+    if factor in SIMPLE:
+        more = f"; the right entries are {factor} times as large" if factor != -1 else ""
+        return Reading("some entries", f"{text} {_where(wrong)}, where it {how}{more}", factor=str(factor))
+    gaps = only.claimed - only.right
+    gap = Fraction(float(gaps[0, 0])).limit_denominator(LARGEST)
+    if len(gaps) < 2 or not gap or (np.abs(gaps - abs(gap) * np.sign(gaps[0])) > 4 * only.slack).any():
+        return Reading("some entries", f"{text} {_where(wrong)}, where it {how}")
+    parts = []
+    for word, side in (("large", gaps[0] > 0), ("small", gaps[0] < 0)):
+        entries = wrong.copy()
+        entries[wrong] = side
+        parts += [f"{_where(entries)}, where it is {abs(gap)} too {word}"] if side.any() else []
+    guess = "does something belong elsewhere?" if len(parts) > 1 else "is a one-hot label or an identity missing?"
+    return Reading("offset", f"{text} {', and '.join(parts)}: {guess}")
 
 
 def _where(wrong: NDArray[np.bool_]) -> str:

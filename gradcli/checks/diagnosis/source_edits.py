@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import partial
-from itertools import chain, islice, product
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain, combinations, islice, product
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,7 @@ LONGEST = 50  # characters of what to write instead
 ENOUGH = 3  # numbers that must be equal
 MULTIPLES = (1, 2, 3, 4, Fraction(1, 2), Fraction(1, 3), Fraction(1, 4))  # of a decimal, as derivatives bring them
 MOST_DECIMALS = 8
+STRIDES = (2, 3)
 DATA_COST = 5  # of a sentence about numbers that have no name
 NAMELESS = re.compile(r"`data\[[\d,]*\]`")  # numbers that an edit may not be about
 UNNAMED = ("name", "broadcast", "reshape", "unslice")  # what nobody writes down
@@ -71,8 +73,8 @@ def edits(judged: Judgement, rare: bool = False) -> Iterator[Candidate]:
     values = reachable([right if output is None else output])
     end = builder.count + MOST_WORK
     for part in order:
-        ways = _rare_edits(part, known, values) if rare else chain(_edits(part), _numbers(part, order, known))
-        for edit in ways:
+        common = chain(_edits(part), _numbers(part, order, known), _strides(part, order))
+        for edit in _rare_edits(part, known, values) if rare else common:
             if edit.instead.type == part.type and edit.instead is not part and not NAMELESS.search(edit.sentence):
                 (changed,) = placed(builder, [claimed], {**edit.also, part: edit.instead})
                 reads = sum(part in node.args for node in order) if part.primitive is DATA else 0
@@ -125,6 +127,7 @@ def _edits(part: Node) -> Iterator[Edit]:
     text, name = f"`{node_text(part, 50)}`", part.primitive.name
     if part.type.kind != "float" or isinstance(part.constant, str) or name in UNNAMED:
         return
+    yield from _over_other_axes(part)
     for possible, instead, is_then, cost, written in WAYS:
         if possible(part):
             yield Edit(instead(part), f"{text} {is_then}", cost, written)
@@ -142,6 +145,38 @@ def _edits(part: Node) -> Iterator[Edit]:
         for function in family if name in family else ():
             if function not in (name, "erf"):  # which loads SciPy, and is seldom meant
                 yield Edit(part.builder.call(function, part.args[0]), f"{text} is {function} of the same", 2)
+
+
+def _over_other_axes(part: Node) -> Iterator[Edit]:
+    """The same sum, softmax, cumulative sum or the like over as many other axes of its operand."""
+    axes = part.params.get("axis")
+    if len(part.args) != 1 or not isinstance(axes, int | tuple):
+        return
+    rank, own = part.args[0].type.rank, (axes,) if isinstance(axes, int) else axes
+    for other in combinations(range(-rank, 0), len(own)):
+        if other != own:
+            params = {**part.params, "axis": other[0] if isinstance(axes, int) else other}
+            right, wrong = (", ".join(str(rank + axis) for axis in some) for some in (other, own))
+            sentence = f"`{node_text(part, 50)}` runs over {'axis' if len(own) == 1 else 'axes'} {right}, not {wrong}"
+            yield Edit(part.builder.apply(part.primitive, part.args, params), sentence, 0)
+
+
+def _strides(part: Node, order: Sequence[Node]) -> Iterator[Edit]:
+    """All slices of one array with a stride: in what each takes, or between their beginnings."""
+    slices = [node for node in order if node.primitive.name == "slice" and node.args == part.args]
+    if len(slices) < 2 or part is not slices[0]:
+        return
+    for axis, k, name in product(range(part.type.rank), STRIDES, ("step", "start")):
+        changed = {}
+        for node in slices:
+            scaled = tuple([n * k if i == axis else n for i, n in enumerate(node.params[name])])
+            params = {**node.params, name: scaled}
+            if params["start"][axis] + params["step"][axis] * (node.shape[axis] - 1) < node.args[0].shape[axis]:
+                changed[node] = node.builder.apply(node.primitive, node.args, params)
+        if len(changed) == len(slices):
+            how = f"have the step {k}" if name == "step" else f"begin {k} times as far"
+            sentence = f"the slices of `{node_text(part.args[0], 50)}` {how} along axis {axis}: is a stride missing?"
+            yield Edit(changed[part], sentence, 1, also=changed)
 
 
 def _numbers(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterator[Edit]:
@@ -206,10 +241,9 @@ def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> It
             yield Edit(_summed(total.args[0], axis), sentence, 1)
 
 
-def _summed(x: Node, axis: int) -> Node:
+def _summed(x: Node, axis: int) -> Any:
     """The sums along an axis, in every entry along it."""
-    sums: Node = stretched_back(sum_(x, axis=(axis,)), x.shape, (axis,))
-    return sums
+    return stretched_back(sum_(x, axis=(axis,)), x.shape, (axis,))
 
 
 # --- the output, and arrays that both sides read ----------------------------------------------------------------------
@@ -287,7 +321,7 @@ def _counterparts(live: Collection[Node]) -> Iterator[Change]:
 
 
 def _is_kernel(x: Node) -> bool:
-    return not x.args and max(x.shape[-2:]) > 2
+    return not x.args and prod(x.shape[-2:]) > 2
 
 
 def _evened(x: Node) -> Node:
