@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -92,6 +93,20 @@ def test_value_and_gradient(script: str, at: dict, value: float, gradient: dict)
     lowered(script, at={k: np.asarray(v, float) if isinstance(v, list) else float(v) for k, v in at.items()})
 
 
+FACTORS = [  # script, matrix without entries, what NumPy gives
+    ("eigh(x)", np.zeros((0, 0)), np.linalg.eigh),
+    ("svd(x)", np.zeros((0, 2)), np.linalg.svd),
+    ("svd(x, False)", np.zeros((0, 2)), lambda x: np.linalg.svd(x, False)),
+    ("svd(x, False)", np.zeros((2, 0)), lambda x: np.linalg.svd(x, False)),
+]
+
+
+@pytest.mark.parametrize(("script", "x", "reference"), FACTORS)
+def test_factors_of_matrices_without_entries(script: str, x: np.ndarray, reference: Callable) -> None:
+    parts = gradcli.evaluate(script, at={"x": x}).value
+    assert [np.shape(part) for part in parts] == [part.shape for part in reference(x)]
+
+
 @pytest.mark.parametrize(
     ("script", "part"),
     [
@@ -120,6 +135,9 @@ ERRORS = [
     ("const k = 2*x\nk*x", {"x": 1}, ["GC214"]),
     ("flip((1, 2))*x", {"x": 1}, ["GC309"]),
     ("()", {}, ["GC101"]),
+    ("x in [0, 4] = 0.5a\nx", {}, ["GC202"]),
+    ("x in [a, 4] = 1\nx", {}, ["GC202"]),
+    ("x in [0, a]\nx", {"x": 1}, ["GC202"]),
     ("f(x) = ()\nf(x)", {"x": 1}, ["GC101"]),
     ("grad(x**2, x + 1)", {"x": 1}, ["GC207"]),
     ("y = x\nx = 3\ny", {}, ["GC208"]),

@@ -308,10 +308,19 @@ class Names:
         """The float value of a node at the point, while the script is still being lowered."""
         from gradcli.execution.evaluate import evaluate, known_floats
 
-        if known_floats(node, self._floats, lambda leaf: self.values[leaf.params["name"]]):
+        if known_floats(node, self._floats, self._value_of):
             return self._floats[node]
-        values = {leaf.params["name"]: self.values[leaf.params["name"]] for leaf in read_leaves(node)}
-        return evaluate([node], values)[0]
+        return evaluate([node], {leaf.params["name"]: self._value_of(leaf) for leaf in read_leaves(node)})[0]
+
+    def _value_of(self, leaf: Node) -> Any:
+        """The value of a leaf that a default or a bound reads; raises GradcliError GC202 where it has none."""
+        name = leaf.params["name"]
+        if name not in self.values:
+            hint = f"give it a value, --at {visible(name)}=1, or write a number here"
+            raise error(
+                "GC202", f"`{visible(name)}` has no value, but a default or a bound needs it", leaf.span, help=hint
+            )
+        return self.values[name]
 
     def next_position(self) -> int:
         """A number for each random array without a seed, so that two of them differ."""

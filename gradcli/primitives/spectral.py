@@ -160,6 +160,8 @@ eigvalsh: Primitive = structured(
 def _signs(vectors: Any) -> Any:
     """1 or -1 for each column, repeated down the rows."""
     size = vectors.shape[-2]
+    if not size:
+        return filled(vectors, 1, vectors.shape)
     weights = joined([filled(vectors, Fraction(618, 1000) ** i, (1, 1)) for i in range(size)], -1)
     rows = stretch(weights, (*vectors.shape[:-2], 1, size))
     along = rows @ vectors
