@@ -95,7 +95,7 @@ def test_value_and_gradient(script: str, at: dict, value: float, gradient: dict)
 
 FACTORS = [  # script, matrix without entries, what NumPy gives
     ("eigh(x)", np.zeros((0, 0)), np.linalg.eigh),
-    ("svd(x)", np.zeros((0, 2)), np.linalg.svd),
+    ("svd(x)", np.zeros((0, 0)), np.linalg.svd),
     ("svd(x, False)", np.zeros((0, 2)), lambda x: np.linalg.svd(x, False)),
     ("svd(x, False)", np.zeros((2, 0)), lambda x: np.linalg.svd(x, False)),
 ]
