@@ -26,10 +26,10 @@ def plain_number(value: Any) -> float | None:
 
 def plain_result(array: Any) -> Any:
     """A result as the caller gets it: a number of Python for a scalar, else an array; truth values as numbers."""
+    kind = array.dtype.kind
     if not array.shape:
-        number = array.item()
-        return number if type(number) is complex else float(number)
-    return array if array.dtype.kind in "fc" else array.astype("float64")
+        return complex(array) if kind == "c" else float(array)
+    return array if kind in "fc" else array.astype("float64")
 
 
 def constant_value(xp: Any, node: Node) -> Any:
