@@ -394,6 +394,34 @@ MORE |= {
     "mixed devices": "torch.ones(1) + torch.ones(1, device='meta')\n",
 }  # fmt: skip
 
+_GRADS = "seen = []\nkeep = lambda g: seen.append([None if x is None else x.tolist() for x in g])\n"
+_SCATTERED = (
+    "r = torch.tensor([[2., 1., 2.], [0., 4., 4.]], requires_grad=True)\ni = torch.tensor([[0, 1, 1], [1, 1, 0]])\n"
+)
+MORE |= {
+    "hook on several gradients": X + _GRADS + "w = torch.ones(3, requires_grad=True)\nh = torch.autograd.graph.register_multi_grad_hook((x, w), keep)\n(x * w).sum().backward()\nx.sum().backward()\nh.remove()\n(x * w).sum().backward()\nassert len(seen) == 2\ndel h\n",
+    "hook on the first gradient": X + "seen = []\nw = torch.ones(3, requires_grad=True)\nh = torch.autograd.graph.register_multi_grad_hook((x, w), lambda g: seen.append(g.tolist()), mode='any')\n(x * w).sum().backward()\nw.sum().backward()\nassert len(seen) == 2\ndel h\n",
+    "hook on several results": X + _GRADS + "y = x * 2\nz = y.exp()\nw = y.sin()\nh = torch.autograd.graph.register_multi_grad_hook([y, z, w], keep)\n(z * w).sum().backward(retain_graph=True)\nz.sum().backward(retain_graph=True)\ng = torch.autograd.grad((z * w).sum(), y)[0]\nassert len(seen) == 3\ndel h, y, z, w\n",
+    "hook in no mode": X + "torch.autograd.graph.register_multi_grad_hook((x,), print, mode='some')\n",
+    "angle": Z + "y = torch.angle(z)\nt = y.detach()\n(y * y).sum().backward()\n",
+    "angle of zero": "z = torch.tensor([0j, 1j, -2 + 0j], requires_grad=True)\nz.angle().sum().backward()\n",
+    "angle of real numbers": "x = torch.tensor([1., -1., 0., -0., float('nan'), float('-inf')], requires_grad=True)\ny = x.angle()\ny.sum().backward()\nk = torch.angle(torch.tensor([1, -2]))\ndel y\n",
+    "gumbel softmax": F + "torch.manual_seed(3)\nx = torch.arange(8.).reshape(2, 4).requires_grad_()\ny = F.gumbel_softmax(x, tau=0.7)\n(y * x.detach()).sum().backward()\n",
+    "gumbel softmax, hard": F + "torch.manual_seed(4)\nx = torch.ones(3, 4, requires_grad=True)\ny = F.gumbel_softmax(x, 0.5, True, dim=0)\n(y * torch.arange(4.)).sum().backward()\n",
+    "exponential": "torch.manual_seed(5)\nx = torch.empty(20).exponential_()\ny = torch.empty(3, 2, dtype=torch.float64).t().exponential_(lambd=2.5)\nz = torch.rand(1)\n",
+    "scatter_reduce in place": "x = torch.zeros(3).scatter_reduce_(0, torch.tensor([0, 2, 2]), torch.tensor([5., -2., 3.]), 'amax')\n",
+    "scatter_reduce of whole numbers": "y = torch.ones(3, dtype=torch.int64).scatter_reduce(0, torch.tensor([0, 1, 1, 0]), torch.tensor([5, -2, 4, 7]), 'mean')\n",
+    "scatter_reduce of another dtype": "torch.zeros(3).scatter_reduce(0, torch.tensor([0]), torch.ones(1).double(), 'sum')\n",
+    "mm of sizes that do not fit": "torch.ones(2, 3).mm(torch.ones(2, 3))\n",
+}  # fmt: skip
+for _how in ("sum", "mean", "amax", "amin"):
+    for _self in (True, False):
+        MORE[f"scatter_reduce {_how} {_self}"] = (
+            A.replace("3., 4.", "2., 4.")
+            + _SCATTERED
+            + f"y = a.T.clone().scatter_reduce(1, i, r, reduce='{_how}', include_self={_self})\n(y * a.detach().T).sum().backward()\n"
+        )
+
 _CHANGED = (
     "y.add_(1)", "y.sub_(x)", "y.mul_(x)", "y.div_(2)", "y.pow_(2)", "y.exp_()", "y.log_()", "y.sqrt_()", "y.sin_()", "y.cos_()", "y.tanh_()", "y.sigmoid_()", "y.relu_()", "y.neg_()", "y.abs_()", "y.clamp_(1, 2)", "y.clamp_(min=1)", "y.zero_()", "y.fill_(2.)", "y.copy_(x * 3)", "y.masked_fill_(y > 1, 0.)", "y.round_()", "y.reciprocal_()", "y.square_()", "y.addcmul_(x, x)", "y.addcdiv_(x, x)", "y.lerp_(x, 0.5)", "y.index_add_(0, torch.tensor([0]), x[:1])", "y.scatter_(0, torch.tensor([0]), 5.)", "y.clip_(0, 1)", "y.floor_()", "y.sign_()", "y.tril_()", "y.cumsum_(0)", "y.normal_()", "y.uniform_()", "y.random_()", "y.erf_()", "y.fmod_(2)", "y.remainder_(2)", "y.rsqrt_()", "y.log1p_()", "y.expm1_()", "y.tan_()", "y.trunc_()", "y.ceil_()", "y.scatter_add_(0, torch.tensor([0]), x[:1])", "y.fill_diagonal_(0)", "y.atan_()", "y.leaky_relu_()", "y.logit_()", "y.requires_grad_()", "y.add_(x, alpha=2)",
 )  # fmt: skip

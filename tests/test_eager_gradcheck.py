@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradcli.eager as torch
-from gradcli.eager.autograd import Function, gradcheck
+from gradcli.eager.autograd import Function, gradcheck, gradgradcheck
 from gradcli.eager.autograd.gradcheck import GradcheckError, _by_calls, central_differences
 
 A = torch.tensor(np.random.default_rng(2).standard_normal((20, 30)))
@@ -132,3 +132,37 @@ def test_other_inputs_stay_where_they_are() -> None:
 @pytest.mark.parametrize("scale", [1.0, -0.25])
 def test_the_rounding_of_a_long_sum_is_no_mismatch(scale: float) -> None:
     assert gradcheck(lambda x: 3 - (torch.exp(-x) * torch.sin(x)).sum() * scale / 2, (point(1_000_000),))
+
+
+class WithoutConjugate(Function):
+    """z**2 with the gradient that PyTorch's convention does not have."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Any) -> Any:
+        ctx.save_for_backward(z)
+        return z * z
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        (z,) = ctx.saved_tensors
+        return ct * 2 * z
+
+
+@pytest.mark.parametrize(
+    "f", [torch.abs, torch.angle, torch.exp, lambda z: z * z, lambda z: z.real * z.imag, torch.view_as_real]
+)
+def test_gradients_of_complex_numbers_are_checked_in_both_parts(f: Any) -> None:
+    z = torch.tensor([1 + 2j, -0.3 + 0.4j], dtype=torch.complex128, requires_grad=True)
+    assert gradcheck(f, z)
+    assert gradgradcheck(f, z)
+
+
+def test_a_wrong_gradient_of_complex_results_is_an_error() -> None:
+    z = torch.tensor([1 + 2j, -0.3 + 0.4j], dtype=torch.complex128, requires_grad=True)
+    with pytest.raises(GradcheckError, match="Jacobian mismatch"):
+        gradcheck(WithoutConjugate.apply, z)
+
+
+def test_complex_tangents_are_checked() -> None:
+    z = torch.tensor([1 + 2j, -0.3 + 0.4j], dtype=torch.complex128, requires_grad=True)
+    assert gradcheck(torch.exp, z, check_forward_ad=True)

@@ -23,13 +23,13 @@ H = [[0.25, 0.5, 0.75], [0.1, 0.6, 0.2]]
 V, W = [0.5, -1.2, 2.0], [1.5, 0.7, -0.3]
 S = [[4.0, 1.0, 0.5], [1.0, 3.0, -0.5], [0.5, -0.5, 2.0]]
 G1 = [[1.3, 2.4, 3.1], [2.2, 1.7, 1.2]]
-I0 = torch.tensor([[0, 1, 0]])
+I0, I1 = torch.tensor([[0, 1, 0]]), torch.tensor([[0, 1, 0], [2, 2, 0]])
 AT = torch.tensor([1, 0])
 HIT = torch.tensor([[True, False, True], [False, True, True]])
 
 _ONE = {
     "exp exp2 expm1 sin cos tan asinh atan sinh cosh tanh sigmoid erf erfc neg square relu abs sinc deg2rad "
-    "rad2deg arctan arcsinh absolute negative special_expit nan_to_num positive": A,
+    "rad2deg arctan arcsinh absolute negative special_expit nan_to_num positive angle": A,
     "log log2 log10 log1p sqrt rsqrt reciprocal lgamma digamma": P,
     "asin acos atanh arcsin arccos arctanh erfinv": U,
     "logit frac": H,
@@ -88,6 +88,8 @@ OPERATIONS += [
     ("select", lambda a: a.select(1, 0) ** 2, (A,)), ("narrow", lambda a: a.narrow(1, 1, 2) ** 2, (A,)),
     ("gather", lambda a: a.gather(0, I0) ** 2, (A,)), ("index_select", lambda a: a.index_select(0, AT) ** 2, (A,)),
     ("masked_select", lambda a: a.masked_select(HIT) ** 2, (A,)), ("scatter", lambda a, b: a.scatter(0, I0, b) ** 2, (A, [V])), ("scatter_add", lambda a, b: a.scatter_add(0, I0, b) ** 2, (A, [V])),
+    ("scatter_reduce", lambda a, b: [a.scatter_reduce(0, I0, b, how) ** 2 for how in ("sum", "mean", "amax", "amin")], (A, U[:1])),
+    ("scatter_reduce", lambda a, b: a.scatter_reduce(1, I1, b, "mean", include_self=False) ** 2, (A, P)),
     ("index_add", lambda a, b: a.index_add(0, AT, b) ** 2, (A, P)),
     ("inverse", torch.inverse, (S,)), ("det", torch.det, (S,)), ("slogdet", lambda a: torch.slogdet(a)[1], (S,)), ("logdet", torch.logdet, (S,)), ("cholesky", lambda a: torch.cholesky(a + a.T), (S,)),
     ("matrix_power", lambda a: torch.matrix_power(a, 3), (S,)), ("matrix_exp", lambda a: torch.matrix_exp(a * 0.3), (S,)), ("pinverse", torch.pinverse, (A,)), ("linalg", lambda a, b: torch.linalg.solve(a, b), (S, V)),

@@ -37,10 +37,10 @@ from gradcli.eager._core.unsupported import VERSION as _VERSION
 from gradcli.eager._core.unsupported import missing as _missing
 from gradcli.eager._ops import install as _install
 from gradcli.eager._ops.creation import TYPED as _TYPED
-from gradcli.eager._ops.creation import Generator
 from gradcli.eager._ops.reductions import finfo, iinfo
 from gradcli.eager.backends import FUNCTIONS as _SWITCHES
 from gradcli.eager.backends import TOP as _TOP
+from gradcli.eager.random import Generator
 from gradcli.eager.random import default_generator as _default_generator
 
 __version__ = _VERSION

@@ -77,8 +77,6 @@ class Trace:
         self.judged: set[Any] = set()  # what distinguishes them
         self.lines: dict[Node, Place] = {}  # where a node of such a backward was computed
 
-    # --- inputs ---------------------------------------------------------------------------------------------
-
     def fresh(self, like: Any) -> Traced:
         """A stand-in for an input with the shape and dtype of an array."""
         leaf = self.builder.fresh_leaf(Type(KINDS[like.dtype.kind], like.shape))
@@ -116,8 +114,6 @@ class Trace:
     def lifted(self, x: Any) -> Traced:
         """A tensor as a stand-in."""
         return x if isinstance(x, Traced) else Traced(np.zeros(x._raw.shape, x._raw.dtype), self.node_of(x))
-
-    # --- operations -------------------------------------------------------------------------------------------
 
     def operation(
         self, function: Any, xs: tuple[Any, ...], params: dict[str, Any], name: str, options: dict[str, Any], **how: Any
@@ -222,8 +218,6 @@ class Trace:
             x._raw = raw
             del x.__dict__["_graph"]
         self.adopted.clear()
-
-    # --- branches -------------------------------------------------------------------------------------------------
 
     def decided(self, x: Traced) -> bool:
         """The truth of a condition: the one that this run has to take, else that of the example.
@@ -530,8 +524,6 @@ class Form:
         for leaves in (self.held, self.live):
             trace.standing.update(zip(leaves, self.operands, strict=True))
 
-    # --- forward and backward, once for each way through them ---------------------------------------------------
-
     def run(self) -> list[Node]:
         """The differentiable results as one row, the other results, and the gradient of each operand."""
         trace = self.trace
@@ -607,8 +599,6 @@ class Form:
         tensors = [k for k, x in enumerate(values) if isinstance(x, Tensor) and x.dtype.kind >= 2]
         differentiable = [k for k in tensors if not any(values[k] is y for y in context._fixed)]
         return Answer(values, isinstance(answer, tuple), differentiable, dirty)
-
-    # --- the operation ------------------------------------------------------------------------------------------
 
     def result(self) -> Any:
         """What the call returns."""

@@ -23,10 +23,7 @@ Optimizer = Any  # of `optim`, which stands on this module
 __all__ = ["GradScaler", "autocast"]
 
 _TARGETS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
-
-
-enabled: frozenset[str]  # the kinds of devices for which autocast is on in this thread
-_own = per_thread(enabled=frozenset())
+_own = per_thread(enabled=frozenset())  # the kinds of devices for which autocast is on in this thread
 
 
 class autocast:

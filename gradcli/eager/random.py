@@ -125,9 +125,7 @@ DEFAULT_SEED = 67280421310721  # of a new torch.Generator()
 _FLOATS = ("float32", "float64", "float16")
 _LANES = 8  # Box-Muller pairs are the entries i and i + 8 of each 16
 
-
 State = tuple[int, Any, float | None]  # the seed, the engine's state, and a normal number kept back
-
 
 _alone = RLock()  # threads may share a generator: each number is drawn once, by whichever comes first
 
@@ -234,6 +232,10 @@ class Generator:
             values = fma32(values, np.float32(std), np.float32(mean))
         return values.astype(dtype, copy=False).reshape(shape)
 
+    def exponential_like(self, array: Array, lambd: float = 1.0) -> Array:
+        """Numbers with the density lambd * exp(-lambd * x), for the entries of an array."""
+        return (-np.log1p(-laid_out(self._doubles(array.size), array)) / float(lambd)).astype(array.dtype)
+
     def bernoulli(self, shape: Shape, probability: Any = 0.5) -> Array:
         """True with a probability, or with those in an array of this shape; what dropout draws."""
         each = np.asarray(probability)
@@ -271,12 +273,12 @@ class Generator:
 
     def uniform_like(self, array: Array, low: float = 0.0, high: float = 1.0) -> Array:
         """`uniform` for the entries of an array, in the order in which they lie in memory, as PyTorch fills views."""
-        return laid_out(self.uniform((array.size,), low, high, array.dtype.name), array)
+        return laid_out(self.uniform((array.size,), float(low), float(high), array.dtype.name), array)
 
     def normal_like(self, array: Array, mean: float = 0.0, std: float = 1.0) -> Array:
         """`normal` for the entries of an array, in the order in which they lie in memory."""
-        contiguous = array.flags.c_contiguous
-        return laid_out(self.normal((array.size,), mean, std, array.dtype.name, contiguous=contiguous), array)
+        whole, law = array.flags.c_contiguous, (float(mean), float(std))
+        return laid_out(self.normal((array.size,), *law, array.dtype.name, contiguous=whole), array)
 
     def _engine(self) -> np.random.MT19937:
         with _alone:

@@ -81,8 +81,7 @@ def of(array_type: Any) -> dtype:
     return result
 
 
-_WORDS: dict[type, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64}
-_WORDS[complex] = complex128
+_WORDS: dict[type, dtype] = {builtins.bool: bool, builtins.int: int64, builtins.float: float64, complex: complex128}
 
 
 def meant(kind: Any) -> Any:

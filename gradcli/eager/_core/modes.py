@@ -71,7 +71,6 @@ state = _State()
 sweeps = SimpleNamespace(watched=False, anomaly=False, check_nan=True)
 sequence = itertools.count(1)
 
-
 _said: set[str] = set()
 always = [False]
 

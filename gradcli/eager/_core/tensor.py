@@ -126,8 +126,6 @@ class Tensor(Operand):
         if state.mode == SPECIAL and state.inference:
             self._inference = self._special = True
 
-    # --- payload and history ------------------------------------------------------------------------------
-
     @property
     def _array(self) -> Any:
         """The payload as an array; from now on it is one, so that memory can be shared."""
@@ -159,16 +157,12 @@ class Tensor(Operand):
         if edge[0].outputs > 1:
             self._special = True
 
-    # --- as an operand of rules and operators -----------------------------------------------------------
-
     def named(self, name: str) -> Primitive:
         return catalogue()[name]
 
     @property
     def shape(self) -> Size:
         return Size(self._raw.shape)
-
-    # --- what it is ---------------------------------------------------------------------------------------
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -260,8 +254,6 @@ class Tensor(Operand):
     def is_inference(self) -> bool:
         """Whether it was made in inference mode."""
         return self._inference
-
-    # --- .grad --------------------------------------------------------------------------------------------
 
     @property
     def grad(self) -> Tensor | None:

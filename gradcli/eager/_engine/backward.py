@@ -82,7 +82,7 @@ def _fitting(answer: Any, value: Tensor | None, what: str) -> Tensor:
 
 _adding = RLock()  # threads may send gradients to one leaf, as Hogwild training does: none is lost
 
-
+running = events.per_thread(watch=None)  # the sweep with hooks that goes on in this thread
 _LARGE = 1024  # below this many entries a copy is cheaper than the test
 
 
@@ -275,6 +275,11 @@ class Watch:
         """Whether a target is reached through an edge."""
         assert self.needed is not None
         return source is not None and (_key(source) in self.wanted or id(_vertex(source)) in self.needed)
+
+    def reaches(self, x: Tensor) -> bool:
+        """Whether it sends a gradient to a tensor, whose hooks are then called."""
+        source = source_of(x)
+        return self._leads(source) if self.needed is not None else id(_vertex(source)) in {*self.nodes, *self.missing}
 
     def start(self, leaves: dict[int, list[Any]]) -> None:
         """Run the leaves among the roots that no node leads to."""
@@ -510,15 +515,15 @@ def run(
     if targets is None and not create_graph and _unwatched():
         _swept(sources, [seed._raw for seed in seeds], retain_graph)
         return []
-    before = state._grad
+    before, outer = state._grad, running.watch
     try:
         state.grad_enabled = create_graph
-        watch = Watch(sources, targets, retain_graph, create_graph)
+        running.watch = watch = Watch(sources, targets, retain_graph, create_graph)
         sweep(sources, seeds if create_graph else [seed._raw for seed in seeds], retain_graph, watch)
     except BaseException:
         events.report("swept", ended=False)
         raise
     finally:
-        state.grad_enabled = before  # a Function of the user's may have changed other flags
+        running.watch, state.grad_enabled = outer, before  # a Function of the user's may have changed other flags
     events.report("swept")
     return watch.gradients

@@ -60,7 +60,6 @@ _REDUCTIONS = {"sum": numpy_kernels.sums, "max": numpy_kernels.largest}
 # kernels that get the general function as their first argument
 _ALONG = {"take_along_axis": numpy_kernels.taken_along, "put_along_add": numpy_kernels.put_along}
 
-
 _REPEATED = ("broadcast", CONSTANT.name)  # what may be left to the operations that use it
 
 

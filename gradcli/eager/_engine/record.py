@@ -249,9 +249,6 @@ def _attach(result: Tensor, node: RuleNode, xs: tuple[Any, ...], arrays: list[An
     result._node = node
 
 
-# --- results of what is not declared ----------------------------------------------------------------------------------
-
-
 def noded(
     results: tuple[Tensor, ...], base: type[Node], name: str, sources: Any, saved: Any = (), **fields: Any
 ) -> None:

@@ -8,6 +8,7 @@ operation.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class RuleNode(Node):
             ct = ct.conj()
         steps = vjp.backward.steps
         values = [ct, *[self.tensor_saved(i) for i in range(len(steps.inputs) - 1)]]
-        results = steps.on_operands(vjp.kind, values, number, self._applied)
+        results = steps.on_operands(vjp.kind, values, number, applied_in(vjp.kind))
         if turned:
             results = [result.conj() for result in results]
         gradients = [None if at < 0 else results[at] for at in vjp.where]
@@ -88,13 +89,6 @@ class RuleNode(Node):
             return gradients
         pairs = zip(gradients, self.broadcast_to, strict=True)
         return [None if target is None else fitted_tensor(value, *target) for value, target in pairs]
-
-    def _applied(self, primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
-        if primitive.name == "cast" and params["kind"] == "float":
-            cast: Tensor = xs[0].to(dtypes.of(self.vjp.kind))
-            return cast
-        result: Tensor = Tensor.bind(primitive, xs, params)
-        return result
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_"):
@@ -111,6 +105,16 @@ class RuleNode(Node):
     def __dir__(self) -> list[str]:
         saved, fixed = saved_names(self)
         return sorted({*super().__dir__(), *saved, *fixed})
+
+
+def applied_in(kind: np.dtype[Any]) -> Callable[..., Any]:
+    """The function that applies an operation to tensors, in which floats have one format."""
+
+    def applied(primitive: Any, xs: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        to_float = primitive.name == "cast" and params["kind"] == "float"
+        return xs[0].to(dtypes.of(kind)) if to_float else Tensor.bind(primitive, xs, params)
+
+    return applied
 
 
 class FixedNode(RuleNode):

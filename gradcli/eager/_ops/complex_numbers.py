@@ -7,10 +7,13 @@ have nodes of their own here.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.record import with_gradient
+from gradcli.eager._engine.record import declared, record, with_gradient
 from gradcli.eager._engine.rule_node import fitted_tensor
 from gradcli.eager._ops.table import FUNCTION, op
 from gradcli.primitives import catalogue
@@ -64,6 +67,24 @@ def abs_(input: Tensor) -> Tensor:
         return (ct * x / size.masked_fill(Tensor(size._raw == 0), 1),)
 
     return with_gradient(Tensor(np.abs(input._raw)), (input,), catalogue()["abs"].node_name({}), gradient, save=True)
+
+
+@op(node="AngleBackward0")
+def angle(input: Tensor) -> Tensor:
+    """The angle of complex numbers; of real ones pi below zero, else 0, or NaN for NaN."""
+    if input.dtype.kind < 3:
+        return record(_angle_of_real, (input,), {}, angle.node, pointwise=True)
+
+    def turned(x: Any, y: Any) -> Any:
+        return y * x / (x * conj(x)).masked_fill(Tensor(np.asarray(x._raw == 0)), 1)
+
+    gradient = lambda ct, x: (turned(x, ct) * 1j,)  # noqa: E731
+    tangent = lambda t: -turned(input.detach(), conj(t)).imag  # noqa: E731
+    return with_gradient(Tensor(np.angle(input._raw)), (input,), angle.node, gradient, save=True, tangent=tangent)
+
+
+def _angle_of_real(x: Any) -> Any:
+    return declared("relu", -declared("sign", x)) * math.pi
 
 
 @op(node="ViewAsRealBackward0", only=FUNCTION)

@@ -219,9 +219,6 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: dtypes.dtype | None =
     return np.full(input._array.shape, fill_value, (dtype or input.dtype).np)
 
 
-# --- random numbers: PyTorch's own after the same `manual_seed` --------------------------------------------------
-
-
 ROWS: dict[str, Any] = rows(
     op,
     {
@@ -343,16 +340,9 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         places = [np.searchsorted(row, draw) for row, draw in zip(rows, draws, strict=True)]
         positions = np.reshape(places, (*weights.shape[:-1], num_samples))
     else:  # the smallest of exponential variables whose rates are the weights
-        kind = input._raw.dtype
-        times = (-np.log1p(-source.uniform(weights.shape, dtype="float64"))).astype(kind)
+        times = source.exponential_like(input._array)
         positions = np.argsort(-(input._array / times), axis=-1, kind="stable")[..., :num_samples]
     return noted("multinomial", (input,), Tensor(np.ascontiguousarray(positions, np.int64)))
-
-
-Generator = streams.Generator
-
-
-# --- methods, and the constructors of old programs ------------------------------------------------------------
 
 
 def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:

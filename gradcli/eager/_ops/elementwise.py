@@ -23,8 +23,6 @@ from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op, rows
 from gradcli.primitives import catalogue
 
-# --- rows of declared operations ------------------------------------------------------------------------------
-
 
 def _rows(names: str, other: str = "", least: int = 0, **columns: Any) -> dict[str, Any]:
     """Declared operations of a tensor, and of another operand where `other` says what that is.
@@ -143,9 +141,6 @@ def frac(input: Tensor) -> Any:
     return input - declared("trunc", input)
 
 
-# --- comparisons of whole tensors ------------------------------------------------------------------------------
-
-
 @op()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Where two tensors agree within a tolerance."""
@@ -165,9 +160,6 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and entries."""
     return bool(np.array_equal(input._array, other._array))
-
-
-# --- arithmetic ------------------------------------------------------------------------------------------------
 
 
 def _scaled_sum(name: str, sign: int) -> Any:
@@ -422,9 +414,6 @@ def bitwise_not(input: Tensor) -> Tensor:
         return record(catalogue()["not"], (input,), {}, "bitwise_not")
     _need_bits("bitwise_not", input)
     return noted("bitwise_not", (input,), Tensor(np.asarray(np.invert(input._array))))
-
-
-# --- three operands --------------------------------------------------------------------------------------------
 
 
 @formula(inplace=True, whole=True)

@@ -14,6 +14,7 @@ from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
+from gradcli.eager._engine.arguments import Shape
 from gradcli.eager._engine.record import cast, declared, record, with_gradient
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode, fitted_tensor
 from gradcli.eager._ops.elementwise import need_mask, where
@@ -203,9 +204,6 @@ def _without_leading_ones(value: Tensor, rank: int) -> Tensor:
     return reshape(value, tuple(value.shape[extra:])) if extra else value
 
 
-Shape = tuple[int, ...]
-
-
 def numbers(x: Tensor) -> Any:
     """The position of each entry in the flattened tensor, in its shape."""
     return np.arange(x._raw.size).reshape(x._raw.shape)
@@ -231,9 +229,6 @@ def flat(x: Any) -> Any:
 
 def _picked(x: Any, at: Any, *, shape: Shape) -> Any:
     return catalogue()["reshape"](catalogue()["take_along"](flat(x), at, axis=-1), shape=shape)
-
-
-# --- along an axis -------------------------------------------------------------------------------------------
 
 
 def need_index(index: Tensor, name: str) -> None:
@@ -290,9 +285,6 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return picked(input, positions, masked_select.node)
 
 
-# --- in order ------------------------------------------------------------------------------------------------
-
-
 @op(node="TopkBackward0", least=1)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest (or smallest) entries along an axis, and where they stood."""
@@ -339,9 +331,6 @@ def _shared(x: Any, at: Any, equal: Any) -> Any:
     take, reshape = catalogue()["take_along"], catalogue()["reshape"]
     value = reshape(take(flat(x), at, axis=-1), shape=())
     return catalogue()["ste"](value, declared("mean", take(flat(x), equal, axis=-1)))
-
-
-# --- diagonals, windows, repetitions ---------------------------------------------------------------------------
 
 
 def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) -> Tensor:
@@ -408,6 +397,48 @@ def _part(source: Tensor, index: Tensor) -> Tensor:
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """The tensor with entries of `src` added at positions along an axis."""
     return added_at(input, along(input, dim, index), _part(src, index), scatter_add.node)
+
+
+_UFUNCS = {"sum": np.add, "mean": np.add, "amax": np.maximum, "amin": np.minimum}
+
+
+@op(node="ScatterReduceBackward0", inplace=True)
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """The tensor with the "sum", "mean", "amax" or "amin" of the entries of `src` that come to one position of an axis.
+
+    With `include_self` the entry that is there counts too. Equal extremes share the gradient. RuntimeError for "prod".
+    """
+    if reduce not in _UFUNCS:
+        raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
+    if src.dtype is not input.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    positions, source = along(input, dim, index), _part(src, index)
+    at, entries, result = positions.reshape(-1), source._array.reshape(-1), input._array.copy()
+    row, is_extreme = result.reshape(-1), reduce in ("amax", "amin")
+    kept = np.ones(row.size, np.bool_)  # whether the entries of `input` count
+    if not include_self:
+        kept[at] = False
+        row[at] = entries if is_extreme else 0
+    _UFUNCS[reduce].at(row, at, entries)
+    counted, used = kept, np.ones(at.size, np.bool_)
+    if is_extreme:  # an equal entry of `input` has its share of the gradient although it does not count, as in PyTorch
+        counted, used = row == input._array.reshape(-1), entries == row[at]
+    counts = np.maximum(np.bincount(at[used], minlength=row.size) + counted, 1).reshape(result.shape)
+    shares = np.ones_like(result) if reduce == "sum" else counts.astype(result.dtype)
+    if result.dtype.kind in "iu":
+        return Tensor(result // shares if reduce == "mean" else result)
+    masks = Tensor((kept & counted).reshape(result.shape)), Tensor(used.reshape(positions.shape))
+    xs = (input, source, Tensor(result / shares if reduce == "mean" else result), Tensor(shares), *masks, Tensor(at))
+    return record(_reduced_at, xs, {}, scatter_reduce.node, keep_dtype=(2, 3, 4, 5, 6), edges=2)
+
+
+def _reduced_at(x: Any, source: Any, value: Any, shares: Any, kept: Any, used: Any, at: Any) -> Any:
+    """The value, with the derivative of the mean of the entries that count."""
+    put = catalogue()["put_along"](flat(declared("where", used, source, 0)), at, axis=-1, size=math.prod(x.shape))
+    total = declared("where", kept, x, 0) + catalogue()["reshape"](put, shape=tuple(x.shape))
+    return catalogue()["ste"](value, total / shares)
 
 
 def _rows(x: Tensor, dim: int, index: Tensor) -> Any:

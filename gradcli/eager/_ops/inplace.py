@@ -232,16 +232,9 @@ def _random(source: Any, array: Any, low: int = 0, high: int | None = None) -> A
     return random.laid_out(source.randint(low, high, (array.size,)).astype(array.dtype), array)
 
 
-def _normal(source: Any, array: Any, mean: float = 0.0, std: float = 1.0) -> Any:
-    return source.normal_like(array, float(mean), float(std))
-
-
-def _uniform(source: Any, array: Any, low: float = 0.0, high: float = 1.0) -> Any:
-    return source.uniform_like(array, float(low), float(high))
-
-
-normal_ = _drawn("normal_", "NormalBackward0", _normal)
-uniform_ = _drawn("uniform_", "UniformBackward0", _uniform)
+normal_ = _drawn("normal_", "NormalBackward0", lambda g, x, mean=0.0, std=1.0: g.normal_like(x, mean, std))
+uniform_ = _drawn("uniform_", "UniformBackward0", lambda g, x, low=0.0, high=1.0: g.uniform_like(x, low, high))
+exponential_ = _drawn("exponential_", "ExponentialBackward0", lambda g, x, lambd=1.0: g.exponential_like(x, lambd))
 random_ = _drawn("random_", "RandomBackward2", _random)
 _DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "true_divide": np.divide}
 

@@ -12,13 +12,13 @@ import numpy as np
 from gradcli.eager._core import events
 from gradcli.eager._core.modes import recording
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import Dims, Sizes, Tensors, sizes
+from gradcli.eager._engine.arguments import Dims, Shape, Sizes, Tensors, sizes
 from gradcli.eager._engine.record import GradientNode, declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
 from gradcli.eager._ops.indexing import fixed, flat, index_select, narrow, numbers, picked, select, selected, sliced
 from gradcli.eager._ops.table import FUNCTION, METHOD, described, formula, op
-from gradcli.eager._ops.views import Shape, axis_of, clone, expand, length_of, permute, reshape, unsqueeze, view, viewed
+from gradcli.eager._ops.views import axis_of, clone, expand, length_of, permute, reshape, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
 
 _TOGETHER = 256  # joined at once: the gradient of each part needs the sizes of all parts before it
@@ -137,9 +137,6 @@ tril, triu = _triangle("tril", "below", "above"), _triangle("triu", "above", "be
 def trace(input: Tensor) -> Any:
     """The sum of the diagonal of a matrix."""
     return declared("trace", input)
-
-
-# --- several results ---------------------------------------------------------------------------------------
 
 
 def _parts(x: Tensor, axis: int, places: list[Any], name: str) -> tuple[Tensor, ...]:

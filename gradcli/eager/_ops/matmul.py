@@ -33,7 +33,15 @@ def _product(function: Any, ranks: tuple[int, int], what: str, left: Tensor, rig
     if left.dtype is not right.dtype:
         raise RuntimeError(f"matrix products need one dtype, not {left.dtype} and {right.dtype}")
     need_kind(name, (left, right), 1)
+    _need_fit(left, right)
     return record(operation("matmul"), (left, right), {}, function.node, keep_integer=True)
+
+
+def _need_fit(left: Tensor, right: Tensor) -> None:
+    """RuntimeError for two matrices whose sizes do not fit."""
+    if left.ndim == right.ndim == 2 and left.shape[1] != right.shape[0]:
+        sizes = " and ".join(f"{rows}x{columns}" for rows, columns in (left.shape, right.shape))
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({sizes})")
 
 
 def _tensors(name: str, left: Any, right: Any) -> None:
@@ -109,9 +117,6 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return unsafe_view(bmm(left, right), (*stacks, input.shape[-2], other.shape[-1]))
 
 
-Shape = tuple[int, ...]
-
-
 def _times(x: Any, factor: float) -> Any:
     return x if factor == 1 else x * factor
 
@@ -128,6 +133,7 @@ def _added(function: Any, ranks: tuple[int, int], xs: tuple[Tensor, Tensor, Tens
         raise RuntimeError(f"{name}() needs tensors of {ranks[0]} and {ranks[1]} dimensions after the first")
     if left.dtype is not right.dtype or input.dtype is not left.dtype:
         raise RuntimeError(f"{name}() needs one dtype, not {input.dtype}, {left.dtype} and {right.dtype}")
+    _need_fit(left, right)
     return record(added_product, xs, factors, function.node, keep_integer=True)
 
 

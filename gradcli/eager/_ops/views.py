@@ -10,13 +10,11 @@ import numpy as np
 
 from gradcli.eager._core.modes import PLAIN, once, recording, state
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import Dims, Sizes, sizes
+from gradcli.eager._engine.arguments import Dims, Shape, Sizes, sizes
 from gradcli.eager._engine.record import copied, record
 from gradcli.eager._ops.table import FUNCTION, METHOD, op, rows
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
-
-Shape = tuple[int, ...]
 
 
 def viewed(x: Tensor, function: Callable[..., Any], params: dict[str, Any], node: str) -> Tensor:
@@ -76,9 +74,6 @@ def length_of(x: Tensor, dim: int) -> int:
     """The size of an axis; a number has one axis of one entry here, as PyTorch's 0-d tensors have."""
     axis = axis_of(dim, x.ndim)
     return int(x._raw.shape[axis]) if x.ndim else 1
-
-
-# --- reshape -----------------------------------------------------------------------------------------------
 
 
 def _complete(size: int, shape: Shape) -> Shape:
@@ -157,9 +152,6 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return viewed(input, _reshaped, {"shape": tuple(shape)}, unsqueeze.node)
 
 
-# --- order of axes ---------------------------------------------------------------------------------------
-
-
 def _permuted(x: Any, *, axes: Shape) -> Any:
     return catalogue()["permute"](x, axes=axes) if axes else x
 
@@ -203,9 +195,6 @@ def reversed_axes(x: Tensor) -> Tensor:
     return viewed(x, _permuted, {"axes": tuple(range(-1, -x.ndim - 1, -1))}, permute.node)
 
 
-# --- expand ----------------------------------------------------------------------------------------------
-
-
 @op(node="ExpandBackward0", only=METHOD, fast=True)
 def expand(input: Tensor, *shape: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """Axes of size 1 repeated without memory of their own; -1 keeps a size."""
@@ -219,9 +208,6 @@ def expand(input: Tensor, *shape: Any, size: Any = None, implicit: bool = False)
         elif n not in (1, wanted[i + extra]):
             raise RuntimeError(f"expand() from {list(input.shape)} to {wanted}: the existing size must match, or be 1")
     return viewed(input, stretch, {"shape": tuple(wanted)}, expand.node)
-
-
-# --- copies ------------------------------------------------------------------------------------------------
 
 
 @op(node="CloneBackward0", fast=True)

@@ -18,8 +18,8 @@ from gradcli.eager._core.modes import enable_grad, state
 from gradcli.eager._core.node import Saved
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
-from gradcli.eager._engine.record import apply, cast, copied
-from gradcli.eager._engine.rule_node import number
+from gradcli.eager._engine.record import cast, copied
+from gradcli.eager._engine.rule_node import applied_in, number
 from gradcli.eager._ops.inplace import copy_
 from gradcli.eager._ops.views import AS_STRIDED, clone, expand, follow, view, viewed
 
@@ -85,12 +85,6 @@ class Level:
         if True not in moving or result._raw.dtype.kind not in "fc":
             return
         to, steps = dtypes.of(kind), plan.tangent(moving)
-
-        def applied(primitive: Any, operands: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
-            if primitive.name == "cast" and params["kind"] == "float":
-                return cast(operands[0], to)
-            return apply(primitive, operands, params)
-
         with without_level():
             tangents = [x._tangent for x, moves in zip(xs, moving, strict=True) if moves]
             values: list[Any] = []
@@ -102,7 +96,7 @@ class Level:
             values += [cast(x, to) for x in tangents]
             tangent = Tensor(np.zeros(result._raw.shape, result._raw.dtype))
             if steps is not None:
-                (tangent,) = steps.on_operands(kind, values, number, applied)
+                (tangent,) = steps.on_operands(kind, values, number, applied_in(kind))
             if tangent._raw.shape != result._raw.shape:
                 tangent = expand(tangent, result._raw.shape)
             if tangent._base is not None or any(tangent is y for y in tangents):

@@ -72,9 +72,6 @@ def grad(
     return tuple(gradients)
 
 
-# --- a function at a point ------------------------------------------------------------------------------------------
-
-
 def flatten(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     """The leaves from left to right, and a function that rebuilds the tree with other leaves.
 
@@ -253,9 +250,6 @@ def units(x: Tensor) -> list[Tensor]:
 def _joined(parts: list[Tensor], shape: tuple[int, ...], like: Tensor, axis: int) -> Tensor:
     """A Jacobian from its rows or columns."""
     return stack(parts, axis).reshape(shape) if parts else Tensor(np.zeros(shape, like._raw.dtype))
-
-
-# --- Jacobians and Hessians at a point ----------------------------------------------------------------------------
 
 
 def _tensors(value: Any, what: str) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from gradcli.diagnostics import GradcliError
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._ops.complex_numbers import view_as_real
 from gradcli.eager._trace import record
 from gradcli.eager.autograd import forward_ad
 from gradcli.eager.autograd.functional import grad, units
@@ -118,7 +119,7 @@ def _check(func: Callable[..., Any], xs: Any, limits: Any, nondet: float, revers
         if x._raw.dtype not in (np.float64, np.complex128):
             warn(f"input {i} is {x.dtype}, and finite differences need double precision: the check will likely fail")
     before = [x._version for _, x in moving]
-    outputs = _outputs(func(*xs))
+    outputs = _real_outputs(func, xs)
     changed = [i for (i, x), version in zip(moving, before, strict=True) if x._version != version]
     if changed:
         raise RuntimeError(  # also without `raise_exception`: there is nothing to compare
@@ -130,7 +131,7 @@ def _check(func: Callable[..., Any], xs: Any, limits: Any, nondet: float, revers
             continue
         parts = [_Part(func, xs, i, k, x) for i, x in moving]
         if reverse:
-            first, again = (_analytic(value, moving) for value in (output, _outputs(func(*xs))[k]))
+            first, again = (_analytic(value, moving) for value in (output, _real_outputs(func, xs)[k]))
             for part, exact, second in zip(parts, first, again, strict=True):
                 if not _close(exact, second, 0.0, nondet):
                     raise GradcheckError(
@@ -152,7 +153,7 @@ class _Part:
     x: Tensor
 
     def __call__(self, t: Tensor) -> Tensor:
-        return _outputs(self.func(*[t if j == self.i else y for j, y in enumerate(self.xs)]))[self.k]
+        return _real_outputs(self.func, [t if j == self.i else y for j, y in enumerate(self.xs)])[self.k]
 
     def compare(self, exact: Any, limits: tuple[float, float, float], how: str) -> None:
         """GradcheckError where a Jacobian is not that of differences."""
@@ -173,10 +174,13 @@ class _Part:
         """The transposed Jacobian by forward mode."""
         rows, x = [], self.x
         for direction in units(x):
-            with forward_ad.dual_level():
-                out = self(forward_ad.make_dual(x, direction))
-                tangent = forward_ad.unpack_dual(out).tangent
-                rows.append(np.zeros(out._raw.size) if tangent is None else np.array(tangent._array).reshape(-1))
+            row: Any = 0
+            for unit in _parts(x):
+                with forward_ad.dual_level():
+                    out = self(forward_ad.make_dual(x, direction * unit))
+                    tangent = forward_ad.unpack_dual(out).tangent
+                    row = row + (np.zeros(out._raw.size) if tangent is None else unit * tangent._array.reshape(-1))
+            rows.append(row)
         return np.array(rows).reshape(x._raw.size, -1)
 
     def reason(self, numeric: Any, eps: float) -> str:
@@ -204,6 +208,11 @@ def _outputs(value: Any) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
+def _real_outputs(func: Callable[..., Any], xs: Any) -> list[Tensor]:
+    """What a function returns, with real and imaginary parts in place of complex numbers."""
+    return [view_as_real(x) if x.dtype.is_complex else x for x in _outputs(func(*xs))]
+
+
 def _analytic(output: Tensor, moving: list[Any]) -> list[Any]:
     """The transposed Jacobian of an output by each input, by its rules."""
     xs, size = [x for _, x in moving], output._array.size
@@ -215,15 +224,22 @@ def _analytic(output: Tensor, moving: list[Any]) -> list[Any]:
 
 def _by_calls(f: Callable[[Tensor], Tensor], x: Tensor, above: float, below: float) -> Any:
     """The transposed Jacobian by the values of the function at two distances along every entry."""
-    rows = []
-    for entry in range(x._array.size):
+
+    def slope(entry: int, unit: complex) -> Any:
         ends = []
         for step in (above, below):
             moved = x._array.copy()
-            moved.reshape(-1)[entry] += step
+            moved.reshape(-1)[entry] += unit * step
             ends.append(_value(f, moved))
-        rows.append((ends[0] - ends[1]) / (above - below))
+        return unit * (ends[0] - ends[1]) / (above - below)
+
+    rows = [sum(slope(entry, unit) for unit in _parts(x)) for entry in range(x._array.size)]
     return np.array(rows).reshape(x._array.size, -1)
+
+
+def _parts(x: Tensor) -> tuple[Any, ...]:
+    """The directions of an entry: real, and imaginary for complex numbers."""
+    return (1, 1j) if x.dtype.is_complex else (1,)
 
 
 def gradgradcheck(

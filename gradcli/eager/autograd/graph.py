@@ -1,14 +1,18 @@
-"""PyTorch's `torch.autograd.graph`: hooks on saved tensors, and the classes of nodes."""
+"""PyTorch's `torch.autograd.graph`: hooks on saved tensors and on several gradients, and the classes of nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gradcli.eager._core.modes import state, sweeps
 from gradcli.eager._core.node import AccumulateGrad, Node
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
+from gradcli.eager._engine.backward import running
 
 
 class saved_tensors_hooks:
@@ -40,5 +44,31 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda x: Tensor(x._array.copy()), lambda kept: kept)
 
 
-__all__ = ["AccumulateGrad", "Node", "save_on_cpu", "saved_tensors_hooks"]
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> Any:
+    """Call `fn` once in each backward, with the gradients of all tensors, None for those that get none.
+
+    With mode="any" it gets the gradient that arrives first. ValueError for another mode.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    arrived: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # by the sweep: the gradients so far
+
+    def hook(i: int, grad: Tensor) -> None:
+        watch = running.watch
+        grads = arrived.setdefault(watch, [None] * len(tensors))
+        grads[i] = grad
+        count = len(tensors) - sum(x is None for x in grads)
+        if mode == "any" and count == 1:
+            fn(grad)
+        elif mode == "all" and count == sum(map(watch.reaches, tensors)):
+            fn(grads)
+
+    handles: Any = ExitStack()
+    handles.remove = handles.close
+    for i, x in enumerate(tensors):
+        handles.callback(x.register_hook(partial(hook, i)).remove)
+    return handles
+
+
+__all__ = ["AccumulateGrad", "Node", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
 __getattr__, __dir__ = room("autograd.graph", __all__)

@@ -108,9 +108,6 @@ def need_tensor(x: Any, function: str) -> Tensor:
     return x
 
 
-# --- windows of images as slices, in graph operations -----------------------------------------------------------------
-
-
 def spread(value: Any, count: int, what: str) -> Sizes:
     """One whole number for each axis. RuntimeError for another count, TypeError for what is not a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -192,9 +189,6 @@ class Windows(NamedTuple):
         shape = (*lead, channels, 1, math.prod(self.out))
         columns = joined([reshaped(part, shape) for part in self.parts(x)], -2)
         return reshaped(columns, (*lead, channels * math.prod(self.kernel), shape[-1]))
-
-
-# --- layers -----------------------------------------------------------------------------------------------------------
 
 
 def weighted(text: str, **defaults: Any) -> Options:

@@ -161,8 +161,6 @@ class Module:
             result = result if answer is None else answer
         return result if backward is None else backward.around(result)
 
-    # --- hooks --------------------------------------------------------------------------------------------
-
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, with_kwargs: bool = False) -> Handle:
         """Call `hook(module, args)` before each call; what it returns replaces the arguments.
 
@@ -180,8 +178,6 @@ class Module:
     def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(module, grad_input, grad_output)` in backward; what it returns replaces grad_input."""
         return Handle(self._backward_hooks, hook)
-
-    # --- attributes ---------------------------------------------------------------------------------------
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """List a parameter under a name, or None to reserve the name."""
@@ -398,8 +394,6 @@ class Module:
         """The module itself: tensors of one process share their memory anyway."""
         return self
 
-    # --- state ----------------------------------------------------------------------------------------------
-
     def _state(self) -> Iterator[tuple[str, Module, str, Any]]:
         """Of each parameter and persistent buffer the dotted name, the module it belongs to, its own name, itself."""
         for path, module in self.named_modules(remove_duplicate=False):
@@ -452,8 +446,6 @@ class Module:
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Nothing has to be done: `torch.compile` changes nothing either."""
 
-    # --- text ---------------------------------------------------------------------------------------------------
-
     def extra_repr(self) -> str:
         """The text in the parentheses of the printed module."""
         return ""
@@ -478,9 +470,6 @@ _TABLES: dict[str, tuple[type[Any], str, str]] = {
     "_modules": (Module, "child module", "torch.nn.Module"),
     "_buffers": (Tensor, "buffer", "torch.Tensor"),
 }
-
-
-# --- modules that hold others -----------------------------------------------------------------------------------------
 
 
 class _Holder(Module):

@@ -191,8 +191,6 @@ class Optimizer:
         """Write the new entries of a parameter into `x`, and into the arrays that are remembered."""
         raise NotImplementedError(f"{type(self).__name__} has no rule for a step")
 
-    # --- state --------------------------------------------------------------------------------------------------
-
     def state_dict(self) -> dict[str, Any]:
         """The state of each parameter and the options of the groups; parameters are numbered in their order."""
         numbers: dict[int, int] = {}

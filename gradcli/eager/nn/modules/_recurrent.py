@@ -40,7 +40,6 @@ State = tuple[Any, ...]
 Step = Callable[[Tensor, State, tuple[Any, Any]], State]
 Weights = Sequence[Any]  # for the input and the state, and the two biases, which may be None
 
-
 _GATES, _LAYER = "UnsafeSplitBackward0", "MkldnnRnnLayerBackward0"  # PyTorch's nodes of the gates, of an LSTM layer
 
 

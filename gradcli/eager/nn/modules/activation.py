@@ -19,7 +19,7 @@ from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import cast, declared, record
 from gradcli.eager._ops import elementwise, reductions
 from gradcli.eager._ops import inplace as in_place
-from gradcli.eager._ops.creation import full
+from gradcli.eager._ops.creation import empty_like, full, zeros_like
 from gradcli.eager._ops.table import described
 from gradcli.eager.nn._layer import Layer, layer, layers, need_tensor, one_node, records, weighted
 from gradcli.eager.nn.parameter import Parameter
@@ -193,9 +193,6 @@ def glu(input: Tensor, dim: int = -1) -> Any:
     return left * declared("sigmoid", right)
 
 
-# --- softmax -------------------------------------------------------------------------------------------------
-
-
 def _along_axis(name: str, summary: str, along: Any) -> Any:
     def function(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
         x = input if dtype is None else cast(input, dtype)
@@ -216,7 +213,18 @@ log_softmax = _along_axis("log_softmax", "The logarithm of softmax", reductions.
 softmin = _along_axis("softmin", "softmax(-x)", lambda x, dim: reductions.softmax(-x, dim))
 
 
-# --- dropout ---------------------------------------------------------------------------------------------------------
+@checked
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """Random shares near one class, drawn with probabilities softmax(logits) (Jang, Gu and Poole, 2017).
+
+    `hard`: the nearest row of zeros and a one, with the gradient of the shares.
+    """
+    noise = -empty_like(logits).exponential_().log()
+    shares = reductions.softmax((logits + noise) / tau, dim)
+    if not hard:
+        return shares
+    nearest = shares.max(dim, keepdim=True)[1]
+    return zeros_like(logits).scatter_(dim, nearest, value=1.0) - shares.detach() + shares
 
 
 def _check_probability(p: float) -> None:

@@ -10,9 +10,9 @@ import math
 from typing import Any, ClassVar
 
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._engine.arguments import Shape
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.table import described
-from gradcli.eager._ops.views import Shape as Sizes
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn._layer import Affine, Windows, combined, dense, layer, put, records, spread, taken, weighted
 from gradcli.primitives.axes import reshaped
@@ -54,7 +54,7 @@ def _spread_out(x: Any, weight: Any, bias: Any, *, windows: Windows, groups: int
     return _biased(_exchanged(taken(whole, windows.padding, (1,) * len(inner), windows.sizes)), bias)
 
 
-def _named_padding(padding: str, kernel: Sizes, dilation: Sizes, stride: Sizes, error: type[Exception]) -> Sizes:
+def _named_padding(padding: str, kernel: Shape, dilation: Shape, stride: Shape, error: type[Exception]) -> Shape:
     """The widths that "valid" and "same" mean. `error` where they are not the same at both ends."""
     if padding == "valid":
         return (0,) * len(kernel)

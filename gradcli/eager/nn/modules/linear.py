@@ -22,7 +22,6 @@ from gradcli.primitives.indexing import index
 _TURNED = (views._permuted, views.t.node, None, True, *views._TURNED.values())
 _PATH = ((views._permuted, tuple(views._TURNED.items())),)
 
-
 _ADDMM = (matmul.added_product, matmul.addmm.node, None, False, 1, 1)
 
 
@@ -56,17 +55,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     need_tensor(input, "linear"), need_tensor(weight, "linear")
     flipped = views.t(weight)
     if weight.ndim == 2 and input.ndim:
-        rows, columns = math.prod(input.shape[:-1]), input.shape[-1]
-        if columns != weight.shape[1]:
-            shapes = f"{rows}x{columns} and {weight.shape[1]}x{weight.shape[0]}"
-            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({shapes})")
         for x in (weight, weight if bias is None else bias):
             if x._raw.dtype != input._raw.dtype:
                 raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {input.dtype} and {x.dtype}")
         if input.ndim == 2:
             return matmul.mm(input, flipped) if bias is None else matmul.addmm(bias, input, flipped)
         if bias is not None and input.is_contiguous():
-            product = matmul.addmm(bias, input.reshape(rows, columns), flipped)
+            product = matmul.addmm(bias, input.reshape(math.prod(input.shape[:-1]), input.shape[-1]), flipped)
             return product.view((*input.shape[:-1], weight.shape[0]))
     result = matmul.matmul(input, flipped)
     return result if bias is None else result + bias

@@ -51,9 +51,6 @@ def _reduced_in_graph(loss: Any, reduction: str) -> Any:
     return loss if reduction == "none" else declared(reduction, loss)
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def _check(input: Tensor, target: Tensor, reduction: str) -> None:
     _check_reduction(reduction)
     if input.shape != target.shape:
@@ -103,9 +100,6 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     """Squares near the target, straight lines beyond delta."""
     _check(input, target, reduction)
     return fused(_huber, (input, target), huber_loss.node, reduction=reduction, delta=delta)
-
-
-# --- probabilities -----------------------------------------------------------------------------------------------
 
 
 def _bce(p: Any, y: Any, *weights: Any, reduction: str) -> Any:
@@ -180,9 +174,6 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target
     if reduction != "batchmean":
         return _reduced(loss, reduction)
     return loss.sum() / input.shape[0] if input.ndim else loss.sum()
-
-
-# --- classes ----------------------------------------------------------------------------------------------------------
 
 
 def _nll(x: Any, target: Any, *weights: Any, ignore: int | None, reduction: str) -> Any:
@@ -360,9 +351,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if numbers is not None and numbers.size and not 0 <= numbers.min() <= numbers.max() < num_classes:
         raise RuntimeError(f"class values must be non-negative and smaller than num_classes, {num_classes}")
     return (tensor.detach().unsqueeze(-1) == from_numpy(np.arange(num_classes))).long()
-
-
-# --- distances --------------------------------------------------------------------------------------------------------
 
 
 @records("NormBackward1")

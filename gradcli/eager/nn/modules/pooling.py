@@ -14,12 +14,11 @@ import numpy as np
 
 from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import Extents, Wished, checked
+from gradcli.eager._engine.arguments import Extents, Shape, Wished, checked
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.table import LAYER, described, op
-from gradcli.eager._ops.views import Shape as Sizes
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn._layer import Layer, Windows, combined, fused, layer, one_node, picked, records, spread, taken
 from gradcli.primitives.axes import reshaped
@@ -150,7 +149,7 @@ def avg_pool1d(
     return _averages(input, windows, count_include_pad)
 
 
-def _adapted(x: Any, *, out: Sizes) -> Any:
+def _adapted(x: Any, *, out: Shape) -> Any:
     *lead, rows, columns = x.shape
     means = []
     for top, height in _cells(rows, out[0]):

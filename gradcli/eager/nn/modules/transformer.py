@@ -221,8 +221,6 @@ class MultiheadAttention(Layer):
         return mask if wide is None else wide if mask is None else mask + wide
 
 
-# --- encoders ---------------------------------------------------------------------------------------------------------
-
 _ACTIVATIONS = {"relu": relu, "gelu": gelu}
 
 
