@@ -218,7 +218,7 @@ def test_calls_as_they_are_spelled(call: str) -> None:
         ),
         ("x * t.ones(2)", "The size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 1"),
         ("t.where(x > 0, x, t.ones(2, 2))", "the shapes are [2, 3] and [2, 3] and [2, 2]"),
-        ("x @ x", "cannot multiply [2,3] @ [2,3]"),
+        ("x @ x", "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
         ("t.tensor('a')", "entries of type str"),
     ],
 )

@@ -273,7 +273,7 @@ class Generator:
 
     def uniform_like(self, array: Array, low: float = 0.0, high: float = 1.0) -> Array:
         """`uniform` for the entries of an array, in the order in which they lie in memory, as PyTorch fills views."""
-        return laid_out(self.uniform((array.size,), float(low), float(high), array.dtype.name), array)
+        return laid_out(self.uniform((array.size,), low, high, array.dtype.name), array)
 
     def normal_like(self, array: Array, mean: float = 0.0, std: float = 1.0) -> Array:
         """`normal` for the entries of an array, in the order in which they lie in memory."""

@@ -233,7 +233,7 @@ def _random(source: Any, array: Any, low: int = 0, high: int | None = None) -> A
 
 
 normal_ = _drawn("normal_", "NormalBackward0", lambda g, x, mean=0.0, std=1.0: g.normal_like(x, mean, std))
-uniform_ = _drawn("uniform_", "UniformBackward0", lambda g, x, low=0.0, high=1.0: g.uniform_like(x, low, high))
+uniform_ = _drawn("uniform_", "UniformBackward0", lambda g, x, a=0.0, b=1.0: g.uniform_like(x, float(a), float(b)))
 exponential_ = _drawn("exponential_", "ExponentialBackward0", lambda g, x, lambd=1.0: g.exponential_like(x, lambd))
 random_ = _drawn("random_", "RandomBackward2", _random)
 _DIRECT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "true_divide": np.divide}
