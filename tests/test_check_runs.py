@@ -110,6 +110,14 @@ def test_a_baseline_lets_known_failures_pass(capsys: pytest.CaptureFixture[str],
     assert (code, passed.count(True)) == (0, 2)
 
 
+def test_a_baseline_says_how_many_scripts_it_cannot_list(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "broken.grad").write_text("x +* 2\n")
+    (tmp_path / "wrong.grad").write_text("x = 1\nassert grad(x**2, x) == x\nx**2\n")
+    code, _, err = told(capsys, str(tmp_path), "--write-baseline", str(tmp_path / "known.json"))
+    assert code == 0 and "1 failing check listed in " in err
+    assert err.endswith("; 1 script could not be checked and cannot be listed\n")
+
+
 def test_several_reports_of_one_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     paths = {form: tmp_path / f"report.{form}" for form in ("json", "junit", "sarif", "gitlab", "markdown")}
     code, lines, _ = told(capsys, "--tap", *(word for form, path in paths.items() for word in (f"--{form}", str(path))))

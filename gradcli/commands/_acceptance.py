@@ -53,7 +53,9 @@ class Acceptance:
         if self.record:
             self.output.save(self.record, (baselines.text(self._failing),))
             count = counted(len(self._failing), "failing check")
-            self.output.say(f"gradcli check: {count} listed in {visible(self.record, 200)}")
+            unjudged = totals.unreadable + totals.broken
+            rest = f"; {counted(unjudged, 'script')} could not be checked and cannot be listed" if unjudged else ""
+            self.output.say(f"gradcli check: {count} listed in {visible(self.record, 200)}{rest}")
             return 0
         code, reason = outcome(totals, self.lenient)
         if code:

@@ -29,7 +29,7 @@ def text(payload: Payload) -> str:
     return dumps(payload, allow_nan=False)
 
 
-def opening(command: str) -> Payload:
+def opening(command: str | None) -> Payload:
     """The first fields of every payload."""
     return {"schema_version": SCHEMA_VERSION, "command": command}
 
@@ -55,18 +55,8 @@ def result_fields(result: Any) -> Payload:
 def derivation(command: str, result: Derivation) -> Payload:
     """Formulas by leaf, with their assumptions and how far they were checked."""
     names = (
-        "expression",
-        "formula",
-        "text",
-        "verdict",
-        "assumes",
-        "others",
-        "checked",
-        "every",
-        "only",
-        "missing",
-        "rows",
-    )
+        "expression", "formula", "text", "verdict", "assumes", "others", "checked", "every", "only", "missing", "rows",
+    )  # fmt: skip
     fields: Payload = {name: getattr(result, name) for name in names}
     if result.parts is not None:
         fields |= {"short": result.short, "parts": result.parts}
@@ -217,7 +207,7 @@ def diagnostics(notes: Sequence[Diagnostic]) -> Payload:
 
 def refusal(command: str | None, errors: Sequence[Diagnostic]) -> Payload:
     """The payload when nothing could be evaluated: the first error, and if there are several, all of them."""
-    payload: Payload = {"schema_version": SCHEMA_VERSION, "command": command, "error": problem(errors[0])}
+    payload: Payload = {**opening(command), "error": problem(errors[0])}
     if len(errors) > 1:
         payload["errors"] = [problem(error) for error in errors]
     return payload

@@ -38,24 +38,10 @@ if TYPE_CHECKING:
 SUM, HADAMARD, PRODUCT, POWER, ATOM = 1, 2, 3, 4, 5
 GREEK = frozenset(
     [
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "epsilon",
-        "zeta",
-        "eta",
-        "theta",
-        "iota",
-        "kappa",
-        "mu",
-        "nu",
-        "xi",
-        "pi",
-        "rho",
+        "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "mu",
+        "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega",
     ]
-    + ["sigma", "tau", "phi", "chi", "psi", "omega"]
-)
+)  # fmt: skip
 NAMED = frozenset(["sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "det", "max", "min"])  # that LaTeX has
 NUMBERS = frozenset(
     ["sum", "mean", "norm", "det", "trace", "logdet", "var", "std", "prod", "logsumexp", "len", "max", "min"]

@@ -10,7 +10,7 @@ from gradcli.diagnostics import error
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.documents.calculus import head
 from gradcli.rendering.documents.convergence import NO_DIFFERENCES, convergence, in_words, measured
-from gradcli.rendering.machine import SCHEMA_VERSION
+from gradcli.rendering.machine import opening
 from gradcli.rendering.values import jsonable, number
 
 TYPE_CHECKING = False
@@ -334,7 +334,7 @@ def payload(result: Curves) -> dict[str, Any]:
     steps = {} if result.steps is None else {"steps": jsonable(result.steps.evidence())}
     claim = {} if result.claim is None else {"claim": jsonable(result.claim), "claimed": result.claimed}
     return {
-        "schema_version": SCHEMA_VERSION, "command": "plot", "expression": result.expression,
+        **opening("plot"), "expression": result.expression,
         "at": jsonable(result.at), "points": result.points, "value": jsonable(result.value),
         "gradient": jsonable(result.gradient), **claim, **steps,
     }  # fmt: skip

@@ -9,7 +9,7 @@ import sys
 
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
 from gradcli.rendering.graphs.numbers import extent_of, extent_text, norm_of
-from gradcli.rendering.machine import SCHEMA_VERSION
+from gradcli.rendering.machine import opening
 from gradcli.rendering.values import inline, jsonable, number, positions
 from gradcli.results.graph_vertices import Extent
 
@@ -151,7 +151,7 @@ def array_text(value: Any, norm: float | None, style: Style) -> str:
 
 def span_of(value: Any, digits: int) -> str:
     """The smallest and the largest entry of an array, and its shape."""
-    extent = value if isinstance(value, Extent) else extent_of(value)
+    extent = extent_of(value)
     return extent_text(extent, digits).partition(" " if extent.low == extent.high else ", ")[2]
 
 
@@ -168,8 +168,7 @@ def place(line: int | None, file: str) -> str:
 def payload(result: Graphs) -> dict[str, Any]:
     """The graphs for programs, complete."""
     return {
-        "schema_version": SCHEMA_VERSION,
-        "command": "run",
+        **opening("run"),
         "file": result.file,
         **({"on": result.on} if result.on else {}),
         "forward": [

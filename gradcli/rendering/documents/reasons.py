@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
-from gradcli.rendering.machine import SCHEMA_VERSION
+from gradcli.rendering.machine import opening
 from gradcli.rendering.values import jsonable, number
 from gradcli.results.findings import GradientPath
 
@@ -60,8 +60,7 @@ def headline(finding: Finding) -> str:
 def payload(result: Explanation) -> dict[str, Any]:
     """The findings for programs."""
     return {
-        "schema_version": SCHEMA_VERSION,
-        "command": "why",
+        **opening("why"),
         "file": result.file,
         **({"on": result.on} if result.on else {}),
         "findings": [

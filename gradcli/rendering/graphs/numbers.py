@@ -25,7 +25,7 @@ def brief(value: Any, digits: int | None) -> str:
     '3x4, 0 to 11'
     """
     if isinstance(value, Extent) or size_of(value) > CELL:
-        return extent_text(value if isinstance(value, Extent) else extent_of(value), digits or DIGITS_EACH)
+        return extent_text(extent_of(value), digits or DIGITS_EACH)
     if not shape_of(value):
         text = number(value, digits)
         return text if len(text) <= WIDE else number(value, min(digits or DIGITS, DIGITS))
@@ -38,7 +38,7 @@ def detailed(value: Any, digits: int | None, entries: int = ENTRIES) -> str:
     """A value in detail: all digits, and all entries if they are few."""
     if not isinstance(value, Extent) and size_of(value) <= entries:
         return str(inline(value, digits, entries))
-    extent = value if isinstance(value, Extent) else extent_of(value)
+    extent = extent_of(value)
     text = f"array {extent_text(extent, digits or DIGITS)}"
     return f"{text}, norm {number(extent.norm, digits or DIGITS)}" if extent.norm == extent.norm else text
 
@@ -57,7 +57,9 @@ def extent_text(extent: Extent, digits: int) -> str:
 
 
 def extent_of(value: Any) -> Extent:
-    """The extent of an array; of a complex one that of its magnitudes."""
+    """The extent of an array, of a complex one that of its magnitudes; an extent as it is."""
+    if isinstance(value, Extent):
+        return value
     sizes = abs(value) if value.dtype.kind == "c" else value + 0
     finite = sizes[(sizes == sizes) & (abs(sizes) != float("inf"))].astype("float64")
     if not finite.size:
