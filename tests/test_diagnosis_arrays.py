@@ -215,6 +215,9 @@ def test_the_wrong_rule_is_named() -> None:
     assert blamed(text) == ["the rule of h is wrong, at line 5"]
     assert blamed(f"x = 0.6\ny = 0.4\n{right}{wrong}exp(g(x*3))\ng(h(y))") == ["the rule of h is wrong, at line 6"]
     assert blamed(f"x = 0.6\n{right}exp(g(x*3))") == []
+    other = "def l(u): return u**3\ndef l.vjp(u, ct): return u*ct\n"
+    each = blamed(f"x = 0.6\ny = 0.4\n{wrong}{other}h(x) + l(y)")  # a rule is blamed for the leaves behind it alone
+    assert each == ["the rule of h is wrong, at line 4", "the rule of l is wrong, at line 6"]
 
 
 CONVOLUTION = "x = [0.5, -1, 2, 0.3, 1.2, -0.4, 0.9]\nk = [0.2, -0.7, 0.4]\n"

@@ -27,7 +27,7 @@ from gradcli.checks.subjects import Settings, Subject, subjects
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
-from gradcli.graph.node import is_reader, reachable
+from gradcli.graph.node import dependents, is_reader, reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -300,7 +300,8 @@ def blamed(outcomes: Sequence[tuple[Subject, Outcome]], pair: tuple[Subject, Out
     subject, outcome = pair
     if subject.kind != "gradient" or outcome.verdict != "DISAGREES":
         return pair
-    used = operations(reachable(subject.nodes()))
+    order = reachable(subject.nodes())
+    used = operations(order if subject.target is None else [*dependents(order, [subject.target])])
     return subject, blaming(outcome, [pair for pair in outcomes if pair[0].rule in used])
 
 
