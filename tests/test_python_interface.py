@@ -104,6 +104,13 @@ def test_what_is_no_script_is_an_error_with_the_way_out(ask: str, given: Any, he
         (lambda: gradcli.check("x**2", claims="x = 2*x"), "GC725"),
         (lambda: gradcli.check("x**2", box={"x": (2, 1)}), "GC735"),
         (lambda: gradcli.check("x**2", box={"x": 3}), "GC735"),
+        (lambda: gradcli.check("x**2", box={"x": ("a", "b")}), "GC735"),
+        (lambda: gradcli.check("x**2", box=[1, 2]), "GC735"),
+        (lambda: gradcli.check("x**2", samples=-1), "GC721"),
+        (lambda: gradcli.check("x**2", samples=2.5), "GC721"),
+        (lambda: gradcli.check("x**2", seed="a"), "GC721"),
+        (lambda: gradcli.check("x**2", timeout=-3), "GC721"),
+        (lambda: gradcli.check("x**2", require="perfect"), "GC721"),
     ],
 )
 def test_options_of_a_wrong_kind_are_named(ask: Callable[[], object], code: str) -> None:

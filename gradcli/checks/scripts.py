@@ -68,7 +68,7 @@ def check_script(
     dtype: str = "float64",
     backend: str = "auto",
     steps: bool = False,
-    witnesses: str = "none",
+    witnesses: str | Sequence[str] = "none",
     box: Mapping[str, tuple[float, float]] | None = None,
     dodge: bool = False,
     prove: bool = True,
@@ -101,7 +101,7 @@ def check_script(
     oracle.warm()
     script = source if isinstance(source, Source) else Source(source)
     required = frozenset([require] if require else ())
-    settings = Settings(samples, timeout, dtype, seed, required, allow_kink, lenient, backend)
+    settings = Settings(samples, timeout, dtype, seed, required, allow_kink, lenient, backend).checked()
     ready = prepared(script, at, wrt, claims, limits_of(limits), settings, box)
     if isinstance(ready, Report):
         return ready
@@ -245,7 +245,7 @@ def prepared(
             about = [(f"gradient:{name}", source.path, None, "gradient", name, "INCONCLUSIVE") for name in lowered.wrt]
             checks = tuple(Check(*about_check, {"oracles": {}}, message, passed=False) for about_check in about)
             return Report(lowered.text, checks, notes, source.path)
-        # what no point can be asked about is an error
+        # what cannot be evaluated at any point is an error
         Tape(lowered.program).run(values, backend="numpy", dtype=settings.doubles)
         wanted = subjects(lowered, values, settings)
         stated = [] if expected is None else expected.expected_results(lowered, wanted, wrt)

@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.formatting import node_text
+from gradcli.diagnostics import error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
@@ -54,6 +56,18 @@ class Settings(NamedTuple):
     lenient: bool = False
     backend: str = "numpy"
     rtol: float | None = None
+
+    def checked(self) -> Settings:
+        """These settings; raises GradcliError (GC721) for a value that a setting cannot have."""
+        kinds: dict[str, Any] = {"samples": Integral, "timeout": Real}
+        kinds |= {} if self.seed is None else {"seed": Integral}
+        values = [(name, getattr(self, name), kind) for name, kind in kinds.items()]
+        wrong = [(name, value) for name, value, kind in values if not (isinstance(value, kind) and value >= 0)]
+        wrong += [("require", word) for word in self.require - {"certified", "precise"}]
+        for name, value in wrong:
+            hint = {"require": "certified or precise", "timeout": "seconds"}.get(name, "a whole number, 0 or more")
+            raise error("GC721", f"{name} cannot be {visible(repr(value))}", help=f"give {hint}")
+        return self
 
     def with_directives(self, directives: Iterable[Directive]) -> Settings:
         """These settings with what directives say on top, a later one on top of an earlier one."""
@@ -128,7 +142,7 @@ class Subject:
     """What is judged: `judged` is claimed to be the gradient of `output` with respect to `target`.
 
     For an equality `output` and `target` are None, and `left` is claimed to equal `judged`. `engine` is the engine's
-    own gradient where another one is judged. `derived` tells what the script's derivative operators made, `names`
+    own gradient where another one is judged. `derived` holds what the script's derivative operators made, `names`
     what it calls its intermediates.
     """
 
@@ -175,7 +189,7 @@ class Subject:
     def derivative(
         self, values: Mapping[str, Floats] | None = None, entries: Sequence[int] | None = None
     ) -> dict[str, Any]:
-        """The derivative of the output by these entries of the target, or by all, as the oracle is asked about it.
+        """The derivative of the output by these entries of the target, or by all, as a question to the oracle names it.
 
         It is that in the region of the point, or of another one. Each complex entry has two slopes, those of the real
         part of the output by its parts.

@@ -20,7 +20,7 @@ from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.graph.text import subscript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gradcli.checks.decide.case import Outcome
     from gradcli.checks.differences.step_sequences import Differences
@@ -44,8 +44,8 @@ MOST_ENTRIES = 1000  # of which the worst one is looked for; of more it is the l
 MOST_DIGITS = 16
 
 
-def parse_witnesses(text: str) -> tuple[str, ...]:
-    """The witnesses of a text: "all", "none", or names with commas between them.
+def parse_witnesses(text: str | Sequence[str]) -> tuple[str, ...]:
+    """The witnesses of a text, "all", "none", or names with commas between them, or of a sequence of names.
 
     Raises GradcliError GC721 for a word that is no witness.
 
@@ -54,7 +54,7 @@ def parse_witnesses(text: str) -> tuple[str, ...]:
     >>> parse_witnesses("none")
     ()
     """
-    words = [word.strip().lower() for word in text.split(",")]
+    words = [word.strip().lower() for word in (text if isinstance(text, str) else ",".join(text)).split(",")]
     if words == ["none"]:
         return ()
     if words == ["all"]:

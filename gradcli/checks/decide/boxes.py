@@ -72,8 +72,10 @@ class Bracket(NamedTuple):
 
 def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
     """The box; raises GradcliError: GC206 for a name that is no leaf, GC735 for what is not a pair of rising ends."""
+    if not hasattr(box, "items"):
+        raise error("GC735", f"{visible(repr(box))} is no box", help='write box={"x": (0.5, 2)}')
     for name, ends in box.items():
-        if np.shape(ends) != (2,) or not 0 < ends[1] - ends[0] < math.inf:
+        if np.shape(ends) != (2,) or np.asarray(ends).dtype.kind not in "iuf" or not 0 < ends[1] - ends[0] < math.inf:
             message = f"the box of `{visible(name)}` is {visible(repr(ends))}, not (low, high)"
             raise error("GC735", message, help="give two finite numbers, the lower one first")
         if name not in leaves:

@@ -107,18 +107,14 @@ def hold(output: Node, target: Node) -> tuple[Node, str, dict[str, tuple[Node, .
     if target.primitive is not LEAF:
         replaced[target] = like(target, LEAF, (), {"name": "~target"}, target.serial)
     for node in reachable([output]):
-        held = {"name": f"~held{node.serial}"}
+        name, args = f"~held{node.serial}", tuple(replaced.get(arg, arg) for arg in node.args)
         if node in replaced:
             continue
-        if node.primitive.name == "detach":
-            fixed[held["name"]] = node.args
-            replaced[node] = like(node, LEAF, (), held, node.serial)
-        elif node.primitive.name == "ste":
-            fixed[held["name"]] = node.args
-            value, surrogate = node.args
-            sides = replaced.get(surrogate, surrogate), like(node, LEAF, (), held, value.serial)
-            replaced[node] = like(node, node.builder.vocabulary["add"], sides, {}, node.serial)
-        elif any(arg in replaced for arg in node.args):
-            args = tuple(replaced.get(arg, arg) for arg in node.args)
+        if node.primitive.name in ("detach", "ste"):
+            fixed[name] = node.args
+            replaced[node] = held = like(node, LEAF, (), {"name": name}, node.args[0].serial)
+            if node.primitive.name == "ste":
+                replaced[node] = like(node, node.builder.vocabulary["add"], (args[1], held), {}, node.serial)
+        elif args != node.args:
             replaced[node] = like(node, node.primitive, args, node.params, node.serial)
     return replaced.get(output, output), replaced.get(target, target).params["name"], fixed

@@ -81,13 +81,10 @@ def surveyed(case: Case, values: Values) -> Survey:
 def surveys_nearby(case: Case) -> list[Survey]:
     """Surveys of points near the given one, along one direction each."""
     nearby = [values for values, _ in case.nearby] or case.beside([case.own_leaf], case.subject.settings.samples)
-    surveys = [surveyed(case, values) for values in nearby]
-    for survey in surveys:
-        survey.look_along(survey.directions(1))
-    return surveys
+    return [surveyed(case, values).look_along() for values in nearby]
 
 
-# --- what differences say -----------------------------------------------------------------------------------------
+# --- a verdict from surveys ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -122,7 +119,7 @@ class ByDifferences:
         return outcome._replace(evidence={**self.basis(), **outcome.evidence})
 
     def where_smooth(self) -> Outcome:
-        """What differences say where f looks smooth."""
+        """The verdict where f looks smooth."""
         wrong, near, agreeing = (
             [finding for finding in self.findings if finding.state in states]
             for states in (("differs", "not finite"), ("near",), ("agrees",))

@@ -114,7 +114,7 @@ def imprecise(case: Case, worst: Worst, normwise: float) -> Outcome:
 
         ways = better(case, worst.values, worst.entry, worst.exact, worst.ulps)
         for best in ways[:1]:
-            evidence["rewrite"] = [rewrite.evidence() for rewrite in ways]
+            evidence["rewrite"] = [{"text": way.text, "ulps": way.ulps, "proved": way.how} for way in ways]
             text = best.new_text if best.old_text == evidence.get("node") else best.text
             message += f"; better: {text} (off by {best.ulps:.3g} ulp)"
     return Outcome("IMPRECISE", message, evidence, diagnostics)

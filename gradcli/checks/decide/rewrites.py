@@ -133,7 +133,7 @@ def of_square(node: Node) -> Node | None:
 
 
 def difference(first: Node, second: Node) -> Any:
-    """one - other, without the terms that both have."""
+    """first - second, without the terms that both have."""
     ours, theirs = Counter(signed(plain(first))), Counter(signed(plain(second)))
     if not ours & theirs:
         return plain(first) - plain(second)
@@ -287,10 +287,6 @@ class Rewrite(NamedTuple):
     @property
     def text(self) -> str:
         return f"{self.new_text} for {self.old_text}"
-
-    def evidence(self) -> dict[str, Any]:
-        """The rewrite as evidence."""
-        return {"text": self.text, "ulps": self.ulps, "proved": self.how}
 
 
 def better(case: Case, values: Values, entry: int, exact: float, poor: float) -> list[Rewrite]:

@@ -115,10 +115,13 @@ class Neighbourhood:
         is taken where f varies too fast for the steps, or too little.
         """
 
+        def informative(seen: Differences) -> tuple[bool, bool, float]:
+            return seen.estimate.reason is None, not seen.still, -seen.estimate.bound
+
         def better(i: int, first: float, counts: Callable[[Differences], bool]) -> None:
             (again,) = self.taken([directions[i]], [first])
             pairs = [(old, new if counts(new) else old) for old, new in zip(series[i], again, strict=True)]
-            series[i] = [max(pair, key=_quality)._replace(tried=pair[0].tried) for pair in pairs]
+            series[i] = [max(pair, key=informative)._replace(tried=pair[0].tried) for pair in pairs]
 
         with np.errstate(all="ignore"):
             reach = [float((self.rooms[d != 0] / np.abs(d[d != 0])).min(initial=np.inf)) for d in directions]
@@ -339,11 +342,6 @@ def _weak(seen: Differences) -> bool:
     """Whether a step sequence has no estimate, or a wide one."""
     value, bound, reason = seen.estimate
     return reason is not None or seen.still or bound > WEAK * abs(value)
-
-
-def _quality(seen: Differences) -> tuple[bool, bool, float]:
-    """A key that sorts step sequences of one slope, the most informative one last."""
-    return seen.estimate.reason is None, not seen.still, -seen.estimate.bound
 
 
 def _converges(seen: Differences) -> bool:

@@ -129,10 +129,11 @@ class Survey(Neighbourhood):
             self.unfinished = True
         self.settle()
 
-    def look_along(self, ways: Sequence[Floats]) -> None:
-        """Take a few directions, and nothing else."""
-        self.joint = self.along(ways)
+    def look_along(self, ways: Sequence[Floats] = ()) -> Survey:
+        """This survey after it took a few directions, or one, and nothing else."""
+        self.joint = self.along(ways or self.directions(1))
         self.settle()
+        return self
 
     def look_in_groups(self, name: str) -> None:
         """The entries of a large array in groups. Raises OutOfTime."""
