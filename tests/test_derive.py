@@ -651,3 +651,42 @@ def test_proofs_for_all_sizes() -> None:
     some = gradcli.derive("sum(tril(A@B))")
     assert not some.every and "PROVED for (m, n, k) = (3, 2, 4), (2, 3, 5), (4, 3, 2)" in str(some)
     assert not derive("x**2").every
+
+
+# --- sizes that are sums of others ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("script", "shapes", "texts"),
+    [
+        ("concatenate([x, y])@c", {"c": ["m + n"]}, {"x": "c[:m]", "y": "c[m:]", "c": "pad(x, (0, n)) + pad(y, (m, 0))"}),
+        ("sum((x[1:] - x[:-1])*w)", {"w": ["n - 1"]}, {"x": "pad(w, (1, 0)) - pad(w, (0, 1))", "w": "x[1:] - x[:-1]"}),
+        ("x[2:-3]@y", {"y": ["n - 5"]}, {"x": "pad(y, (2, 3))", "y": "x[2:-3]"}),
+        ("mean(concatenate([x, y])**2)", {}, {"x": "2/(m + n)*x", "y": "2/(m + n)*y"}),
+        ("sum(reshape(x, (3, 4))@y)", {"x": [12], "y": [4]}, {"y": "[sum(x[::4]), sum(x[1::4]), sum(x[2::4]), sum(x[3::4])]"}),
+        (
+            "-mean(log_softmax(X@W)[arange(len(labels)), labels])",
+            {"X": ["m", "n"], "labels": ["m"]},
+            {"X": "1/m*(softmax(X @ W) - eye(k)[labels]) @ W.T", "W": "1/m*X.T @ (softmax(X @ W) - eye(k)[labels])"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_size_may_be_a_sum_of_others(script: str, shapes: dict[str, list[str]], texts: dict[str, str]) -> None:
+    result = derive(script)
+    assert {name: result.assumes[name] for name in shapes} == shapes
+    assert result.text == texts
+    assert set(result.verdict.values()) == {"PROVED"}
+
+
+def test_assumed_sums_of_sizes_are_taken_back_as_they_are() -> None:
+    first = derive("sum(concatenate([X, Y], axis=1) @ W)")
+    assert first.assumes["W"] == ["n + k", "p"]
+    assert derive("sum(concatenate([X, Y], axis=1) @ W)", shapes=first.assumes).assumes == first.assumes
+
+
+def test_an_error_of_inference_names_sizes_by_letters_and_says_what_to_declare() -> None:
+    with pytest.raises(GradcliError) as problem:
+        derive("diag(x)@A@y + reshape(A, (6, 2))")
+    (diagnostic,) = problem.value.diagnostics
+    assert diagnostic.message == "cannot reshape [m,n] into [6,2]: there are m*n entries"
+    assert diagnostic.help == "declare shapes, as in `x[3] in real`, or give them with --shape"

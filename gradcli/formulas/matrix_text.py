@@ -35,6 +35,7 @@ from gradcli.formulas.index_terms import (
 from gradcli.graph.exact import is_fraction
 from gradcli.graph.text import constant_text
 from gradcli.primitives import functions
+from gradcli.primitives.sizes import MOST_MORE, sum_of_sizes, sum_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,6 +116,7 @@ class Writer:
         self.decimals = reader.decimals
         self.shapes = reader.shapes
         self.sizes = sizes or {}
+        self._pairs = tuple(combinations(self.sizes.items(), 2))
         self.written = 0  # sums, each as often as it is written to see which way is shorter
         self._texts: dict[tuple[int, Axes, bool], tuple[Sum, Text, int]] = {}  # each with the sums that it took
 
@@ -437,7 +439,14 @@ class Writer:
 
     def size(self, index: Index) -> str:
         """The size of an axis: its name, where it has one."""
-        return self.sizes.get(index.size, str(index.size))
+        return self.size_text(index.size)
+
+    def size_text(self, size: int) -> str:
+        """A size or a position by the names of sizes, where it is a sum of those."""
+        if size in self.sizes or not self.sizes or size < min(self.sizes) - MOST_MORE:
+            return self.sizes.get(size, str(size))
+        total = sum_of_sizes(size, self.sizes)
+        return str(size) if total is None else sum_text([self.sizes[part] for part in total[0]], total[1])
 
     def shape(self, axes: Axes) -> str:
         """The sizes of axes as arguments of a call."""
@@ -446,18 +455,20 @@ class Writer:
     def _counted_out(self, value: Fraction) -> tuple[Fraction, list[str], list[str]]:
         """A number without the named sizes in it, and those that stand above and below the line of a fraction.
 
-        A size n less one is known by (n - 1)/2, which is prime as well.
+        A size n less one is known by (n - 1)/2, which is prime as well, and n + m by its half.
         """
         above: list[str] = []
         below: list[str] = []
-        for size, name in self.sizes.items():
-            for prime, factor, text in ((size, size, name), (size // 2, size - 1, f"({name} - 1)")):
-                while value.numerator % prime == 0:
-                    value /= factor
-                    above.append(text)
-                while value.denominator % prime == 0:
-                    value *= factor
-                    below.append(text)
+        known = [(size, size, name) for size, name in self.sizes.items()]
+        known += [(size // 2, size - 1, f"({name} - 1)") for size, name in self.sizes.items()]
+        known += [((m + n) // 2, m + n, f"({one} + {other})") for (m, one), (n, other) in self._pairs]
+        for divisor, factor, text in known:
+            while value.numerator % divisor == 0:
+                value /= factor
+                above.append(text)
+            while value.denominator % divisor == 0:
+                value *= factor
+                below.append(text)
         return value, above, below
 
     def _as_decimal(self, coefficient: Fraction) -> str | None:
@@ -592,7 +603,7 @@ class Writer:
                 raise NoFormula("it is part of an identity matrix")
             at = tuple(base if indices_in([base.one]) == order[:1] else base[::-1])
             count = 1 + max([span(one)[1] for one in at])
-            return self._entry(f"eye({self.sizes.get(count, count)})", at, (count, count), order)
+            return self._entry(f"eye({self.size_text(count)})", at, (count, count), order)
         if isinstance(base, Group):
             return self.sum(base.inside, order)
         if isinstance(base, Whole):
@@ -607,9 +618,7 @@ class Writer:
         if base.name == ONE_HOT:
             size = params["size"]
             rows = [i.size for i in base.args[0][0]] if base.args else [len(params["positions"])]
-            return self._entry(
-                f"eye({self.sizes.get(size, size)})[{self._labels(base)}]", base.at, (*rows, size), order
-            )
+            return self._entry(f"eye({self.size_text(size)})[{self._labels(base)}]", base.at, (*rows, size), order)
         texts = [self.sum(arg, own).text for own, arg in base.args]
         own = [i.size for i in base.args[0][0]]  # the shape of its first argument
         axes = (axes,) if isinstance(axes := params.get("axis", ()), int) else axes  # argmax has one
@@ -618,7 +627,8 @@ class Writer:
         if base.name == "pad":
             widths = params.pop("pad_width")
             shape = tuple([size + sum(more) for size, more in zip(own, widths, strict=True)])
-            texts.append(_static(widths if len(own) > 1 else widths[0]))
+            sides = [f"({self.size_text(before)}, {self.size_text(after)})" for before, after in widths]
+            texts.append(f"({', '.join(sides)})" if len(own) > 1 else sides[0])
         if len(own) == 1 and len(base.args) == 1:
             params.pop("axis", None)
         texts += [f"{name}={_static(value)}" for name, value in params.items()]
@@ -688,7 +698,7 @@ class Writer:
 
     def _place(self, at: int, size: int) -> str:
         """A position, from the end where only that is the same for all sizes."""
-        return str(at - size if size in self.sizes and 2 * at > size else at)
+        return str(at - size) if size in self.sizes and 2 * at > size else self.size_text(at)
 
     def _literal(self, base: Literal, order: Axes) -> Text:
         value = self.data[base.digest]

@@ -7,12 +7,15 @@ become one. Choices that remain are assumptions, recorded in `Assumed`.
 
 from __future__ import annotations
 
+import re
 from heapq import heappop, heappush
+from itertools import zip_longest
 from math import prod
 from typing import NamedTuple
 
-from gradcli.diagnostics import GradcliError, error
-from gradcli.graph.node import reachable
+from gradcli.diagnostics import Diagnostic, GradcliError, error
+from gradcli.graph.node import DATA, reachable
+from gradcli.language.limits import Limits
 from gradcli.language.syntax import (
     Binary,
     Call,
@@ -27,15 +30,15 @@ from gradcli.language.syntax import (
 from gradcli.lowering import lower
 from gradcli.lowering.names import OpenShapes
 from gradcli.primitives import functions
+from gradcli.primitives.sizes import MAX_ENTRIES, MOST_MORE, sum_of_sizes, sum_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
-    from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script, Syntax
     from gradcli.lowering import Lowered
 
@@ -48,7 +51,8 @@ PRIMES = (
     (47, 83, 107, 179, 263, 359, 467, 503, 587, 839, 887, 1019),  # where arrays are too large with those
     (23, 59, 167, 227, 347, 383, 479, 563, 719, 863, 983, 1187),
 )
-GUESSED = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)  # sizes while shapes are inferred
+# sizes while shapes are inferred: primes whose sums in pairs are far apart, so that a sum shows what it consists of
+GUESSED = (101, 127, 173, 317, 557, 821, 1163, 1447, 1931, 2459, 2861, 3659)
 LETTERS = ("m", "n", "k", "p", "q", "r", "h", "d", "t", "s", "l", "g", "j", "u", "v", "w")
 GREEK = frozenset(
     [
@@ -81,7 +85,7 @@ SHAPE_ERRORS = "GC3"
 class Assumed(NamedTuple):
     """The shapes of the free names, and the names that could also have another rank.
 
-    `shapes` has a symbol or a number for each axis; `places` has the name and the axis from which a symbol is read.
+    `shapes` has a number, a symbol or a sum of them such as `n - 1` for each axis; `others` has the other ranks.
     """
 
     shapes: dict[str, Symbols]
@@ -91,15 +95,35 @@ class Assumed(NamedTuple):
     def at(self, sizes: Mapping[str, int]) -> dict[str, Shape]:
         """The shapes for these sizes."""
         return {
-            name: tuple([size if isinstance(size, int) else sizes[size] for size in axes])
+            name: tuple([size if isinstance(size, int) else value_of(size, sizes.__getitem__) for size in axes])
             for name, axes in self.shapes.items()
         }
 
     def place(self, symbol: str) -> str:
-        """The size as an expression of the language: of a vector if there is one."""
+        """The size, a symbol or a sum of them, as an expression of the language: of a vector if there is one."""
+        if not symbol.isidentifier():
+            return re.sub(r"[^\W\d]\w*", lambda match: self.place(match[0]), symbol)
         uses = [(len(axes), name, axes.index(symbol)) for name, axes in self.shapes.items() if symbol in axes]
         _, name, axis = min(uses, key=lambda use: (use[2] > 0, use[0]))
         return f"len({name})" if axis == 0 else f"shape({name})[{axis}]"
+
+
+def value_of(size: str, value: Callable[[str], int]) -> int:
+    """The value of a symbol or of a sum such as `n + 2*m - 1`."""
+    parts = re.findall(r"(-?) ?(?:(\d+)\*)?(\w+)", size)
+    values = [int(count or 1) * (int(part) if part.isdecimal() else value(part)) for _, count, part in parts]
+    return sum([-own if sign else own for own, (sign, _, _) in zip(values, parts, strict=True)])
+
+
+def symbols_of(shape: Shape, sizes: Mapping[str, int]) -> Symbols:
+    """A shape in symbols, which have these sizes: different primes."""
+    names = {size: symbol for symbol, size in sizes.items()}
+
+    def symbol(size: int) -> str | int:
+        total = sum_of_sizes(size, names) if names and size >= min(names) - MOST_MORE else None
+        return size if total is None else sum_text([names[part] for part in total[0]], total[1])
+
+    return tuple(map(symbol, shape))
 
 
 class Convention(NamedTuple):
@@ -146,7 +170,7 @@ class FixedShapes(OpenShapes):
 class Guess(OpenShapes):
     """Shapes by ranks while a script is lowered; sizes that have to be equal become one."""
 
-    __slots__ = ("axes", "convention", "known", "ranks", "same", "sizes")
+    __slots__ = ("axes", "convention", "known", "ranks", "same", "sizes", "sums")
     chosen = False
 
     def __init__(self, ranks: Mapping[str, int], known: Mapping[str, Symbols], convention: Convention) -> None:
@@ -156,6 +180,7 @@ class Guess(OpenShapes):
         self.axes: dict[str, tuple[Any, ...]] = {}
         self.same: dict[Any, Any] = {}
         self.sizes: dict[Any, int] = {}  # of the first of each class
+        self.sums: dict[Any, tuple[tuple[Any, ...], int]] = {}  # axes that are sums of others, and of a number
 
     def shape(self, name: str) -> Shape:
         if name not in self.axes:
@@ -171,6 +196,11 @@ class Guess(OpenShapes):
         axis = self.first(axis)
         if isinstance(axis, int):
             return axis
+        if isinstance(axis, str) and not axis.isidentifier():
+            return value_of(axis, self.length)
+        if axis in self.sums:
+            parts, more = self.sums[axis]
+            return sum(map(self.length, parts)) + more
         if axis not in self.sizes:
             if len(self.sizes) == len(GUESSED):
                 raise error("GC306", "there are too many open sizes", help="give shapes, as in --shape A=3,2")
@@ -183,10 +213,14 @@ class Guess(OpenShapes):
             axis = self.same[axis]
         return axis
 
-    def equate(self, size_a: int, size_b: int) -> bool:
+    def roots(self) -> dict[int, Any]:
+        """The axes whose sizes were chosen, by their sizes."""
+        return {size: axis for axis, size in self.sizes.items() if axis not in self.same and axis not in self.sums}
+
+    def equate(self, size: int, other: int) -> bool:
         """Make two sizes equal; False if they are different numbers."""
-        names = {size: axis for axis, size in self.sizes.items() if axis not in self.same}
-        first, second = names.get(size_a, size_a), names.get(size_b, size_b)
+        roots = self.roots()
+        first, second = roots.get(size, size), roots.get(other, other)
         if isinstance(second, int):
             first, second = second, first
         if isinstance(second, int) or first == second:
@@ -195,7 +229,12 @@ class Guess(OpenShapes):
             first, second = second, first
         if isinstance(first, str) and isinstance(second, str):
             return False  # two sizes that were declared under different names
-        self.same[second] = first
+        total = sum_of_sizes(first, roots) if isinstance(first, int) else None
+        axes = [roots[part] for part in total[0]] if total is not None else []
+        if total is not None and second not in axes:
+            self.sums[second] = tuple(axes), total[1]
+        else:
+            self.same[second] = first
         return True
 
 
@@ -213,9 +252,11 @@ def assumed_shapes(
     """
     convention = Convention(bool(known) or reads_arrays(script), any(map(is_product, nodes_of(script))))
 
+    large = Limits(**{**limits.as_dict(), "elements": MAX_ENTRIES})  # nothing is allocated
+
     def fits(ranks: Mapping[str, int]) -> tuple[Guess, Lowered | GradcliError]:
         shapes = Guess(ranks, known, convention)
-        return shapes, fitted(script, at, shapes, limits, scalar)
+        return shapes, fitted(script, at, shapes, large, scalar)
 
     first: GradcliError | None = None
     waiting: list[tuple[int, int, dict[str, int]]] = [(0, 0, {})]
@@ -237,7 +278,7 @@ def assumed_shapes(
             if first is not None and demoted and first.diagnostics[0].code == "GC307":
                 break  # a product of matrices and vectors that is not a number: no reason to read a matrix as a vector
             return named(shapes, others, problem)
-        first = first or problem
+        first = first or in_symbols(problem, shapes, script)
         if not convention.arrays or not all(fault.code.startswith(SHAPE_ERRORS) for fault in problem.diagnostics):
             break
         for name in shapes.axes:
@@ -254,6 +295,33 @@ def assumed_shapes(
     raise first
 
 
+def in_symbols(problem: GradcliError, shapes: Guess, script: Script) -> GradcliError:
+    """An error with letters in place of the sizes that were chosen for axes, and how to give their shapes."""
+    free = [letter for letter in LETTERS if letter not in names_in(script)]
+    names = {size: axis if isinstance(axis, str) else free.pop(0) for size, axis in shapes.roots().items()}
+
+    def symbol(match: re.Match[str]) -> str:
+        parts = factors(int(match[0]))
+        if set(parts) <= names.keys():
+            return "*".join([names[part] for part in parts])
+        total = sum_of_sizes(int(match[0]), names)
+        return match[0] if total is None else sum_text([names[part] for part in total[0]], total[1])
+
+    def worded(text: str) -> str:
+        return re.sub(r"\b(?<![\d.])\d{3,}\b", symbol, text)
+
+    def changed(one: Diagnostic) -> Diagnostic:
+        message, labels = worded(one.message), tuple([(span, worded(text)) for span, text in one.labels])
+        if (message, labels) == (one.message, one.labels):
+            return one
+        unknown = [name for name in shapes.axes if name not in shapes.known]
+        example = ", ".join([f"{name}[{', '.join('34'[: shapes.ranks[name]]) or '5'}]" for name in unknown[:1]])
+        declare = f"declare shapes, as in `{example} in real`, or give them with --shape" if example else None
+        return Diagnostic(one.code, message, one.span, labels, declare or one.help, one.severity, one.source)
+
+    return GradcliError(*map(changed, problem.diagnostics))
+
+
 def fitted(
     script: Script, at: Mapping[str, Any], shapes: Guess, limits: Limits, scalar: bool
 ) -> Lowered | GradcliError:
@@ -266,8 +334,8 @@ def fitted(
             if pair is None or not shapes.equate(*pair):
                 return problem
             continue
-        pairs = list(diagonals(lowered))
-        if pairs and shapes.equate(*pairs[0]):
+        pair = next(alike(lowered), None)
+        if pair is not None and shapes.equate(*pair):
             continue
         outputs = lowered.program.outputs
         if scalar and (len(outputs) > 1 or outputs[0].shape):
@@ -293,15 +361,30 @@ def fit_as_well(shapes: Guess, lowered: Lowered | GradcliError) -> bool:
     return not isinstance(lowered, GradcliError) and any(shapes.axes.values())
 
 
-def diagonals(lowered: Lowered) -> Iterator[tuple[int, int]]:
-    """The sizes of matrices whose diagonal is read; these are taken to be square."""
+def alike(lowered: Lowered) -> Iterator[tuple[int, int]]:
+    """Sizes that are taken to be equal: of a matrix whose diagonal is read, and of rows of which each has a label."""
     for node in reachable(lowered.program.outputs):
-        flat = node.args[0] if node.primitive.name == "slice" else None
-        if flat is not None and flat.primitive.name == "reshape" and len(flat.args[0].shape) == 2:
-            rows, columns = flat.args[0].shape
+        if not node.args:
+            continue
+        name, x = node.primitive.name, node.args[0]
+        if name == "slice" and x.primitive.name == "reshape" and len(x.args[0].shape) == 2:
+            rows, columns = x.args[0].shape
             if rows != columns and node.params["step"] == (columns + 1,):
                 pairs = zip(factors(rows), factors(columns), strict=False)
                 yield from (pair for pair in pairs if pair[0] != pair[1])
+        elif name == "take_along" and x.primitive.name == "take_along":  # x[arange(n), labels]
+            size, count = x.args[0].shape[x.params["axis"]], x.shape[x.params["axis"]]
+            if size != count and is_range(x.args[1], count):
+                yield size, count
+
+
+def is_range(positions: Node, count: int) -> bool:
+    """Whether positions are 0, 1, 2, ... in this order, as `arange` returns them."""
+    while positions.primitive.name in ("reshape", "broadcast", "cast"):
+        (positions,) = positions.args
+    return positions.primitive is DATA and positions.builder.data[positions.params["digest"]].flat == tuple(
+        range(count)
+    )
 
 
 def factors(size: int) -> list[int]:
@@ -312,19 +395,42 @@ def factors(size: int) -> list[int]:
 
 def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -> Assumed:
     """The assumption with letters for sizes, in the order in which they occur."""
-    known = {size: axis for axis, size in shapes.sizes.items() if axis not in shapes.same}
+    roots = shapes.roots()
     leaves = lowered.program.leaves
-    free = [name for name in leaves if name not in lowered.values]
-    axes = {name: tuple([known.get(size, size) for size in leaves[name].node.shape]) for name in free}
-    largest_first = sorted(axes.values(), key=len, reverse=True)
-    open_axes = list(dict.fromkeys(axis for own in largest_first for axis in own if not isinstance(axis, int)))
+    free = {name: leaf.node.shape for name, leaf in leaves.items() if name not in lowered.values}
+    sums = {shapes.length(axis): parts for axis, parts in shapes.sums.items()}
+    for size in {size for shape in free.values() for size in shape}.difference(roots, sums):
+        total = sum_of_sizes(size, roots)
+        if total is not None and any(isinstance(roots[part], str) for part in total[0]):  # declared as x[n + m]
+            sums[size] = tuple([roots[part] for part in total[0]]), total[1]
+    largest_first = sorted(free.values(), key=len, reverse=True)
+    used = [size for shape in largest_first for size in shape]
+    open_axes = list(dict.fromkeys([roots[size] for size in used if size in roots]))
+    open_axes += [part for size in used if size in sums for part in sums[size][0] if part not in open_axes]
     taken = names_in(lowered.script)
     letters = [letter for letter in LETTERS if letter not in taken and letter not in open_axes]
     if len(open_axes) == 1 and "n" in letters:
         letters = ["n"]
     symbols = {axis: axis if isinstance(axis, str) else letters.pop(0) for axis in open_axes}
-    sizes = {name: tuple([axis if isinstance(axis, int) else symbols[axis] for axis in axes[name]]) for name in free}
-    return Assumed(sizes, tuple(symbols.values()), others)
+
+    def symbol(size: int) -> str | int:
+        if size in roots:
+            return symbols[roots[size]]
+        if size not in sums:
+            return size
+        parts, more = sums[size]
+        return sum_text([symbols[part] for part in parts], more)
+
+    def own(name: str, shape: Shape) -> Symbols:
+        known = shapes.known.get(name, ())
+        return tuple(
+            [
+                axis if isinstance(axis, str) and not axis.isidentifier() else symbol(size)
+                for axis, size in zip_longest(known, shape)
+            ]
+        )
+
+    return Assumed({name: own(name, shape) for name, shape in free.items()}, tuple(symbols.values()), others)
 
 
 def reads_arrays(script: Script) -> bool:

@@ -114,10 +114,11 @@ def _wrapped(item: Any, size: int, axis: int, x: Any) -> Any:
 
 def _advanced(x: Any, layout: list[tuple[str, int]], advanced: list[tuple[int, Any]]) -> Any:
     """The chosen axes moved to the front and made one, taken from, and put where NumPy puts them."""
-    shape = broadcast_shapes(*(_nested_shape(item) for _, item in advanced))
+    shapes = [_nested_shape(item) for _, item in advanced]
+    shape = broadcast_shapes(*shapes)
     if shape is None:
-        shapes = " and ".join(f"[{','.join(map(str, _nested_shape(item)))}]" for _, item in advanced)
-        raise error("GC305", f"the index arrays of shapes {shapes} do not fit together")
+        texts = " and ".join(f"[{','.join(map(str, own))}]" for own in shapes)
+        raise error("GC305", f"the index arrays of shapes {texts} do not fit together", sizes=unequal(*shapes))
     rank = len(x.shape)
     chosen = [axis for axis, item in advanced if not isinstance(item, Operand)]
     data = [axis for axis, item in advanced if isinstance(item, Operand)]

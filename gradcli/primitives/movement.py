@@ -54,6 +54,7 @@ def reshape_call(x: Any, shape: int | Shape, *more: int) -> Any:
             "GC304",
             f"cannot reshape [{own}] into [{wanted}]: there are {total} entries",
             help=f"choose sizes whose product is {total}; one of them may be -1",
+            sizes=(total, size_of(sizes)) if len(x.shape) == 1 and min(sizes) > 0 else None,
         )
     return x if sizes == x.shape else reshape(x, shape=sizes)
 
@@ -206,10 +207,11 @@ def _concat_type(*xs: Type, axis: int) -> Type:
     first = xs[0].shape
     position = len(first) + axis
     for x in xs[1:]:
-        if x.rank != len(first) or any(
-            n != m for i, (n, m) in enumerate(zip(first, x.shape, strict=True)) if i != position
-        ):
-            raise error("GC301", f"cannot concatenate {xs[0]} and {x} along axis {position}")
+        alike = x.rank == len(first)
+        others = [(n, m) for i, (n, m) in enumerate(zip(first, x.shape, strict=alike)) if n != m and i != position]
+        if others or not alike:
+            sizes = others[0] if alike else None
+            raise error("GC301", f"cannot concatenate {xs[0]} and {x} along axis {position}", sizes=sizes)
     total = sum(x.shape[position] for x in xs)
     return Type(xs[0].kind, bounded((*first[:position], total, *first[position + 1 :])))
 

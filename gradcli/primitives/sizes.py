@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 from gradcli.diagnostics import error, visible
 from gradcli.graph.exact import count_text, number_text
 from gradcli.graph.types import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from gradcli.graph.types import Shape
 
 MAX_ENTRIES = 2**33  # 64 GiB of float64: what `--limit elements=` may be raised to; a builder allows fewer
 MAX_POSITIONS = 2**22  # that are written out one by one, 40 bytes each
+MOST_MORE = 8  # that an axis has more or less than the sum of others, as in x[1:]
+MOST_PARTS = 3  # of such a sum
 
 
 def bounded(shape: Shape) -> Shape:
@@ -100,3 +105,21 @@ def normalize_axis(axis: int, rank: int) -> int:
     if not axes:
         raise error("GC303", f"axis {axis} is out of range for a scalar", help="a number has no axis")
     return axes[0]
+
+
+def sum_of_sizes(size: int, known: Iterable[int]) -> tuple[tuple[int, ...], int] | None:
+    """A size as a sum of few known ones and a small number, which may be negative; None if it is not one."""
+    ordered = sorted(known)
+    sums = [parts for count in range(1, MOST_PARTS + 1) for parts in combinations_with_replacement(ordered, count)]
+    near = [(abs(size - sum(parts)), len(parts), parts) for parts in sums if abs(size - sum(parts)) <= MOST_MORE]
+    if not near:
+        return None
+    _, _, parts = min(near)
+    return parts, size - sum(parts)
+
+
+def sum_text(names: Sequence[str], more: int) -> str:
+    """A sum of named sizes and a number as a script writes it, such as `n + 2*m - 1`."""
+    counts = {name: names.count(name) for name in names}
+    text = " + ".join([name if count == 1 else f"{count}*{name}" for name, count in counts.items()])
+    return f"{text} {'+' if more > 0 else '-'} {abs(more)}" if more else text

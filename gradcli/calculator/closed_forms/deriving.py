@@ -31,7 +31,7 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Unary, names_in, nodes_of
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes
+from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes, symbols_of
 from gradcli.results.calculations import Derivation, DerivationStep
 from gradcli.transforms import derivatives
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.graph.domain import Interval
-    from gradcli.graph.node import Node
     from gradcli.graph.program import Program
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.language.syntax import Script
@@ -110,6 +109,8 @@ class Subject(NamedTuple):
         for sizes in SMALL:
             for more in LARGER:
                 chosen = {name: sizes[i % 4] + i // 4 + more for i, name in enumerate(self.assumed.symbols)}
+                if not all(size > 0 for shape in self.assumed.at(chosen).values() for size in shape):
+                    continue
                 try:
                     self.lowered(chosen)
                 except GradcliError:
@@ -311,16 +312,13 @@ def along(
     if others:
         raise error("GC307", f"a derivative along a direction needs one output, and this is {len(others) + 1} values")
     (leaf,) = leaves
-    symbols = {size: symbol for symbol, size in sizes.items()}
-
-    def axes(node: Node) -> Symbols:
-        return tuple([symbols.get(n, n) for n in node.shape])
-
     weight = next(letter for letter in COTANGENTS if letter not in {*taken, name})
-    known = {**assumed.shapes, name: axes(lowered.program.leaves[leaf].node)}
+    known = {**assumed.shapes, name: symbols_of(lowered.program.leaves[leaf].node.shape, sizes)}
     moved = f"jvp({lowered.text}, {leaf}, {name})"
     text = f"{source.text}\nsum({moved}*{weight})"
-    found = derived(Source(text, source.name), [weight], {**known, weight: axes(output)}, style, False, limits)
+    found = derived(
+        Source(text, source.name), [weight], {**known, weight: symbols_of(output.shape, sizes)}, style, False, limits
+    )
     found = renamed(found, weight, f"{leaf} along {name}")
     if twice:
         if output.shape:
@@ -464,8 +462,7 @@ def with_rows(subject: Subject) -> Subject:
         return subject
     taken = names_in(subject.script)
     name = next(letter for letter in COTANGENTS if letter not in taken)
-    symbols = {size: symbol for symbol, size in sizes.items()}
-    shapes: dict[str, Symbols] = {**subject.assumed.shapes, name: tuple([symbols.get(n, n) for n in output.shape])}
+    shapes: dict[str, Symbols] = {**subject.assumed.shapes, name: symbols_of(output.shape, sizes)}
     source = Source(f"{subject.source.text}\nsum(({lowered.text})*{name})", subject.source.name)
     whole = subject_of(source, list(leaf_names(lowered)), shapes, subject.limits)
     return whole._replace(assumed=whole.assumed._replace(others=subject.assumed.others), rows=name)

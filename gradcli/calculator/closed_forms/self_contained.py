@@ -58,7 +58,7 @@ DEFINITIONS = {
     "nll_loss(x, y)": "-sum(x*eye(shape(x)[1])[y])/shape(x)[0]",
 }
 KEPT = frozenset(
-    ["softmax", "log_softmax", "logsumexp", "norm", "mean", "var", "std", "relu", "softplus", "logsigmoid"]
+    ["softmax", "log_softmax", "logsumexp", "norm", "mean", "var", "std", "relu", "softplus", "logsigmoid", "arange"]
 )
 OF_LABELS = ("cross_entropy", "nll_loss")
 

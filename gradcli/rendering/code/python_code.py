@@ -38,7 +38,7 @@ SAME = frozenset(
     [
         "sin", "cos", "tan", "exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square", "abs", "sign", "sinh",
         "cosh", "tanh", "floor", "ceil", "hypot", "exp2", "logaddexp", "sum", "mean", "prod", "outer", "trace", "diag",
-        "eye", "kron", "where", "maximum", "minimum", "round", "trunc", "sinc", "triu", "tril",
+        "eye", "kron", "where", "maximum", "minimum", "round", "trunc", "sinc", "triu", "tril", "arange",
     ]
 )  # fmt: skip
 ARCS = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
@@ -112,7 +112,7 @@ PYTHON_WORDS = frozenset(
 )
 CONSTANTS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "nan": "math.nan"}
 TORCH_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "k": "diagonal"}
-LAST_PLAIN = ("eye", "matrix_power", "norm", "triu", "tril", "diag")  # they take sizes, powers and places
+LAST_PLAIN = ("arange", "eye", "matrix_power", "norm", "triu", "tril", "diag")  # they take sizes, powers and places
 LOGICAL = {"and": "logical_and", "or": "logical_or", "not": "logical_not"}
 
 
@@ -268,6 +268,12 @@ class PythonCode:
                 pairs = node.args[1].items if isinstance(node.args[1].items[0], Tuple) else [node.args[1]]
                 widths = f"({', '.join([self.text(width) for pair in reversed(pairs) for width in children(pair)])})"
             return f"{'torch.nn.functional' if self.target == 'torch' else self.module}.pad({args[0]}, {widths})"
+        if name in ("concatenate", "stack") and len(args) == 1 and isinstance(node.args[0], (List, Tuple)):
+            axis = keywords.get("axis", "0")
+            joined = {"concatenate": "cat"}.get(name, name) if self.target == "torch" else name
+            key = "dim" if self.target == "torch" else "axis"
+            parts = ", ".join(map(self.argument, node.args[0].items))
+            return f"{self.module}.{joined}([{parts}]{f', {key}={axis}' if axis != '0' else ''})"
         if name == "cumsum" and self.target == "torch":
             return f"torch.cumsum({args[0]}, 0)"
         if name == "norm" and len(args) == 2 and args[1] not in ("1", "2"):

@@ -71,7 +71,8 @@ def mathematical(text: str, result: Derivation) -> Formula:
 
 def shape_text(axes: Sequence[str | int]) -> str:
     """Sizes as people write them: m x n."""
-    return " x ".join(map(str, axes)) if axes else "number"
+    texts = [axis if len(axes) == 1 or axis.isalnum() else f"({axis})" for axis in map(str, axes)]
+    return " x ".join(texts) or "number"
 
 
 def verdicts(result: Derivation) -> Iterator[tuple[str, str, str]]:
