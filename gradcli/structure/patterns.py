@@ -215,10 +215,10 @@ class Walk:
 
     def value(self, node: Node) -> Any:
         """The value of a node that no leaf reaches but held ones; None for others."""
-        for one in reachable([node]):
-            if one not in self.fixed:
-                free = one.primitive is LEAF and one.params["name"] not in self.held
-                self.fixed[one] = not free and all(self.fixed[arg] for arg in one.args)
+        for step in reachable([node]):
+            if step not in self.fixed:
+                free = step.primitive is LEAF and step.params["name"] not in self.held
+                self.fixed[step] = not free and all(self.fixed[arg] for arg in step.args)
         if not self.fixed[node]:
             return None
         try:
@@ -323,8 +323,8 @@ def moved(xp: Any, node: Node, flows: Sequence[Found]) -> tuple[Flow, Places]:
         start += size
     assert node.primitive.impl is not None
     ranks = tuple(len(arg.shape) for arg in node.args)
-    found = node.primitive.impl(xp, *positions, ranks=ranks, **node.params)
-    return stacked(parts), np.asarray(found, dtype=np.int64).reshape(-1)
+    places = node.primitive.impl(xp, *positions, ranks=ranks, **node.params)
+    return stacked(parts), np.asarray(places, dtype=np.int64).reshape(-1)
 
 
 def places(shape: Shape) -> Places:

@@ -15,6 +15,7 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, reachable
 from gradcli.structure.compressed import by_columns
 from gradcli.structure.patterns import pattern
+from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 CACHED = 1 << 15  # entries of the largest value in one evaluation
 
 
-def central_differences(program: Program, here: Floats, eps: float) -> Floats:
-    """The transposed Jacobian of the first output by the first leaf, at `here`; other leaves keep their defaults.
+def central_differences(program: Program, point: Floats, eps: float) -> Floats:
+    """The transposed Jacobian of the first output by the first leaf, at `point`; other leaves keep their defaults.
 
     >>> from gradcli.eager import record, tensor
     >>> central_differences(record(lambda x: x * x, tensor([1.0, 3.0])), np.array([1.0, 3.0]), 0.5)
@@ -36,21 +37,21 @@ def central_differences(program: Program, here: Floats, eps: float) -> Floats:
            [0., 6.]])
     """
     (name, leaf), *others = program.leaves.items()
-    output, size = program.outputs[0], here.size
+    output, size = program.outputs[0], point.size
     cut = None if output.shape else _cut_at_sums(output, leaf.node)
     parts, rest, sums = ([output], output, []) if cut is None else cut
     known = {key: other.default for key, other in others}
     flow = pattern(parts, [leaf.node], values=True, held=known)
     moves = None if flow is None else by_columns(flow, size)
     if moves is None or 2 * moves.sweeps > size:
-        return _one_by_one(program, here, eps)
-    points = np.concatenate([eps * moves.seeds, -eps * moves.seeds, np.zeros((1, size))]) + here.reshape(-1)
-    rows = evaluated(Tape(parts), {**known, name: points.reshape(-1, *here.shape)}, len(points))
+        return _one_by_one(program, point, eps)
+    points = np.concatenate([eps * moves.seeds, -eps * moves.seeds, np.zeros((1, size))]) + point.reshape(-1)
+    rows = evaluated(Tape(parts), {**known, name: points.reshape(-1, *point.shape)}, len(points))
     above, below = (moves.entries(moved - rows[-1]) for moved in (rows[: moves.sweeps], rows[moves.sweeps : -1]))
     if cut is None:
-        found = np.zeros((size, output.type.size))
-        found[moves.columns, moves.rows] = (above - below) / (2 * eps)
-        return found
+        jacobian = np.zeros((size, output.type.size))
+        jacobian[moves.columns, moves.rows] = (above - below) / (2 * eps)
+        return jacobian
     part_of = np.repeat(np.arange(len(parts)), [part.type.size for part in parts])
     place = part_of[moves.rows] * size + moves.columns
     totals, ends = np.bincount(part_of, rows[-1]), []
@@ -58,7 +59,7 @@ def central_differences(program: Program, here: Floats, eps: float) -> Floats:
         totals[:] = 0  # they would only add their rounding
     for change in (above, below):
         moved = totals[:, None] + np.bincount(place, change, len(parts) * size).reshape(-1, size)
-        values = dict(zip([one.params["name"] for one in sums], moved, strict=True))
+        values = dict(zip([leaf.params["name"] for leaf in sums], moved, strict=True))
         ends.append(evaluated(Tape([rest]), {**known, **values}, size))
     return (ends[0] - ends[1]) / (2 * eps)
 
@@ -77,13 +78,9 @@ def _cut_at_sums(output: Node, target: Node) -> tuple[list[Node], Node, list[Nod
         return None
     builder = output.builder
     leaves = [builder.fresh_leaf(node.type) for node in sums]
-    made = dict(zip(sums, leaves, strict=True))
     with building(builder, reachable([output, *leaves])):
-        for node in reachable([output], frozenset(sums)):
-            if node not in made:
-                args = tuple([made[arg] for arg in node.args])
-                made[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
-    return [node.args[0] for node in sums], made[output], leaves
+        (rest,) = placed(builder, [output], dict(zip(sums, leaves, strict=True)))
+    return [node.args[0] for node in sums], rest, leaves
 
 
 def _is_affine(node: Node) -> bool:
@@ -97,22 +94,22 @@ def _is_affine(node: Node) -> bool:
     )
 
 
-def _one_by_one(program: Program, here: Floats, eps: float) -> Floats:
+def _one_by_one(program: Program, point: Floats, eps: float) -> Floats:
     """Every entry moved alone, many points in one evaluation."""
     tape, name = Tape(program), next(iter(program.leaves))
-    size, count = here.size, max(4, CACHED // max(node.type.size for node in tape.nodes))
-    found = []
+    size, count = point.size, max(4, CACHED // max(node.type.size for node in tape.nodes))
+    quotients = []
     for start in range(0, size, count):
         steps = eps * np.eye(min(count, size - start), size, start)
-        points = np.concatenate([steps, -steps]) + here.reshape(-1)
-        rows = evaluated(tape, {name: points.reshape(-1, *here.shape)}, len(points))
-        found.append((rows[: len(steps)] - rows[len(steps) :]) / (2 * eps))
-    return np.concatenate(found)
+        points = np.concatenate([steps, -steps]) + point.reshape(-1)
+        rows = evaluated(tape, {name: points.reshape(-1, *point.shape)}, len(points))
+        quotients.append((rows[: len(steps)] - rows[len(steps) :]) / (2 * eps))
+    return np.concatenate(quotients)
 
 
 def evaluated(tape: Tape, values: dict[str, Any], count: int) -> Floats:
     """The entries of all outputs at `count` points, one row for each point."""
-    found = zip(tape.outputs, tape.run(values, backend="numpy"), strict=True)
+    pairs = zip(tape.outputs, tape.run(values, backend="numpy"), strict=True)
     return np.concatenate(
-        [np.broadcast_to(value, (count, *node.shape)).reshape(count, -1) for node, value in found], axis=1
+        [np.broadcast_to(value, (count, *node.shape)).reshape(count, -1) for node, value in pairs], axis=1
     )

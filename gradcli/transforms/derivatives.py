@@ -48,15 +48,15 @@ MOST_ORDERS = 10_000  # each order is a sweep, also where nothing is left to dif
 def vjp(outputs: Sequence[Node], cotangents: Sequence[Node], targets: Sequence[Node]) -> list[Node]:
     """The cotangents of `targets`: for each, the sum over outputs of Jacobian transposed times cotangent."""
     with _building(*outputs, *cotangents, *targets) as builder:
-        found = pull(builder, list(zip(outputs, cotangents, strict=True)), targets)
-        return [_or_zero(builder, ct, target.shape) for ct, target in zip(found, targets, strict=True)]
+        flows = pull(builder, list(zip(outputs, cotangents, strict=True)), targets)
+        return [_or_zero(builder, ct, target.shape) for ct, target in zip(flows, targets, strict=True)]
 
 
 def jvp(outputs: Sequence[Node], targets: Sequence[Node], tangents: Sequence[Node]) -> list[Node]:
     """The tangents of `outputs` when the targets move along `tangents`."""
     with _building(*outputs, *tangents, *targets) as builder:
-        found = push(builder, outputs, dict(zip(targets, tangents, strict=True)))
-        return [_or_zero(builder, t, output.shape) for t, output in zip(found, outputs, strict=True)]
+        moved = push(builder, outputs, dict(zip(targets, tangents, strict=True)))
+        return [_or_zero(builder, t, output.shape) for t, output in zip(moved, outputs, strict=True)]
 
 
 def grad(output: Node, targets: Sequence[Node]) -> list[Node]:
@@ -79,16 +79,16 @@ def nth(output: Node, target: Node, order: int) -> list[Node]:
         series = taylor(output, target, order)
         if series is None:
             return list(islice(forward, order))
-        found = list(islice(forward, 2))  # of these a series makes more than it has to
-        nodes, others = _with(set(), found), _with(set(), series[:2])
+        derivatives = list(islice(forward, 2))  # of these a series makes more than it has to
+        nodes, others = _with(set(), derivatives), _with(set(), series[:2])
         if len(nodes) < len(others):
-            series[:2], others = found, set(nodes)
-        for other, one in zip(series[2:], forward, strict=False):
-            found.append(one)
-            nodes, others = _with(nodes, [one]), _with(others, [other])
+            series[:2], others = derivatives, set(nodes)
+        for other, derivative in zip(series[2:], forward, strict=False):
+            derivatives.append(derivative)
+            nodes, others = _with(nodes, [derivative]), _with(others, [other])
             if len(nodes) > len(others):  # from some order on forward mode takes more than a series
                 return series
-        return found
+        return derivatives
 
 
 def _with(nodes: set[Node], outputs: Sequence[Node]) -> set[Node]:
@@ -154,22 +154,22 @@ def lifted(builder: Builder, node: Node, leaf: Node, values: Node) -> Node | Non
     >>> lifted(builder, 2 * x, x, many).shape
     (5, 3)
     """
-    made, copies, count = {leaf: values}, {}, values.shape[0]
-    for one in reachable([node]):
-        if one in made or made.keys().isdisjoint(one.args):
+    values_of, copies, count = {leaf: values}, {}, values.shape[0]
+    for step in reachable([node]):
+        if step in values_of or values_of.keys().isdisjoint(step.args):
             continue
-        primitive = one.primitive
-        if is_reader(one) or primitive.kind not in PLAIN or count * one.type.size > MOST_ENTRIES:
+        primitive = step.primitive
+        if is_reader(step) or primitive.kind not in PLAIN or count * step.type.size > MOST_ENTRIES:
             return None
-        for arg in one.args:
-            if arg not in made and arg not in copies:
+        for arg in step.args:
+            if arg not in values_of and arg not in copies:
                 copies[arg] = _repeated(builder, arg, count)
-        args = tuple([made[arg] if arg in made else copies[arg] for arg in one.args])
-        params = one.params if primitive.lift is None else primitive.lift(count, **one.params)
-        made[one] = builder.apply(primitive, args, params)
-        if made[one].shape != (count, *one.shape):
+        args = tuple([values_of[arg] if arg in values_of else copies[arg] for arg in step.args])
+        params = step.params if primitive.lift is None else primitive.lift(count, **step.params)
+        values_of[step] = builder.apply(primitive, args, params)
+        if values_of[step].shape != (count, *step.shape):
             return None
-    return made[node] if node in made else _repeated(builder, node, count)
+    return values_of[node] if node in values_of else _repeated(builder, node, count)
 
 
 def _repeated(builder: Builder, node: Node, count: int) -> Node:
@@ -226,10 +226,10 @@ def _units(builder: Builder, shape: Shape) -> list[Node]:
         size *= n
     if not shape:
         return [builder.constant(1)]
-    one = builder.constant(1, (1,))
+    unit = builder.constant(1, (1,))
     units = []
     for index in range(size):
-        flat = builder.call("unslice", one, shape=(size,), start=(index,), step=(1,))
+        flat = builder.call("unslice", unit, shape=(size,), start=(index,), step=(1,))
         units.append(builder.call("reshape", flat, shape=shape))
     return units
 

@@ -107,8 +107,8 @@ def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
         ]
     else:
         inner = builder.expanded(node)
-        here = {arg: known[arg] for arg in args if arg in known}
-        return push(builder, [inner], here, stops=args)[0]
+        tangents = {arg: known[arg] for arg in args if arg in known}
+        return push(builder, [inner], tangents, stops=args)[0]
     total: Node | None = None
     for term in terms:
         total = term if total is None else builder.apply(builder.vocabulary["add"], (total, term), {})

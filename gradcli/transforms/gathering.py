@@ -56,7 +56,7 @@ class Parts:
         mask = None
         reached = [None if mask is None else mask.args[0] for _, mask in self.parts]
         if total is not None and None not in reached:
-            mask = gathered(builder, [_place(one) for one in reached if one is not None])
+            mask = gathered(builder, [_place(value) for value in reached if value is not None])
             mask = None if mask is None else builder.call("not_equal", mask, 0)
         builder.span = outer
         return before + (self.parts if total is None else [(total, mask)])
@@ -112,7 +112,7 @@ def gathered(builder: Builder, parts: Sequence[Place]) -> Node | None:
     known = [line for line in lines if line is not None]
     if len(known) == len(parts):
         order = sorted(zip(known, parts, strict=True), key=lambda pair: pair[0])
-        if all(one[0][1] <= other[0][0] for one, other in pairwise(order)):
+        if all(left[0][1] <= right[0][0] for left, right in pairwise(order)):
             return builder.call("reshape", _joined(builder, order, size_of(shape)), shape=shape)
     if sum([part[0].type.size for part in parts]) > MOST_PLACES:
         return None
@@ -143,10 +143,10 @@ def _line(part: Place) -> tuple[int, int] | None:
 def _places(part: Place) -> list[int]:
     """Where the entries of a part stand in the array, in C order."""
     value, start, step, shape = part
-    found = [0]
+    places = [0]
     for first, stride, count, whole in zip(start, step, value.type.shape, shape, strict=True):
-        found = [place * whole + first + stride * i for place in found for i in range(count)]
-    return found
+        places = [place * whole + first + stride * i for place in places for i in range(count)]
+    return places
 
 
 def _flat(builder: Builder, value: Node) -> Node:

@@ -62,17 +62,17 @@ def groups(order: Iterable[Node]) -> dict[Node, Group]:
 
 def moving_inputs(body: Body, moving: Iterable[Node]) -> set[Node]:
     """The inputs of a body that depend on these inputs in some turn, through differentiable operations."""
-    found = set(moving)
+    inputs = set(moving)
     while True:
-        reached = dependents(body.steps, found)
+        reached = dependents(body.steps, inputs)
         more = {
             leaf
             for leaf, after in zip(body.carried, body.nexts, strict=True)
-            if after in reached and leaf not in found and leaf.type.kind == "float"
+            if after in reached and leaf not in inputs and leaf.type.kind == "float"
         }
         if not more:
-            return found
-        found |= more
+            return inputs
+        inputs |= more
 
 
 # --- reverse mode ----------------------------------------------------------------------------------------------------
@@ -127,13 +127,13 @@ class _Backward:
         self, present: Iterable[int], masked: Iterable[int], seen: dict[Node, Flow] | None = None
     ) -> dict[Node, Flow]:
         """What arrives at the inputs of the body in a turn at whose end these carries have cotangents and masks."""
-        given = [
+        ends = [
             (self.turn.nexts[k], (self.cotangents[k], self.masks[k] if k in masked else None)) for k in sorted(present)
         ]
         observer = None if seen is None else lambda node, flow, sent: seen.setdefault(node, flow)
         stops = (*self.turn.carried, *self.turn.rows, *self.loop.args[len(self.body.carried) + len(self.body.rows) :])
-        found = self.sweep(self.builder, [*given, *self.outer], self.targets, observer=observer, stops=stops)
-        return {leaf: flow for leaf, flow in zip(self.leaves, found, strict=True) if flow is not None}
+        arrived = self.sweep(self.builder, [*ends, *self.outer], self.targets, observer=observer, stops=stops)
+        return {leaf: flow for leaf, flow in zip(self.leaves, arrived, strict=True) if flow is not None}
 
     def _presence(self) -> tuple[list[frozenset[int]], frozenset[int]]:
         """The sets of carries that have cotangents at the ends of turns, each once, and the set before the first turn.
@@ -141,14 +141,14 @@ class _Backward:
         A set and the outer cotangents decide which set comes before it, so that sets repeat from some turn on.
         """
         sets: list[frozenset[int]] = []
-        here = frozenset(self.ends)
-        while here not in sets:
-            sets.append(here)
+        present = frozenset(self.ends)
+        while present not in sets:
+            sets.append(present)
             if len(sets) > self.loop.count:
-                return sets[:-1], here
-            arrived = self._swept(here, ())
-            here = frozenset([k for k in self.carries if self.body.carried[k] in arrived])
-        again = sets.index(here)
+                return sets[:-1], present
+            arrived = self._swept(present, ())
+            present = frozenset([k for k in self.carries if self.body.carried[k] in arrived])
+        again = sets.index(present)
         return sets, sets[again + (self.loop.count - again) % (len(sets) - again)]
 
     def sent(self) -> list[tuple[Node, Flow]]:
@@ -283,9 +283,9 @@ class _Backward:
                 if arg not in seen:
                     seen.add(arg)
                     pending.append(arg)
-        found = [(leaf, stack) for leaf, stack in rows.items() if leaf in seen]
-        found += [(read[at], self.loop.stacked(at)) for at in sorted(read)]
-        return found, turn.index if turn.index in seen else None
+        read_rows = [(leaf, stack) for leaf, stack in rows.items() if leaf in seen]
+        read_rows += [(read[at], self.loop.stacked(at)) for at in sorted(read)]
+        return read_rows, turn.index if turn.index in seen else None
 
 
 # --- forward mode ----------------------------------------------------------------------------------------------------
@@ -327,8 +327,8 @@ class _Forward:
     def _next_tangents(self, moving: Iterable[int]) -> dict[int, Node]:
         """The tangents of the carries after a turn, where these carries move before it."""
         moved = {self.turn.carried[k]: self.leaves[k] for k in moving}
-        found = self._moved(self.turn.nexts, (*self.turn.carried, *self.turn.rows), moved, self.moved_rows)
-        return {k: one for k, one in enumerate(found) if one is not None}
+        tangents = self._moved(self.turn.nexts, (*self.turn.carried, *self.turn.rows), moved, self.moved_rows)
+        return {k: tangent for k, tangent in enumerate(tangents) if tangent is not None}
 
     def _settled(self) -> tuple[int, set[int]]:
         """How many turns there are before the moving carries stay the same ones, and these carries.
@@ -368,9 +368,9 @@ class _Forward:
             nodes = turn(builder, body, state, rows, self.fixed, index)
             after = [nodes[body.positions[node]] for node in body.nexts]
             wanted = [*after, *(nodes[at] for at in places)]
-            found = self._moved(wanted, (*state, *rows), {state[k]: one for k, one in moved.items()}, moved_rows)
-            state, moved = after, {k: one for k, one in enumerate(found[: len(after)]) if one is not None}
-            before[number] = found[len(after) :]
+            pushed = self._moved(wanted, (*state, *rows), {state[k]: t for k, t in moved.items()}, moved_rows)
+            state, moved = after, {k: t for k, t in enumerate(pushed[: len(after)]) if t is not None}
+            before[number] = pushed[len(after) :]
         if early == count:
             ends: dict[int, Node] = moved
             stacked: list[Node | None] = [None] * len(places)
@@ -384,7 +384,7 @@ class _Forward:
                 else self._joined(
                     node,
                     stacked[places.index(node.params["at"])],
-                    {number: found[places.index(node.params["at"])] for number, found in sorted(before.items())},
+                    {number: row[places.index(node.params["at"])] for number, row in sorted(before.items())},
                 )
             )
             if tangent is not None:
@@ -394,10 +394,10 @@ class _Forward:
     def _joined(self, node: Node, stacked: Node | None, before: Mapping[int, Node | None]) -> Node | None:
         """The tangent of a value of all turns, of which some are written out."""
         builder, shape = self.builder, node.shape[1:]
-        if stacked is None and all(one is None for one in before.values()):
+        if stacked is None and all(tangent is None for tangent in before.values()):
             return None
         zero = builder.constant(0, shape)
-        parts = [repeated(builder, zero if one is None else one, 1) for one in before.values()]
+        parts = [repeated(builder, zero if tangent is None else tangent, 1) for tangent in before.values()]
         rest = self.loop.count - len(before)
         if rest:
             inner = builder.constant(0, (rest, *shape)) if stacked is None else stacked
@@ -420,10 +420,10 @@ class _Forward:
         order = sorted(moving)
         after = [nexts.get(k) or builder.constant(0, loop.body.carried[k].shape) for k in order]
         tangents = {opened.carried[k]: self.leaves[k] for k in order}
-        found = self._moved(
+        moved_values = self._moved(
             [opened.nodes[at] for at in places], (*opened.carried, *opened.rows), tangents, self.moved_rows
         )
-        outputs = [one for one in found if one is not None]
+        outputs = [value for value in moved_values if value is not None]
         seen = {*after, *outputs}
         pending = list(seen)
         by_leaf = dict(zip(opened.carried, opened.nexts, strict=True))
@@ -445,7 +445,7 @@ class _Forward:
             for leaf, stack in zip(opened.rows, self.stacks, strict=True)
             if self.moved_rows.get(leaf) in seen
         ]
-        made = close(
+        forward = close(
             builder,
             count,
             [(opened.carried[k], state[k]) for k in values]
@@ -456,5 +456,5 @@ class _Forward:
             outputs=outputs,
             reverse=loop.reverse,
         )
-        ends = {k: made.last(len(values) + place) for place, k in enumerate(order)}
-        return ends, [None if one is None else made.turns(one) for one in found]
+        ends = {k: forward.last(len(values) + place) for place, k in enumerate(order)}
+        return ends, [None if value is None else forward.turns(value) for value in moved_values]

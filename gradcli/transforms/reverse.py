@@ -37,13 +37,13 @@ def between(outputs: Iterable[Node], stops: Iterable[Node]) -> list[Node]:
 
 def placed(builder: Builder, outputs: Sequence[Node], places: dict[Node, Node]) -> list[Node]:
     """The same computation with some nodes replaced."""
-    made = dict(places)
+    copies = dict(places)
     for node in between(outputs, places):
-        if node in made:
+        if node in copies:
             continue
-        args = tuple([made[arg] for arg in node.args])
-        made[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
-    return [made[node] for node in outputs]
+        args = tuple([copies[arg] for arg in node.args])
+        copies[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
+    return [copies[node] for node in outputs]
 
 
 def sweep(
@@ -143,7 +143,7 @@ def contributions(builder: Builder, node: Node, flow: Flow, active: set[Node]) -
         args = [arg for arg in dict.fromkeys(node.args) if arg in active]
         inner = builder.expanded(node)
         flows = sweep(builder, [(inner, flow)], args, stops=node.args)
-        return [(arg, found) for arg, found in zip(args, flows, strict=True) if found is not None]
+        return [(arg, own) for arg, own in zip(args, flows, strict=True) if own is not None]
     return []
 
 
@@ -170,10 +170,10 @@ def is_zero(partial: Any) -> bool:
 def _linear(builder: Builder, node: Node, flow: Flow, active: set[Node]) -> list[tuple[Node, Flow]]:
     primitive, (ct, mask) = node.primitive, flow
     if primitive.name == "where":
-        condition, one, other = node.args
+        condition, chosen, other = node.args
         sent: list[tuple[Node, Flow]] = []
-        if one in active:
-            sent.append((one, (ct, _both(builder, mask, condition))))
+        if chosen in active:
+            sent.append((chosen, (ct, _both(builder, mask, condition))))
         if other in active:
             sent.append((other, (ct, _both(builder, mask, builder.call("not", condition)))))
         return sent

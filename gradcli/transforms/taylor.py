@@ -41,14 +41,14 @@ def taylor(output: Node, target: Node, order: int) -> list[Node] | None:
     """
     with building(output.builder, reachable([output, target])) as builder:
         series = _Series(builder, target, order)
-        found = series.begin(output)
-        if found is None:
+        whole = series.begin(output)
+        if whole is None:
             return None
         series.run()
         result = []
         for k in range(1, order + 1):
-            known = (found, k) in series.slopes  # then k times the coefficient is there already
-            scaled = series.slopes[found, k] if known else series.of(found, k)
+            known = (whole, k) in series.slopes  # then k times the coefficient is there already
+            scaled = series.slopes[whole, k] if known else series.of(whole, k)
             factor = factorial(k - 1) if known else factorial(k)
             zero = scaled is None
             result.append(builder.constant(0, output.shape) if zero else builder.call("mul", scaled, factor))
@@ -91,21 +91,19 @@ class _Series:
         for level in range(1, self.order):
             if front is None:
                 return None
-            given: dict[Node, Sequence[Any]] = {}
+            rules: dict[Node, Sequence[Any]] = {}
             for node in front:
                 if node.primitive.kind == "elementwise" and node.primitive.name not in ("mul", "div"):
                     rule = node.primitive.partials
                     assert rule is not None
-                    given[node] = rule(*node.args, out=node, **node.params)
-            nodes = [one for partials in given.values() for one in partials if isinstance(one, Node)]
+                    rules[node] = rule(*node.args, out=node, **node.params)
+            nodes = [partial for partials in rules.values() for partial in partials if isinstance(partial, Node)]
             plain = dict(zip(nodes, self._plain(nodes), strict=True))  # of all at once: each looks at all below
             wanted: list[Node] = []
-            for node, partials in given.items():
-                made = tuple([plain[one] if isinstance(one, Node) else one for one in partials])
-                self.partials[node] = made
-                wanted += [
-                    one for one, arg in zip(made, node.args, strict=True) if isinstance(one, Node) and arg in self.level
-                ]
+            for node, partials in rules.items():
+                written = self.partials[node] = tuple([plain[p] if isinstance(p, Node) else p for p in partials])
+                pairs = zip(written, node.args, strict=True)
+                wanted += [partial for partial, arg in pairs if isinstance(partial, Node) and arg in self.level]
             front = self._entered(wanted, level)
         return None if front is None else whole
 
@@ -113,21 +111,21 @@ class _Series:
         """The nodes below that move and are new; None where one of them has no series."""
         order = reachable(nodes)
         moving = dependents(order, [self.target])
-        found = []
+        entered = []
         for node in order:
             if node in moving and node not in self.level and node is not self.target:
                 if node.primitive.kind == "structured":
                     return None
                 self.level[node] = level
-                found.append(node)
+                entered.append(node)
         self.level.setdefault(self.target, 0)
-        return found
+        return entered
 
     def _plain(self, nodes: Sequence[Node]) -> list[Node]:
         """The same nodes with composite operations that move written out by their definitions."""
-        found = list(nodes)
+        written = list(nodes)
         for _ in range(MOST_ROUNDS):
-            order = reachable(found)
+            order = reachable(written)
             moving = dependents(order, [self.target])
             if not any(node.primitive.kind == "composite" and node in moving for node in order):
                 break
@@ -136,14 +134,14 @@ class _Series:
                     args = tuple([self.written[arg] for arg in node.args])
                     if node.primitive.kind == "composite" and node in moving:
                         assert node.primitive.definition is not None
-                        made = node.primitive.definition(*args, **node.params)
+                        plain = node.primitive.definition(*args, **node.params)
                     elif args == node.args:
-                        made = node
+                        plain = node
                     else:
-                        made = self.builder.apply(node.primitive, args, node.params)
-                    self.written[node] = made
-            found = [self.written[node] for node in found]
-        return found
+                        plain = self.builder.apply(node.primitive, args, node.params)
+                    self.written[node] = plain
+            written = [self.written[node] for node in written]
+        return written
 
     # --- coefficients ------------------------------------------------------------------------------------------
 
@@ -151,7 +149,7 @@ class _Series:
         """All coefficients, order by order, in each from arguments to results."""
         nodes = sorted(self.level, key=lambda node: node.serial)
         outer = self.builder.span
-        one = self.builder.constant(1, self.target.shape)
+        unit = self.builder.constant(1, self.target.shape)
         for node in nodes:
             self.rows[node] = [node]
         for k in range(1, self.order + 1):
@@ -159,10 +157,10 @@ class _Series:
                 if self.level[node] <= self.order - k:
                     self.builder.span = node.span
                     if node is self.target:
-                        found = one if k == 1 else None
+                        coefficient = unit if k == 1 else None
                     else:
-                        found = self._coefficient(node, k)
-                    self.rows[node].append(found)
+                        coefficient = self._coefficient(node, k)
+                    self.rows[node].append(coefficient)
         self.builder.span = outer
 
     def of(self, node: Any, k: int) -> Any:
@@ -258,19 +256,19 @@ class _Series:
 
     def _moving(self, node: Node) -> list[tuple[Any, list[Any] | None, Node]]:
         """The partials that count: each with its coefficients where it moves, and the argument that it belongs to."""
-        found = self.moving.get(node)
-        if found is None:
+        counted = self.moving.get(node)
+        if counted is None:
             partials = self.partials.get(node)
             if partials is None:  # needed to the first order only: of the partials just the values
                 rule = node.primitive.partials
                 assert rule is not None
                 partials = rule(*node.args, out=node, **node.params)
-            found = self.moving[node] = [
+            counted = self.moving[node] = [
                 (partial, self.rows.get(partial) if type(partial) is Node else None, arg)
                 for partial, arg in zip(partials, node.args, strict=True)
                 if arg in self.rows and partial is not None and not is_zero(partial)
             ]
-        return found
+        return counted
 
     def _scaled(self, partial: Any, by: Node | None) -> Node | None:
         if by is None or partial is None:
