@@ -174,8 +174,8 @@ def trace(
     lowered, point, notes = _prepared(script, at, wrt, limits)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
-    found = question.run(values, backend, dtype)
-    diagnostics = diagnose_answer(question, values, found, notes, dtype)
+    results = question.run(values, backend, dtype)
+    diagnostics = diagnose_answer(question, values, results, notes, dtype)
     at_point = point_of(lowered, values)
     shown, turns = with_turns(lowered, turn)
     passes = trace_passes(

@@ -32,7 +32,7 @@ class Along:
     def __init__(self, tape: Tape, units: Mapping[str, Any]) -> None:
         self.tape = tape
         self.units = dict(units)
-        self.count = min([len(one) for one in units.values()], default=1)
+        self.count = min([len(unit) for unit in units.values()], default=1)
         self.largest = max([node.type.size for node in tape.nodes], default=1)
         self._plans: dict[str, Any] = {}
 
@@ -42,17 +42,17 @@ class Along:
         if self.count <= 2 * rows:
             return run(self.units)
         library = namespace("numpy").library
-        found: list[Any] = []
+        outputs: list[Any] = []
         for start in range(0, self.count, rows):
-            part = run({name: one[start : start + rows] for name, one in self.units.items()})
-            if not found:
-                found = [
-                    library.empty((self.count, *output.type.shape), getattr(one, "dtype", "float64"))
-                    for one, output in zip(part, self.tape.outputs, strict=True)
+            part = run({name: unit[start : start + rows] for name, unit in self.units.items()})
+            if not outputs:
+                outputs = [
+                    library.empty((self.count, *output.type.shape), getattr(value, "dtype", "float64"))
+                    for value, output in zip(part, self.tape.outputs, strict=True)
                 ]
-            for place, one in zip(found, part, strict=True):
-                place[start : start + rows] = one
-        return found
+            for place, value in zip(outputs, part, strict=True):
+                place[start : start + rows] = value
+        return outputs
 
     def planned(self, values: Mapping[str, Any], dtype: str) -> list[Any] | None:
         """The same by a plan, built at the first call; None if there is none.
@@ -65,10 +65,10 @@ class Along:
             self._plans[dtype] = self._made(dtype)
         plan = self._plans[dtype]
         try:
-            found: list[Any] | None = None if plan is None else plan.answer(values)
+            results: list[Any] | None = None if plan is None else plan.answer(values)
         except REFUSED:
             return None  # the evaluator reports what is wrong, and where
-        return found
+        return results
 
     def again(self, leaves: Mapping[str, Any], dtype: str) -> list[Any] | None:
         """The result of `planned` by the same plan, if the leaves are all given as arrays of their types; else None."""
@@ -88,10 +88,10 @@ def at_once(plan: Any, leaves: Mapping[str, Any]) -> list[Any] | None:
     The usual way, which examines the values first, then reports what is wrong.
     """
     try:
-        found: list[Any] | None = None if plan is None else plan.answer(leaves, exact=True)
+        results: list[Any] | None = None if plan is None else plan.answer(leaves, exact=True)
     except (*REFUSED, GradcliError):
         return None
-    return found
+    return results
 
 
 def all_finite(array: Any) -> bool:

@@ -31,11 +31,11 @@ def ask_value(
 ) -> Evaluation:
     """The value of a prepared question at a point; with `exact`, also the exact value if floats lost its digits."""
     values = question.values(point)
-    found = question.run_planned(values, backend, dtype, LARGE)
+    results = question.run_planned(values, backend, dtype, LARGE)
     lowered = question.lowered
-    value = tuple(found) if lowered.several else found[0]
-    diagnostics = diagnose_answer(question, values, found, notes, dtype)
-    lost, more = lost_digits(question, values, found, backend, dtype) if exact else (None, ())
+    value = tuple(results) if lowered.several else results[0]
+    diagnostics = diagnose_answer(question, values, results, notes, dtype)
+    lost, more = lost_digits(question, values, results, backend, dtype) if exact else (None, ())
     return Evaluation(lowered.text, point_of(lowered, values), value, (*diagnostics, *more), lost)
 
 
@@ -50,21 +50,21 @@ def ask_gradient(
 ) -> Gradient:
     """The gradient of a prepared question at a point; with `exact`, also exact values if floats lost their digits."""
     values = question.values(point)
-    found = question.run_planned(values, backend, dtype, LARGE)
+    results = question.run_planned(values, backend, dtype, LARGE)
     names = question.names
-    gradient = dict(zip(names, found[1:], strict=False))
-    value = found[0]
+    gradient = dict(zip(names, results[1:], strict=False))
+    value = results[0]
     extra: list[Diagnostic] = []
     if dtype == "complex128":
         value, gradient = conjugated(value, gradient)
-        extra = complex_notes(question, values, found[0], gradient, backend)
+        extra = complex_notes(question, values, results[0], gradient, backend)
     higher = None
     if order > 1:
-        rest = found[1 + len(names) :]
+        rest = results[1 + len(names) :]
         higher = {name: tuple(rest[i * order : (i + 1) * order]) for i, name in enumerate(names)}
-    diagnostics = diagnose_answer(question, values, found, (*notes, *extra), dtype)
+    diagnostics = diagnose_answer(question, values, results, (*notes, *extra), dtype)
     at = point_of(question.lowered, values)
-    lost, more = lost_digits(question, values, found, backend, dtype) if exact else (None, ())
+    lost, more = lost_digits(question, values, results, backend, dtype) if exact else (None, ())
     return Gradient(question.lowered.text, at, value, gradient, higher, (*diagnostics, *more), lost)
 
 
@@ -80,9 +80,9 @@ def ask_hessian(
     values = question.values(point)
     names, leaves = question.names, question.lowered.program.leaves
     few = question.swept(question.compressed, values, backend, dtype, again)
-    found = question.run(values, backend, dtype) if few is None else few[0]
-    gradient = dict(zip(names, found[1:], strict=True))
-    diagnostics = diagnose_answer(question, values, found, notes, dtype)
+    results = question.run(values, backend, dtype) if few is None else few[0]
+    gradient = dict(zip(names, results[1:], strict=True))
+    diagnostics = diagnose_answer(question, values, results, notes, dtype)
     at = point_of(question.lowered, values)
     if few is not None:
         second = _second(question, few[1]())
@@ -94,7 +94,7 @@ def ask_hessian(
             for row, value in zip(names, question.run_along(sweep.along, values, backend, dtype, again), strict=True):
                 moved = bool(sweep.along.units)
                 second[row][column] = as_last_axes(value, shapes[row], shapes[column]) if moved else value
-    return Hessian(question.lowered.text, at, found[0], gradient, second, diagnostics)
+    return Hessian(question.lowered.text, at, results[0], gradient, second, diagnostics)
 
 
 def hessian_again(question: Question, leaves: Mapping[str, Any], dtype: str) -> Hessian | None:
@@ -105,10 +105,10 @@ def hessian_again(question: Question, leaves: Mapping[str, Any], dtype: str) -> 
     few = None if question.compressed is None else question.compressed.again(leaves, dtype)
     if few is None or not all(map(is_finite, few[0])):
         return None
-    found, lowered = few[0], question.lowered
+    results, lowered = few[0], question.lowered
     at = {name: plain_value(leaves[name]) for name in lowered.program.leaves if name in leaves}
-    gradient = dict(zip(question.names, found[1:], strict=True))
-    return Hessian(lowered.text, at, found[0], gradient, _second(question, few[1]()), lowered.notes)
+    gradient = dict(zip(question.names, results[1:], strict=True))
+    return Hessian(lowered.text, at, results[0], gradient, _second(question, few[1]()), lowered.notes)
 
 
 def _second(question: Question, blocks: Sequence[Sequence[Any]]) -> dict[str, dict[str, Value]]:
@@ -134,7 +134,7 @@ def ask_jacobian(
     outputs = lowered.program.outputs
     few = question.swept(question.compressed, values, backend, dtype, again)
     if few is not None:
-        found, blocks = few[0], few[1]()
+        results, blocks = few[0], few[1]()
         tables = [
             {
                 name: shaped(block, output.type.shape + lowered.program.leaves[name].node.type.shape)
@@ -143,15 +143,15 @@ def ask_jacobian(
             for output, line in zip(outputs, blocks, strict=True)
         ]
     else:
-        found = question.run(values, backend, dtype)
+        results = question.run(values, backend, dtype)
         tables = _tables(question, values, backend, dtype, again)
-    result = tuple(found) if lowered.several else found[0]
+    result = tuple(results) if lowered.several else results[0]
     return Jacobian(
         lowered.text,
         point_of(lowered, values),
         result,
         tuple(tables) if lowered.several else tables[0],
-        diagnose_answer(question, values, found, notes, dtype),
+        diagnose_answer(question, values, results, notes, dtype),
     )
 
 
@@ -207,18 +207,18 @@ def plain_value(value: Any) -> Value:
 def diagnose_answer(
     question: Question,
     values: Mapping[str, Any],
-    found: Sequence[Any],
+    results: Sequence[Any],
     notes: Sequence[Diagnostic],
     dtype: str,
 ) -> tuple[Diagnostic, ...]:
     """Notes on the script and the point, and the reasons why a value or derivative is not finite."""
     lowered = question.lowered
     result = (*lowered.notes, *notes)
-    if all(map(is_finite, found)):
+    if all(map(is_finite, results)):
         return result  # needs no explanation, nor its import
     from gradcli.calculator.notes.undefined_values import explain
 
-    problems = explain(question.tape, values, found, dtype=dtype, forward=set(lowered.program.nodes()))
+    problems = explain(question.tape, values, results, dtype=dtype, forward=set(lowered.program.nodes()))
     return (*result, *(problem.with_source(lowered.source) for problem in problems))
 
 

@@ -83,9 +83,9 @@ def plot(
     )
     columns = {name: list(column) for name, column in columns.items()}
     shared = [name for name, value in rest.items() if getattr(value, "shape", ())]
-    given: dict[str, Any] = {**rest, **columns}
-    values, gradient = function.at_points(shared=shared, **given)
-    stated = None if claim is None else evaluated(claim, given, shared, len(first), limits)
+    named_values: dict[str, Any] = {**rest, **columns}
+    values, gradient = function.at_points(shared=shared, **named_values)
+    stated = None if claim is None else evaluated(claim, named_values, shared, len(first), limits)
     slopes = {name: defined(gradient[name].tolist(), values.tolist()) for name in leaves}
     return Curves(lowered.text, shown, points, values.tolist(), slopes, stated, claim or "")
 
@@ -104,9 +104,9 @@ def evaluated(
     stated: Any = Compiled(claim, limits=limits)
     if not any(isinstance(value, list) for value in taken.values()):
         return [float(stated(**taken))] * count
-    here = [name for name in shared if name in taken]
-    found: list[float] = stated.at_points(shared=here, gradient=False, **taken)[0].tolist()
-    return found
+    common = [name for name in shared if name in taken]
+    entries: list[float] = stated.at_points(shared=common, gradient=False, **taken)[0].tolist()
+    return entries
 
 
 def by_step(

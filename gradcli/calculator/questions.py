@@ -39,12 +39,12 @@ def prepare(
     if isinstance(wrt, str):  # as --wrt takes it
         wrt = [name.strip() for name in wrt.split(",")]
     with uncollected(), pointing_into(source):
-        found = lower(parse(source, limits), at=at, wrt=wrt, limits=limits, claiming=claiming)
+        lowered = lower(parse(source, limits), at=at, wrt=wrt, limits=limits, claiming=claiming)
         if relax:
             from gradcli.lowering.relaxed import relaxed
 
-            found.program = relaxed(found.program)
-    return found
+            lowered.program = relaxed(lowered.program)
+    return lowered
 
 
 def located(make: Callable[..., Question]) -> Callable[..., Question]:

@@ -64,20 +64,20 @@ def explain(lowered: Lowered, result: Trace, wanted: str | None, values: Mapping
         hint = f"did you mean {near}?" if near else f"the leaves are {', '.join(leaves)}"
         raise error("GC206", f"{visible(wanted, 100)} is not a leaf of the script", help=hint)
     story = _Story(result)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if wanted is not None and leaves[wanted].const:
         span = leaves[wanted].span
-        found.append(_find("const", wanted, span[0] if span else None, "is not computed: it is const"))
+        findings.append(_find("const", wanted, span[0] if span else None, "is not computed: it is const"))
     for name, value in result.gradient.items():
         if wanted is None or name == wanted:
-            found += _about(story, name, value, wanted is not None)
+            findings += _about(story, name, value, wanted is not None)
     kinks = list(_kinks(lowered, result, values, dtype, wanted))
-    there = {one.evidence for one in kinks}
-    found = [one for one in found if one.evidence not in there or one.reason not in SHARP] + kinks
-    if not finite(result.value) and not any(one.reason == "not-finite" for one in found):
-        found += list(_origin(story, None, None))
+    at_kinks = {kink.evidence for kink in kinks}
+    findings = [each for each in findings if each.evidence not in at_kinks or each.reason not in SHARP] + kinks
+    if not finite(result.value) and not any(finding.reason == "not-finite" for finding in findings):
+        findings += list(_origin(story, None, None))
     gradients = {name: state(value) for name, value in result.gradient.items() if wanted in (None, name)}
-    return Explanation(lowered.source.name, tuple(found), gradients)
+    return Explanation(lowered.source.name, tuple(findings), gradients)
 
 
 def _find(reason: str, subject: str | None, line: int | None, message: str, evidence: AtStep | None = None) -> Finding:
@@ -98,9 +98,9 @@ class _Story:
             for sent in step.contributions:
                 self.senders.setdefault(sent.to, []).append((step, sent.value))
         self.users: dict[int, list[int]] = {}
-        for one in result.forward:
-            for read in one.inputs:
-                self.users.setdefault(read, []).append(one.index)
+        for reader in result.forward:
+            for read in reader.inputs:
+                self.users.setdefault(read, []).append(reader.index)
 
     def at(self, index: int) -> str:
         """A step as people read it."""
@@ -169,13 +169,13 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
     explained: set[tuple[str, int]] = set()
     waiting, seen = [at], {at}
     while waiting:
-        here = waiting.pop()
-        for back, value in story.senders.get(here, []):
+        receiver = waiting.pop()
+        for back, value in story.senders.get(receiver, []):
             if largest_of(back.cotangent) > 0 and largest_of(value) == 0:
-                reason = _reason(story, back.index, here)
+                reason = _reason(story, back.index, receiver)
                 if (reason, back.index) not in explained:
                     explained.add((reason, back.index))
-                    what = f"{story.at(back.index)} passes nothing on to {story.at(here)}"
+                    what = f"{story.at(back.index)} passes nothing on to {story.at(receiver)}"
                     at_step = AtStep(back.primitive, back.index)
                     yield _find(reason, name, story.line(back.index), f"is zero: {what}", at_step)
             elif largest_of(back.cotangent) == 0 and back.index not in seen:
@@ -184,7 +184,7 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
     reached = _reached(story, at)
     stops = [end for end in reached if story.steps[end].primitive in ("detach", *COMPARING)]
     for index in sorted(reached & set(story.backward)):
-        back, sent = story.backward[index], {one.to for one in story.backward[index].contributions}
+        back, sent = story.backward[index], {part.to for part in story.backward[index].contributions}
         closed = [read for read in story.steps[index].inputs if read in reached and read not in sent]
         closed = [] if set(closed) & set(stops) else closed
         if closed and largest_of(back.cotangent) > 0 and not _is_truth(story, closed[0]):
@@ -239,9 +239,8 @@ def _reached(story: _Story, at: int) -> set[int]:
 
 def _reaches(story: _Story, index: int) -> bool:
     """Whether a gradient that is not finite passes through a step; through a branch that is not taken, none does."""
-    reached = _reached(story, index)
     last = story.result.forward[-1].index
-    return last in reached and any(not finite(story.steps[one].value) for one in reached if one == last)
+    return last in _reached(story, index) and not finite(story.steps[last].value)
 
 
 def _extreme(story: _Story, name: str, at: int | None, reason: str, size: float) -> Finding:
@@ -281,11 +280,11 @@ def _kinks(
                     surfaces.append((index, kink, zero))
     if not surfaces:
         return
-    found = Tape([*order, *[zero for _, _, zero in surfaces]]).run_all(values, dtype=dtype)
+    known = Tape([*order, *[zero for _, _, zero in surfaces]]).run_all(values, dtype=dtype)
     story = _Story(result)
     reachable = None if wanted is None or wanted not in story.leaves else _reached(story, story.leaves[wanted])
     for index, kink, zero in surfaces:
-        apart: Any = found[zero]
+        apart: Any = known[zero]
         if bool((apart == 0).any() if hasattr(apart, "any") else apart == 0) and (
             reachable is None or index in reachable
         ):

@@ -87,8 +87,8 @@ class Compressed:
         compression = self._compression
         if self._along is None:
             self._along = self._directions(compression.seeds)
-        found = run(self._along)
-        swept = self._swept(found, compression.sweeps)
+        results = run(self._along)
+        swept = self._swept(results, compression.sweeps)
         if not all_finite(swept):
             return None
         entries = compression.entries(swept)
@@ -98,17 +98,17 @@ class Compressed:
             self.trusted = compression.agrees(entries, directions, seen, self._across)
             if not self.trusted:
                 return None
-        return found[: self.values], partial(self._blocks.filled, entries)
+        return results[: self.values], partial(self._blocks.filled, entries)
 
     def again(self, leaves: Mapping[str, Any], dtype: str) -> Found | None:
         """The result of `run` by the same plan; None if the leaves are not plain arrays, or there is no plan yet."""
-        found = self._along.again(leaves, dtype) if self.trusted and self._along is not None else None
-        if found is None:
+        results = self._along.again(leaves, dtype) if self.trusted and self._along is not None else None
+        if results is None:
             return None
-        swept = self._swept(found, self._compression.sweeps)
+        swept = self._swept(results, self._compression.sweeps)
         if not all_finite(swept):
             return None
-        return found[: self.values], partial(self._blocks.filled, self._compression.entries(swept))
+        return results[: self.values], partial(self._blocks.filled, self._compression.entries(swept))
 
     def _directions(self, rows: Any) -> Along:
         """Rows over all seeded entries, split by leaf."""
@@ -118,13 +118,13 @@ class Compressed:
             first += kind.size
         return Along(self.tape, units)
 
-    def _swept(self, found: Sequence[Any], count: int) -> Any:
+    def _swept(self, results: Sequence[Any], count: int) -> Any:
         """The results of the sweeps side by side, a row for each direction."""
         library = namespace("numpy").library
-        swept = found[self.values :]
+        swept = results[self.values :]
         if len(swept) == 1:
             return self._flat(library, swept[0], count, self._shapes[0])
-        rows = [self._flat(library, one, count, shape) for one, shape in zip(swept, self._shapes, strict=True)]
+        rows = [self._flat(library, result, count, shape) for result, shape in zip(swept, self._shapes, strict=True)]
         return library.concatenate(rows, axis=1)
 
     @staticmethod
@@ -166,8 +166,8 @@ def best_jacobian(lowered: Lowered, targets: Mapping[str, Node]) -> tuple[Compre
     together = compressed_jacobian(lowered, list(targets.values()), lowered.program.outputs)
     if len(targets) == 1:
         return together, {}
-    found = {name: compressed_jacobian(lowered, [target], ()) for name, target in targets.items()}
-    alone = {name: one for name, one in found.items() if one is not None}
+    by_leaf = {name: compressed_jacobian(lowered, [target], ()) for name, target in targets.items()}
+    alone = {name: compressed for name, compressed in by_leaf.items() if compressed is not None}
     heights = sum(output.type.size for output in lowered.program.outputs)
     cost = sum(alone[name].cost if name in alone else heights * target.type.size for name, target in targets.items())
     if together is not None and together.cost <= cost:
@@ -228,17 +228,17 @@ def unit_leaf(lowered: Lowered, nodes: Sequence[Node], like: Node) -> tuple[Node
 
 def hessian_sweeps(lowered: Lowered, gradient: Sequence[Node], targets: Mapping[str, Node]) -> list[Sweep]:
     """A tape per leaf that moves along its unit vectors: one batched run gives its columns."""
-    found = []
+    sweeps = []
     for name, target in targets.items():
         tangent, units = unit_leaf(lowered, gradient, target)
         columns = derivatives.jvp(gradient, [target], [tangent])
-        found.append(Sweep(0, name, Along(Tape(columns), units)))
-    return found
+        sweeps.append(Sweep(0, name, Along(Tape(columns), units)))
+    return sweeps
 
 
 def jacobian_sweeps(lowered: Lowered, targets: Mapping[str, Node]) -> list[Sweep]:
     """A tape for each output and leaf that runs over the unit vectors of the smaller side."""
-    found = []
+    sweeps = []
     for position, output in enumerate(lowered.program.outputs):
         for name, target in targets.items():
             if runs_forward(output, target):
@@ -247,8 +247,8 @@ def jacobian_sweeps(lowered: Lowered, targets: Mapping[str, Node]) -> list[Sweep
             else:
                 seed, units = unit_leaf(lowered, [output], output)
                 rows = derivatives.vjp([output], [seed], [target])
-            found.append(Sweep(position, name, Along(Tape(rows), units)))
-    return found
+            sweeps.append(Sweep(position, name, Along(Tape(rows), units)))
+    return sweeps
 
 
 def runs_forward(output: Node, target: Node) -> bool:

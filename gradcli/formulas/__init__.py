@@ -30,7 +30,7 @@ from gradcli.formulas.index_terms import (
     single,
 )
 from gradcli.formulas.matrix_rules import split_products
-from gradcli.formulas.matrix_text import Writer
+from gradcli.formulas.matrix_text import Writer, list_text
 from gradcli.formulas.normal_form import same_form
 from gradcli.formulas.recognition import shortened
 
@@ -125,8 +125,8 @@ def matrix_of(linear: Sum, name: str, rows: tuple[Index, ...], names: Names) -> 
             changes = {own: row for own, row in axes.items() if own.size == row.size}
             units = [(Delta(*pair), Fraction(1)) for pair in pairs]
             moved = names.put((rest._replace(bound=()),), changes)
-            found = tuple([merged(one.coefficient, (*one.factors, *units)) for one in moved])
-            parts.append(over_all(found, term.bound, names))
+            rows_of_term = tuple([merged(part.coefficient, (*part.factors, *units)) for part in moved])
+            parts.append(over_all(rows_of_term, term.bound, names))
         else:
             raise NoFormula("it is a linear map whose matrix has no formula")
     return add(*parts)
@@ -151,15 +151,11 @@ def listed_text(
     reader = Reader(called)
     texts = []
     for at in product(*[range(n) for n in node.shape]):
-        found = shortened(shortened(reader.entry(node, at), reader.names), reader.names)
-        texts.append(Writer(reader, sizes).sum(found, ()).text)
+        entry = shortened(shortened(reader.entry(node, at), reader.names), reader.names)
+        texts.append(Writer(reader, sizes).sum(entry, ()).text)
     if set(texts) == {"0"}:
         return f"zeros({', '.join(map(str, node.shape))})"
-    if len(node.shape) == 1:
-        return f"[{', '.join(texts)}]"
-    width = node.shape[1]
-    lines = [f"[{', '.join(texts[i : i + width])}]" for i in range(0, len(texts), width)]
-    return f"[{', '.join(lines)}]"
+    return list_text(texts, node.shape)
 
 
 __all__ = ["NoFormula", "Rows", "entries_text", "formula_texts", "same_form", "why_none"]

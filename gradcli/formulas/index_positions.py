@@ -45,44 +45,44 @@ def affine(start: int, parts: Iterable[tuple[Position, int]]) -> Position:
     return kept[0][0] if start == 0 and len(kept) == 1 and kept[0][1] == 1 else Place(start, tuple(kept))
 
 
-def parts_of_position(one: Position) -> Place:
+def parts_of_position(position: Position) -> Place:
     """A position as a start with indices and their steps."""
-    if isinstance(one, Place):
-        return one
-    return Place(one, ()) if isinstance(one, int) else Place(0, ((one, 1),))
+    if isinstance(position, Place):
+        return position
+    return Place(position, ()) if isinstance(position, int) else Place(0, ((position, 1),))
 
 
 def indices_in(at: Iterable[Position]) -> tuple[Index, ...]:
     """The indices of positions, in the order in which they stand there."""
-    found: dict[Index, None] = {}
-    for one in at:
-        if isinstance(one, Index):
-            found[one] = None
-        elif isinstance(one, Place):
-            found |= {index: None for index, _ in one.parts}
-    return tuple(found)
+    indices: dict[Index, None] = {}
+    for position in at:
+        if isinstance(position, Index):
+            indices[position] = None
+        elif isinstance(position, Place):
+            indices |= {index: None for index, _ in position.parts}
+    return tuple(indices)
 
 
-def moved(one: Position, changes: Mapping[Any, Position]) -> Position:
+def moved(position: Position, changes: Mapping[Any, Position]) -> Position:
     """A position with others in place of indices, or in place of all of it."""
-    if isinstance(one, Index) or one in changes:
-        return changes.get(one, one)
-    if isinstance(one, int) or changes.keys().isdisjoint(index for index, _ in one.parts):
-        return one
-    return affine(one.start, [(changes.get(index, index), step) for index, step in one.parts])
+    if isinstance(position, Index) or position in changes:
+        return changes.get(position, position)
+    if isinstance(position, int) or changes.keys().isdisjoint(index for index, _ in position.parts):
+        return position
+    return affine(position.start, [(changes.get(index, index), step) for index, step in position.parts])
 
 
-def span(one: Position) -> tuple[int, int]:
+def span(position: Position) -> tuple[int, int]:
     """The least and the largest value of a position."""
-    own = parts_of_position(one)
+    own = parts_of_position(position)
     ends = [step * (index.size - 1) for index, step in own.parts]
     return own.start + sum([min(end, 0) for end in ends]), own.start + sum([max(end, 0) for end in ends])
 
 
-def is_dense(one: Place) -> bool:
+def is_dense(place: Place) -> bool:
     """Whether each value between the least and the largest is one of one choice of indices."""
     count = 1
-    for index, step in reversed(one.parts):
+    for index, step in reversed(place.parts):
         if abs(step) != count:
             return False
         count *= index.size
@@ -97,10 +97,10 @@ class Solution(NamedTuple):
     fresh: tuple[Index, ...] = ()
 
 
-def difference(one: Position, other: Position) -> Position:
-    if isinstance(one, int) and isinstance(other, int):
-        return one - other
-    return affine(0, ((one, 1), (other, -1)))
+def difference(position: Position, subtracted: Position) -> Position:
+    if isinstance(position, int) and isinstance(subtracted, int):
+        return position - subtracted
+    return affine(0, ((position, 1), (subtracted, -1)))
 
 
 def sides_of(zero: Position, bound: Sequence[Index]) -> tuple[Position, Position]:
@@ -156,7 +156,7 @@ def solution(zero: Position, bound: Sequence[Index], index_of: Callable[[int], I
 
 def _overlap(own: Place) -> tuple[int, tuple[tuple[int, int], tuple[int, int]]] | None:
     """The pairs of indices at which a*i + b*j + start is 0: their count, and where each begins with its step."""
-    (one, a), (other, b) = own.parts
+    (first_index, a), (second_index, b) = own.parts
     # i runs over first + |b|*r, and j over (-start - a*i)/b
     first = next((i for i in range(abs(b)) if (own.start + a * i) % b == 0), None)
     if first is None:
@@ -164,9 +164,9 @@ def _overlap(own: Place) -> tuple[int, tuple[tuple[int, int], tuple[int, int]]] 
     step = abs(b)
     begin = -(own.start + a * first) // b
     slope = -a * step // b
-    low, high = 0, (one.size - 1 - first) // step  # of r
+    low, high = 0, (first_index.size - 1 - first) // step  # of r
     if slope > 0:
-        low, high = max(low, -(begin // slope)), min(high, (other.size - 1 - begin) // slope)
+        low, high = max(low, -(begin // slope)), min(high, (second_index.size - 1 - begin) // slope)
     else:
-        low, high = max(low, -((other.size - 1 - begin) // -slope)), min(high, begin // -slope)
+        low, high = max(low, -((second_index.size - 1 - begin) // -slope)), min(high, begin // -slope)
     return high - low + 1, ((first + step * low, step), (begin + slope * low, slope))

@@ -98,7 +98,7 @@ class SymbolicNames(Names):
 
     def in_symbols(self, text: str) -> str:
         """A text that contains sizes, with their symbols."""
-        return re.sub(r"(?<![#\d])\d+", lambda found: self.near.get(int(found[0]), found[0]), text)
+        return re.sub(r"(?<![#\d])\d+", lambda match: self.near.get(int(match[0]), match[0]), text)
 
     def repeated(self, term: Term, index: Index) -> Term:
         size, *more = self.in_sizes(Fraction(index.size)) or (Term(Fraction(0), (), ()),)
@@ -108,7 +108,7 @@ class SymbolicNames(Names):
 
     def in_sizes(self, value: Fraction) -> Sum:
         """A number that operations made of sizes, as the 1/n of an average and the 1/(n - 1) of a variance."""
-        found = ONE
+        product = ONE
         for size, symbol in self.symbols.items():
             whole = single(Number(f"size {symbol}"))
             for factor, meaning in ((size, whole), ((size - 1) // 2, scaled(add(whole, number(-1)), HALF))):
@@ -116,10 +116,10 @@ class SymbolicNames(Names):
                     while part and part % factor == 0:
                         part //= factor
                         value /= Fraction(factor) ** exponent
-                        found = times(found, power(meaning, exponent))
+                        product = times(product, power(meaning, exponent))
         if not self.near.keys().isdisjoint((value.numerator, value.denominator)):
             raise NoFormula("it computes with the size of part of an array")
-        return scaled(found, value)
+        return scaled(product, value)
 
 
 class Identity(NamedTuple):
@@ -140,14 +140,16 @@ class Identity(NamedTuple):
     def _in_parts(self) -> bool:
         pending, count = [self.difference], 0
         while pending:
-            found = pending.pop()
+            remainder = pending.pop()
             count += 1
-            if vanishes(found, self.names):
+            if vanishes(remainder, self.names):
                 continue
-            parts = next((parts for index in free(found) if (parts := parts_at_deltas(found, index, self.names))), [])
+            parts = next(
+                (parts for index in free(remainder) if (parts := parts_at_deltas(remainder, index, self.names))), []
+            )
             if not parts or count + len(pending) + len(parts) > MOST_PARTS:
                 return False
-            pending += [self.names.put(found, change) for change in parts]
+            pending += [self.names.put(remainder, change) for change in parts]
         return True
 
 
@@ -171,10 +173,10 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
     return Identity(text, add(left, scaled(other, -1)), names, reader.ties)
 
 
-def parts_at_deltas(found: Sum, index: Index, names: Names) -> list[dict[Index, Position]]:
+def parts_at_deltas(total: Sum, index: Index, names: Names) -> list[dict[Index, Position]]:
     """An axis cut where deltas begin and end, as changes of its index; nothing where it is not to be cut."""
     ends, period = {0, index.size}, 1
-    for delta in [base for base in bases_in(found) if isinstance(base, Delta)]:
+    for delta in [base for base in bases_in(total) if isinstance(base, Delta)]:
         own = parts_of_position(difference(*delta))
         others = [part for part in own.parts if part[0] != index]
         if len(others) == len(own.parts) or abs(dict(own.parts)[index]) != 1:
@@ -192,9 +194,9 @@ def parts_at_deltas(found: Sum, index: Index, names: Names) -> list[dict[Index, 
     return parts if len(parts) > 1 else []
 
 
-def may_divide_by_zero(found: Sum) -> bool:
+def may_divide_by_zero(total: Sum) -> bool:
     """Whether a sum, or its derivative, may divide by 0 in a whole region: by what contains signs or choices."""
-    for term in found:
+    for term in total:
         for base, exponent in term.factors:
             if not is_branch(base) and any(map(has_branches, parts_of(base))):
                 entire = isinstance(base, Group) or base.name in ENTIRE
@@ -209,18 +211,18 @@ def is_branch(base: Any) -> bool:
     return (isinstance(base, Call) and base.name == "sign") or bool(lanes_of(base))
 
 
-def has_branches(found: Sum) -> bool:
-    return any(map(is_branch, bases_in(found)))
+def has_branches(total: Sum) -> bool:
+    return any(map(is_branch, bases_in(total)))
 
 
-def written_out(found: Sum, names: Names) -> Sum:
+def written_out(total: Sum, names: Names) -> Sum:
     """A sum that is multiplied out, with triangles read along columns wherever that is possible."""
-    return expanded(turned(expanded(found, names), names), names)
+    return expanded(turned(expanded(total, names), names), names)
 
 
-def turned(found: Sum, names: Names) -> Sum:
+def turned(total: Sum, names: Names) -> Sum:
     """A sum that reads triangles along their rows: summed over rows, t[k, i] is 1 + delta[k, i] - t[i, k]."""
-    for term in found:
+    for term in total:
         for place, (base, exponent) in enumerate(term.factors):
             if isinstance(base, Leaf) and base.name == TRIANGLE and exponent == 1:
                 row, column = base.at
@@ -228,8 +230,8 @@ def turned(found: Sum, names: Names) -> Sum:
                     rest = merged(term.coefficient, (*term.factors[:place], *term.factors[place + 1 :]), term.bound)
                     other = scaled(single(Leaf(TRIANGLE, (column, row))), -1)
                     parts = multiplied((rest,), add(ONE, single(Delta(row, column)), other), names)
-                    return turned(add(*[(one,) for one in found if one is not term], parts), names)
-    return found
+                    return turned(add(*[(part,) for part in total if part is not term], parts), names)
+    return total
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -284,21 +286,21 @@ class SymbolicReader(Reader):
 
         A branch that is not taken may divide by 0, if only at single points: a proof multiplies by denominators.
         """
-        condition, one, other = node.args
-        if condition.primitive.name == "equal" and one.constant == 0 and condition.args[1].constant == 0:
+        condition, chosen, other = node.args
+        if condition.primitive.name == "equal" and chosen.constant == 0 and condition.args[1].constant == 0:
             if other.primitive.name == "sqrt" and other.args[0] is condition.args[0]:
                 return (yield other, at)
         truth = yield condition, at
-        branches = (yield one, at), (yield other, at)
+        branches = (yield chosen, at), (yield other, at)
         if any(map(may_divide_by_zero, branches)):
             raise NoFormula("a branch divides by what another one may make 0")
         return add(times(truth, branches[0]), times(add(ONE, scaled(truth, -1)), branches[1]))
 
     def _comparison(self, node: Node, at: At) -> Rule:
         self.ties = True
-        one, other = (yield node.args[0], at), (yield node.args[1], at)
+        left, right = yield from self._operands(node, at)
         less = node.primitive.name.startswith("less")
-        return step(add(other, scaled(one, -1)) if less else add(one, scaled(other, -1)))
+        return step(add(right, scaled(left, -1)) if less else add(left, scaled(right, -1)))
 
     def _step(self, node: Node, at: At) -> Rule:
         (x,) = node.args
@@ -307,12 +309,12 @@ class SymbolicReader(Reader):
         return step((yield x, at))
 
     def _connective(self, node: Node, at: At) -> Rule:
-        one = yield node.args[0], at
-        if node.primitive.name == "not":
-            return add(ONE, scaled(one, -1))
-        other = yield node.args[1], at
-        both = times(one, other)
-        return both if node.primitive.name == "and" else add(one, other, scaled(both, -1))
+        left, *rest = yield from self._operands(node, at)
+        if not rest:
+            return add(ONE, scaled(left, -1))
+        (right,) = rest
+        both = times(left, right)
+        return both if node.primitive.name == "and" else add(left, right, scaled(both, -1))
 
     def _equal(self, node: Node, at: At) -> Rule:
         """`x == max(x)`: what chooses the largest entry, if there is only one. A sum of squares is not 0."""
@@ -334,14 +336,14 @@ class SymbolicReader(Reader):
 
     def _differs(self, node: Node, at: At) -> Rule:
         """Whether a number differs from 0; a truth that was made a number is its own answer."""
-        found = yield node, at
-        value = value_of(found)
+        entry = yield node, at
+        value = value_of(entry)
         if value is not None:
             return ONE if value else ZERO
         while node.primitive.name in MOVED:
             (node,) = node.args
         if node.type.kind == "bool":
-            return found
+            return entry
         if node.primitive.name == "div" and node.args[1].constant:
             node = node.args[0]
         if node.primitive.name == "sum" and is_square(node.args[0]):
@@ -417,7 +419,7 @@ class SymbolicReader(Reader):
             order = order.args[0]
         if not sorts:
             return self._picked(node, at)
-        if len(sorts) > 2 or any(one.params["axis"] % len(one.shape) != lane for one in sorts):
+        if len(sorts) > 2 or any(sort.params["axis"] % len(sort.shape) != lane for sort in sorts):
             return refused("it reads positions")
         return self._permuted(x, order, at, axis, (len(sorts) == 1) is (node.primitive.name == "put_along"))
 
@@ -466,11 +468,11 @@ class SymbolicReader(Reader):
             if reversed_axis(x.args[0]) == axis:
                 return self._triangle(x.args[0].args[0], at, axis, True)
         parts = zip(node.params["start"], node.shape, x.shape, strict=True)
-        if not is_diagonal(node) and not all(self.names.at_every_size(*one) for one in parts):
+        if not is_diagonal(node) and not all(self.names.at_every_size(*part) for part in parts):
             return refused("it reads part of an array")
         return super()._slice(node, at)
 
-    def _part(self, one: Position, start: int, step: int, count: int, whole: int) -> Position:
+    def _part(self, position: Position, start: int, step: int, count: int, whole: int) -> Position:
         """A position in a part of an axis, as one of the axis.
 
         Which of two parts begins first may depend on the size of the axis if one of them is a single entry.
@@ -479,7 +481,7 @@ class SymbolicReader(Reader):
             self.parts.add(count == 1)
             if len(self.parts) > 1:
                 raise NoFormula("it reads single entries and parts of arrays")
-        return super()._part(one, start, step, count, whole)
+        return super()._part(position, start, step, count, whole)
 
     def _triangle(self, arg: Node, at: At, axis: int, from_end: bool) -> Rule:
         if arg.shape[axis] == 1:
@@ -588,10 +590,10 @@ class Derivation:
         self.at = at
         self.names = names
 
-    def of(self, found: Sum) -> Sum:
+    def of(self, total: Sum) -> Sum:
         """The derivative of a sum, multiplied out."""
         parts = []
-        for term in found:
+        for term in total:
             for place, (base, exponent) in enumerate(term.factors):
                 rest = (*term.factors[:place], (base, exponent - 1), *term.factors[place + 1 :])
                 left = (merged(term.coefficient * exponent, rest, term.bound),)
@@ -610,10 +612,10 @@ class Derivation:
     def _leaf(self, base: Leaf) -> Sum:
         if base.name != self.leaf:
             return ZERO
-        found = ONE
+        product = ONE
         for pair in zip(base.at, self.at, strict=True):
-            found = times(found, equal_places(*pair), entries=False)
-        return found
+            product = times(product, equal_places(*pair), entries=False)
+        return product
 
     def _call(self, base: Call) -> Sum:
         inner = [self.of(arg) for arg in base.args]
@@ -644,11 +646,11 @@ class Derivation:
         (((row, column), change),) = moved
         if base.name == "inv":  # -inv(A) dA inv(A)
             above, below = base._replace(at=(base.at[0], row)), base._replace(at=(column, base.at[1]))
-            found = scaled(multiplied(single(above), multiplied(change, single(below), self.names), self.names), -1)
+            slope = scaled(multiplied(single(above), multiplied(change, single(below), self.names), self.names), -1)
         else:  # sum(inv(A).T * dA), for a determinant times it
-            found = multiplied(single(Whole("inv", (), base.args, (column, row))), change, self.names)
-            found = multiplied(single(base), found, self.names) if base.name == "det" else found
-        return over_all(found, (row, column), self.names)
+            slope = multiplied(single(Whole("inv", (), base.args, (column, row))), change, self.names)
+            slope = multiplied(single(base), slope, self.names) if base.name == "det" else slope
+        return over_all(slope, (row, column), self.names)
 
     def _prod(self, base: Whole) -> Sum:
         """The product times the sum of dx/x over its factors x."""
@@ -657,8 +659,8 @@ class Derivation:
         left = iter(base.at)
         places = {i: self.names.index(i.size) if axis in axes else next(left) for axis, i in enumerate(own)}
         entry = self.names.put(arg, places)
-        found = multiplied(single(base), multiplied(power(entry, -1), self.of(entry), self.names), self.names)
-        return over_all(found, [places[own[axis]] for axis in axes], self.names)
+        slope = multiplied(single(base), multiplied(power(entry, -1), self.of(entry), self.names), self.names)
+        return over_all(slope, [places[own[axis]] for axis in axes], self.names)
 
 
 DERIVATIVES: dict[str, Callable[[Sum], Sum]] = {  # of functions of one number that the forms below leave

@@ -103,9 +103,9 @@ class Reader:
                 reason.span = reason.span or frame.key[0].span
                 raise
             except StopIteration as end:
-                found: Sum = end.value
-                within_limits(found)
-                self.known[frame.key] = frame.own, found
+                read: Sum = end.value
+                within_limits(read)
+                self.known[frame.key] = frame.own, read
                 stack.pop()
                 if stack:
                     waiting = stack[-1].asked
@@ -127,8 +127,8 @@ class Reader:
         return _Frame(_key(node, at), own, self._rule(node, own))
 
     def _placed(self, node: Node, at: tuple[Position, ...]) -> Sum:
-        own, found = self.known[_key(node, at)]
-        return self.names.put(found, {i: j for i, j in zip(own, at, strict=True) if not isinstance(i, int)})
+        own, total = self.known[_key(node, at)]
+        return self.names.put(total, {i: j for i, j in zip(own, at, strict=True) if not isinstance(i, int)})
 
     # --- rules: what an entry of an operation is, in entries of its operands --------------------------------------
 
@@ -172,21 +172,26 @@ class Reader:
             self.decimals = True
         return number(value)
 
+    def _operands(self, node: Node, at: At) -> Generator[tuple[Node, tuple[Position, ...]], Sum, list[Sum]]:
+        """The entries of all operands at the same place."""
+        entries = []
+        for arg in node.args:
+            entries.append((yield arg, at))
+        return entries
+
     def _same(self, node: Node, at: At) -> Rule:
         return (yield node.args[0], at)
 
     def _add(self, node: Node, at: At) -> Rule:
-        one = yield node.args[0], at
-        other = yield node.args[1], at
-        return add(one, scaled(other, -1) if node.primitive.name == "sub" else other)
+        left, right = yield from self._operands(node, at)
+        return add(left, scaled(right, -1) if node.primitive.name == "sub" else right)
 
     def _negative(self, node: Node, at: At) -> Rule:
         return scaled((yield node.args[0], at), -1)
 
     def _product(self, node: Node, at: At) -> Rule:
-        one = yield node.args[0], at
-        other = yield node.args[1], at
-        return times(one, power(other, -1) if node.primitive.name == "div" else other)
+        left, right = yield from self._operands(node, at)
+        return times(left, power(right, -1) if node.primitive.name == "div" else right)
 
     def _power(self, node: Node, at: At) -> Rule:
         base = yield node.args[0], at
@@ -202,29 +207,24 @@ class Reader:
         return single(Call("pow", (), (base, exponent))) if value is None else power(base, value)
 
     def _call(self, node: Node, at: At) -> Rule:
-        args = []
-        for arg in node.args:
-            args.append((yield arg, at))
+        args = yield from self._operands(node, at)
         return single(Call(node.primitive.name, tuple(node.params.items()), tuple(args)))
 
     def _comparison(self, node: Node, at: At) -> Rule:
         """Truth values are 1 and 0. What is compared with 0 for equality is taken to differ from it."""
-        one = yield node.args[0], at
-        other = yield node.args[1], at
+        left, right = yield from self._operands(node, at)
         name = node.primitive.name
-        if name in ("equal", "not_equal") and not (one and other):
-            inner = one or other
+        if name in ("equal", "not_equal") and not (left and right):
+            inner = left or right
             differs = inner if not inner or _is_truth(inner) else ONE
             return differs if name == "not_equal" else negated(differs)
-        if name == "greater" and not other and (inside := _inside_of(one, "relu")) is not None:
-            one = inside
-        return single(Call(name, (), (one, other)))
+        if name == "greater" and not right and (inside := _inside_of(left, "relu")) is not None:
+            left = inside
+        return single(Call(name, (), (left, right)))
 
     def _connective(self, node: Node, at: At) -> Rule:
         name = node.primitive.name
-        args = []
-        for arg in node.args:
-            args.append((yield arg, at))
+        args = yield from self._operands(node, at)
         if name == "not":
             return negated(args[0])
         deciding = number(0 if name == "and" else 1)  # the value that decides alone
@@ -241,13 +241,13 @@ class Reader:
         value = value_of(condition)
         if value is not None:
             return (yield node.args[1 if value else 2], at)
-        one = yield node.args[1], at
+        chosen = yield node.args[1], at
         other = yield node.args[2], at
-        if one == ONE and not other:
+        if chosen == ONE and not other:
             return condition
-        if not other and key(_condition_of(one)) == key(condition):
-            return one  # where(c, where(c, x, 0), 0)
-        return single(Call("where", (), (condition, one, other)))
+        if not other and key(_condition_of(chosen)) == key(condition):
+            return chosen  # where(c, where(c, x, 0), 0)
+        return single(Call("where", (), (condition, chosen, other)))
 
     def _sum(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
@@ -265,9 +265,9 @@ class Reader:
     def _matmul(self, node: Node, at: At) -> Rule:
         size = node.args[0].shape[-1]
         index = self.names.index(size)
-        one = yield node.args[0], (*at[:-1], index)
-        other = yield node.args[1], (*at[:-2], index, at[-1])
-        return over(times(one, other, entries=False), index, self.names)
+        left = yield node.args[0], (*at[:-1], index)
+        right = yield node.args[1], (*at[:-2], index, at[-1])
+        return over(times(left, right, entries=False), index, self.names)
 
     def _permute(self, node: Node, at: At) -> Rule:
         axes = node.params["axes"]
@@ -285,7 +285,7 @@ class Reader:
         if is_diagonal(node):
             return (yield x.args[0], (at[0], at[0]))
         parts = zip(at, node.params["start"], node.params["step"], node.shape, x.shape, strict=True)
-        return (yield x, tuple([self._part(*one) for one in parts]))
+        return (yield x, tuple([self._part(*part) for part in parts]))
 
     def _unslice(self, node: Node, at: At) -> Rule:
         (x,) = node.args
@@ -300,17 +300,17 @@ class Reader:
             start += arg.shape[axis]
         return add(*parts)
 
-    def _part(self, one: Position, start: int, step: int, count: int, whole: int) -> Position:
+    def _part(self, position: Position, start: int, step: int, count: int, whole: int) -> Position:
         """A position in a part of an axis, as one of the axis."""
-        return affine(start, ((one, step),))
+        return affine(start, ((position, step),))
 
     def _put(self, x: Node, at: At, starts: Sequence[int], steps: Sequence[int], whole: Shape) -> Rule:
         """An array as part of a larger one that is 0 elsewhere."""
         inner = tuple([0 if n == 1 else self.names.index(n) for n in x.shape])
-        found = yield x, inner
+        entry = yield x, inner
         for i, *part in zip(at, inner, starts, steps, x.shape, whole, strict=True):
-            found = times(found, equal_places(i, self._part(*part)), entries=False)
-        return over_all(found, inner, self.names)
+            entry = times(entry, equal_places(i, self._part(*part)), entries=False)
+        return over_all(entry, inner, self.names)
 
     def _reshape(self, node: Node, at: At) -> Rule:
         (x,) = node.args
@@ -323,20 +323,20 @@ class Reader:
             flat, rows = x.args[0], prod(outer[:half])  # a diagonal; with four axes that of a Kronecker product
             if (x.params["start"], x.params["step"], flat.shape) == ((0,), (rows + 1,), (rows,)):
                 row = at[0] if half == 1 else self.names.index(rows)
-                found = yield flat, (row,)
-                if half == 1 or row not in free(found):
+                entry = yield flat, (row,)
+                if half == 1 or row not in free(entry):
                     for pair in zip(at[:half], at[half:], strict=True):
-                        found = times(found, single(Delta(*pair)))
-                    return self.names.put(found, {})
+                        entry = times(entry, single(Delta(*pair)))
+                    return self.names.put(entry, {})
         if self.names.symbols:
             raise NoFormula("it mixes axes by a reshape")
         own = tuple([0 if n == 1 else self.names.index(n) for n in inner])
-        found = yield x, own
+        entry = yield x, own
         for before, after in groups_of(inner, outer):
             position = raveled([own[axis] for axis in before], [inner[axis] for axis in before])
             place = raveled([at[axis] for axis in after], [outer[axis] for axis in after])
-            found = times(found, equal_places(position, place), entries=False)
-        return over_all(found, own, self.names)
+            entry = times(entry, equal_places(position, place), entries=False)
+        return over_all(entry, own, self.names)
 
     def _picked(self, node: Node, at: At) -> Rule:
         """Entries at positions that are known or labels, or entries added up there."""
@@ -356,8 +356,8 @@ class Reader:
         unit = listed_places(chosen, row, place, size) if chosen else ZERO
         if labels:
             unit = yield from self._one_hot(labels[0], (*at[:axis], row, *at[axis + 1 :]), place, size)
-        found = times((yield x, (*at[:axis], place if takes else row, *at[axis + 1 :])), unit, entries=False)
-        return over_all(found, [place if takes else row], self.names)
+        entry = times((yield x, (*at[:axis], place if takes else row, *at[axis + 1 :])), unit, entries=False)
+        return over_all(entry, [place if takes else row], self.names)
 
     def _one_hot(self, labels: Node, at: At, place: Position, size: int) -> Rule:
         """1 where a position is the label, else 0."""
@@ -395,12 +395,12 @@ class Reader:
         """The derivative of a matrix exponential along a multiple of the identity, which is that multiple of it."""
         x, direction = node.args
         own = tuple([self.names.index(n) for n in direction.shape])
-        found = yield direction, own
-        term = found[0] if len(found) == 1 else None
-        along = [one for one in term.factors if isinstance(one[0], Delta)] if term else []
+        entry = yield direction, own
+        term = entry[0] if len(entry) == 1 else None
+        along = [factor for factor in term.factors if isinstance(factor[0], Delta)] if term else []
         if term is None or len(along) != 1 or set(free_of(along[0][0])) != set(own):
             raise NoFormula(STEPS)
-        rest = (term._replace(factors=tuple([one for one in term.factors if one is not along[0]])),)
+        rest = (term._replace(factors=tuple([factor for factor in term.factors if factor is not along[0]])),)
         if set(own) & set(free(rest)):
             raise NoFormula(STEPS)
         return times(rest, single(Whole("expm", (), ((own, (yield x, own)),), at)))
@@ -412,21 +412,21 @@ def negated(truth: Sum) -> Sum:
     return single(Call("not", (), (truth,))) if value is None else ZERO if value else ONE
 
 
-def _condition_of(found: Sum) -> Sum:
+def _condition_of(total: Sum) -> Sum:
     """The condition outside of which a sum is 0: that of a `where`, or a truth value itself."""
-    base = found[0].factors[0][0] if len(found) == 1 and len(found[0].factors) == 1 else None
-    if isinstance(base, Call) and base.name == "where" and found == single(base) and not base.args[2]:
+    base = total[0].factors[0][0] if len(total) == 1 and len(total[0].factors) == 1 else None
+    if isinstance(base, Call) and base.name == "where" and total == single(base) and not base.args[2]:
         return base.args[0]
-    return found
+    return total
 
 
 def _linear(whole: Whole) -> Sum:
     """A linear function of an array, with the number in front of the array before it."""
-    ((own, found), *rest) = whole.args
-    if rest or len(found) != 1:
-        return single(whole) if found else ZERO
-    number_before = found[0].coefficient
-    return scaled(single(whole._replace(args=((own, scaled(found, 1 / number_before)),))), number_before)
+    ((own, argument), *rest) = whole.args
+    if rest or len(argument) != 1:
+        return single(whole) if argument else ZERO
+    number_before = argument[0].coefficient
+    return scaled(single(whole._replace(args=((own, scaled(argument, 1 / number_before)),))), number_before)
 
 
 def refused(reason: str) -> Rule:
@@ -438,10 +438,10 @@ def _key(node: Node, at: tuple[Position, ...]) -> Any:
     return node, tuple([i if isinstance(i, int) else None for i in at]) if at else ()
 
 
-def equal_places(one: Position, other: Position) -> Sum:
+def equal_places(position: Position, other: Position) -> Sum:
     """1 where two positions are equal, else 0."""
-    gap = difference(one, other)
-    return single(Delta(one, other)) if not isinstance(gap, int) else ZERO if gap else ONE
+    gap = difference(position, other)
+    return single(Delta(position, other)) if not isinstance(gap, int) else ZERO if gap else ONE
 
 
 def listed_places(chosen: Sequence[int], row: Position, place: Position, size: int) -> Sum:
@@ -462,10 +462,10 @@ def _one_for_each_row(chosen: Sequence[int], shape: Sequence[int]) -> bool:
 
 def raveled(at: Sequence[Position], shape: Sequence[int]) -> Position:
     """The position in a flattened array."""
-    found: Position = 0
+    position: Position = 0
     for i, n in zip(at, shape, strict=True):
-        found = affine(0, ((found, n), (i, 1)))
-    return found
+        position = affine(0, ((position, n), (i, 1)))
+    return position
 
 
 def groups_of(inner: Shape, outer: Shape) -> Iterator[tuple[range, range]]:
@@ -488,19 +488,19 @@ def is_diagonal(node: Node) -> bool:
     return (node.params["start"], node.params["step"], node.shape) == ((0,), (shape[0] + 1,), shape[:1])
 
 
-def _is_truth(found: Sum) -> bool:
+def _is_truth(total: Sum) -> bool:
     """Whether a sum is one truth value."""
-    return len(found) == 1 and len(found[0].factors) == 1 and _name_of(found[0].factors[0][0]) in TRUTHS
+    return len(total) == 1 and len(total[0].factors) == 1 and _name_of(total[0].factors[0][0]) in TRUTHS
 
 
 def _name_of(base: Any) -> str:
     return base.name if isinstance(base, Call) else ""
 
 
-def _inside_of(found: Sum, name: str) -> Sum | None:
+def _inside_of(total: Sum, name: str) -> Sum | None:
     """The argument of a call that a sum is."""
-    if len(found) == 1 and found[0].coefficient == 1 and len(found[0].factors) == 1:
-        base, exponent = found[0].factors[0]
+    if len(total) == 1 and total[0].coefficient == 1 and len(total[0].factors) == 1:
+        base, exponent = total[0].factors[0]
         if isinstance(base, Call) and base.name == name and exponent == 1:
             return base.args[0]
     return None

@@ -54,8 +54,8 @@ class Leaf(NamedTuple):
 class Delta(NamedTuple):
     """1 where two positions are equal, else 0."""
 
-    one: Position
-    other: Position
+    left: Position
+    right: Position
 
 
 class Number(NamedTuple):
@@ -121,13 +121,13 @@ _KEYS: dict[int, tuple[Any, str]] = {}  # of bases, by their identity: a base st
 _FREE: dict[int, tuple[Any, tuple[Index, ...]]] = {}
 
 
-def _kept(table: dict[int, tuple[Any, Kept]], base: Any, made: Callable[[Any], Kept]) -> Kept:
+def _kept(table: dict[int, tuple[Any, Kept]], base: Any, make: Callable[[Any], Kept]) -> Kept:
     """What was made of a base; the table also holds the base, so that no other object gets its identity."""
     known = table.get(id(base))
     if known is None:
         if len(table) >= MOST_KEPT:
             table.clear()
-        known = table[id(base)] = base, made(base)
+        known = table[id(base)] = base, make(base)
     return known[1]
 
 
@@ -141,11 +141,11 @@ def single(base: Any, exponent: Fraction | int = 1) -> Sum:
     return (Term(Fraction(1), ((base, Fraction(exponent)),), ()),)
 
 
-def value_of(found: Sum) -> Fraction | None:
+def value_of(total: Sum) -> Fraction | None:
     """The number that a sum is; None where it has factors."""
-    if not found:
+    if not total:
         return Fraction(0)
-    return found[0].coefficient if len(found) == 1 and not found[0].factors else None
+    return total[0].coefficient if len(total) == 1 and not total[0].factors else None
 
 
 # --- indices ----------------------------------------------------------------------------------------------------
@@ -169,9 +169,9 @@ def free_of_term(term: Term) -> tuple[Index, ...]:
     return tuple(i for i in dict.fromkeys(i for base, _ in term.factors for i in free_of(base)) if i not in term.bound)
 
 
-def free(found: Sum) -> tuple[Index, ...]:
+def free(total: Sum) -> tuple[Index, ...]:
     """The free indices of a sum."""
-    return tuple(dict.fromkeys(i for term in found for i in free_of_term(term)))
+    return tuple(dict.fromkeys(i for term in total for i in free_of_term(term)))
 
 
 class Names:
@@ -190,28 +190,28 @@ class Names:
         """The sum over all values of an index that a term does not read."""
         return term._replace(coefficient=term.coefficient * index.size)
 
-    def put(self, found: Sum, changes: Mapping[Any, Position]) -> Sum:
+    def put(self, total: Sum, changes: Mapping[Any, Position]) -> Sum:
         """A sum with other free indices; its bound indices are new ones. What stays as it is stays the same object."""
-        made = tuple([one for term in found for one in self._term(term, changes)])
-        return found if len(made) == len(found) and all(map(is_, made, found)) else made
+        terms = tuple([new for term in total for new in self._term(term, changes)])
+        return total if len(terms) == len(total) and all(map(is_, terms, total)) else terms
 
     def _term(self, term: Term, changes: Mapping[Any, Position]) -> Iterator[Term]:
         inner = {**changes, **{i: self.index(i.size) for i in term.bound}}
-        made = []
+        factors = []
         for base, exponent in term.factors:
             new = self._base(base, inner)
             gap = difference(*new) if isinstance(new, Delta) and new is not base else None
             if not isinstance(gap, int):
-                made.append((new, exponent))
+                factors.append((new, exponent))
             elif gap:
                 return
-        if not term.bound and len(made) == len(term.factors):
-            if all(new is base for (new, _), (base, _) in zip(made, term.factors, strict=True)):
+        if not term.bound and len(factors) == len(term.factors):
+            if all(new is base for (new, _), (base, _) in zip(factors, term.factors, strict=True)):
                 yield term
                 return
         bound = tuple([i for i in (inner[i] for i in term.bound) if isinstance(i, Index)])
-        result = Term(term.coefficient, tuple(made), bound)
-        for place, (base, _) in enumerate(made if bound else ()):
+        result = Term(term.coefficient, tuple(factors), bound)
+        for place, (base, _) in enumerate(factors if bound else ()):
             if isinstance(base, Delta) and (fewer := solved(result, place, self)) is not None:
                 yield from fewer
                 return
@@ -239,9 +239,9 @@ class Names:
 # --- keys: equal for what differs in the names of bound indices only ----------------------------------------------
 
 
-def key(found: Sum, names: Mapping[Index, str] | None = None) -> str:
+def key(total: Sum, names: Mapping[Index, str] | None = None) -> str:
     """A text that is the same for sums that are equal up to the order of terms and the names of bound indices."""
-    return " + ".join(sorted([f"{term.coefficient}*{term_key(term, names or {})}" for term in found]))
+    return " + ".join(sorted([f"{term.coefficient}*{term_key(term, names or {})}" for term in total]))
 
 
 def term_key(term: Term, names: Mapping[Index, str]) -> str:
@@ -278,10 +278,10 @@ def _own_key(base: Any) -> str:
 
 def _base_key(base: Any, names: Mapping[Index, str]) -> str:
 
-    def text(one: Position, sign: int = 1) -> str:
-        if isinstance(one, Index):
-            return names.get(one, f"#{one.number}")
-        own = parts_of_position(one)
+    def text(position: Position, sign: int = 1) -> str:
+        if isinstance(position, Index):
+            return names.get(position, f"#{position.number}")
+        own = parts_of_position(position)
         parts = [(names.get(i, f"#{i.number}"), sign * step) for i, step in own.parts]
         shown = sorted([name if step == 1 else f"{step}*{name}" for name, step in parts])
         return "+".join(shown + [str(sign * own.start)] * (own.start != 0 or not shown))
@@ -295,7 +295,7 @@ def _base_key(base: Any, names: Mapping[Index, str]) -> str:
         return f"data {base.digest}[{at(base.at)}]"
     if isinstance(base, Delta):
         sides = tuple(base)
-        if isinstance(base.one, Place) or isinstance(base.other, Place):
+        if isinstance(base.left, Place) or isinstance(base.right, Place):
             gap = parts_of_position(difference(*base))
             if gap.start or sorted([step for _, step in gap.parts]) != [-1, 1]:
                 return f"delta[{min(text(gap), text(gap, -1))}]"
@@ -323,13 +323,13 @@ def add(*parts: Sum) -> Sum:
             known = terms.get(own)
             total = term.coefficient + (known.coefficient if known is not None else 0)
             terms[own] = (known or term)._replace(coefficient=total)
-    found = tuple([term for term in terms.values() if term.coefficient])
-    within_limits(found)
-    return found
+    kept = tuple([term for term in terms.values() if term.coefficient])
+    within_limits(kept)
+    return kept
 
 
-def _unbracketed(found: Sum) -> Iterator[Term]:
-    for term in found:
+def _unbracketed(total: Sum) -> Iterator[Term]:
+    for term in total:
         if not term.bound and len(term.factors) == 1:
             base, exponent = term.factors[0]
             if isinstance(base, Group) and exponent == 1:
@@ -339,35 +339,35 @@ def _unbracketed(found: Sum) -> Iterator[Term]:
         yield term
 
 
-def scaled(found: Sum, by: Fraction | int) -> Sum:
+def scaled(total: Sum, by: Fraction | int) -> Sum:
     """A sum times a number."""
-    return tuple([term._replace(coefficient=term.coefficient * by) for term in found]) if by else ZERO
+    return tuple([term._replace(coefficient=term.coefficient * by) for term in total]) if by else ZERO
 
 
-def times(one: Sum, other: Sum, *, entries: bool = True) -> Sum:
+def times(left: Sum, right: Sum, *, entries: bool = True) -> Sum:
     """The product of two sums; with `entries` a product entry by entry, in which sums over an index keep together."""
-    if not one or not other:
+    if not left or not right:
         return ZERO
-    for factor, rest in ((one, other), (other, one)):
+    for factor, rest in ((left, right), (right, left)):
         constant = value_of(factor)
         if constant is not None:
             return scaled(rest, constant)
-    shared = entries and not set(free(one)).isdisjoint(free(other))
-    left, right = (_as_term(part, shared) for part in (one, other))
-    return (merged(left.coefficient * right.coefficient, (*left.factors, *right.factors), (*left.bound, *right.bound)),)
+    shared = entries and not set(free(left)).isdisjoint(free(right))
+    x, y = (_as_term(part, shared) for part in (left, right))
+    return (merged(x.coefficient * y.coefficient, (*x.factors, *y.factors), (*x.bound, *y.bound)),)
 
 
-def _as_term(found: Sum, together: bool) -> Term:
+def _as_term(total: Sum, together: bool) -> Term:
     """A sum as one term: in brackets where it has several terms, or sums over an index and must keep together."""
-    if len(found) == 1:
-        term = found[0]
+    if len(total) == 1:
+        term = total[0]
         if not term.bound or (free_of_term(term) and not together):
             return term
         outside = [factor for factor in term.factors if set(free_of(factor[0])).isdisjoint(term.bound)]
         inside = tuple([factor for factor in term.factors if factor not in outside])
         group = Group((Term(Fraction(1), inside, term.bound),))
         return Term(term.coefficient, (*outside, (group, Fraction(1))), ())
-    return bracketed(found)
+    return bracketed(total)
 
 
 def merged(coefficient: Fraction, factors: Sequence[Factor], bound: tuple[Index, ...] = ()) -> Term:
@@ -391,74 +391,74 @@ def merged(coefficient: Fraction, factors: Sequence[Factor], bound: tuple[Index,
     return Term(coefficient, tuple(kept), bound)
 
 
-def bracketed(found: Sum) -> Term:
+def bracketed(total: Sum) -> Term:
     """A sum of several terms as one term: what all of them have in common stands before the brackets."""
-    common, rest = content(found)
+    common, rest = content(total)
     return Term(common.coefficient, (*common.factors, (Group(rest), Fraction(1))), ())
 
 
-def content(found: Sum) -> tuple[Term, Sum]:
+def content(total: Sum) -> tuple[Term, Sum]:
     """What all terms have in common, and what is left of each."""
-    sizes = [abs(term.coefficient) for term in found]
+    sizes = [abs(term.coefficient) for term in total]
     factor = Fraction(1)
     if len(set(sizes)) == 1:
         factor = sizes[0]
     elif all(size.denominator == 1 for size in sizes):
         factor = Fraction(gcd(*[size.numerator for size in sizes]))
-    if all(term.coefficient < 0 for term in found):
+    if all(term.coefficient < 0 for term in total):
         factor = -factor
     common: list[Factor] = []
-    tables = [{base_key(base, {}): exponent for base, exponent in term.factors} for term in found]
-    for base, _ in found[0].factors:
+    tables = [{base_key(base, {}): exponent for base, exponent in term.factors} for term in total]
+    for base, _ in total[0].factors:
         own = base_key(base, {})
-        if all(own in table for table in tables) and not set(free_of(base)) & set(found[0].bound):
+        if all(own in table for table in tables) and not set(free_of(base)) & set(total[0].bound):
             exponents = [table[own] for table in tables]
             if all(e > 0 for e in exponents):
                 common.append((base, min(exponents)))
             elif all(e < 0 for e in exponents):
                 common.append((base, max(exponents)))
     inverse = [(base, -exponent) for base, exponent in common]
-    rest = [merged(term.coefficient / factor, (*term.factors, *inverse), term.bound) for term in found]
+    rest = [merged(term.coefficient / factor, (*term.factors, *inverse), term.bound) for term in total]
     return Term(factor, tuple(common), ()), tuple(rest)
 
 
-def multiplied(one: Sum, other: Sum, names: Names) -> Sum:
+def multiplied(left: Sum, right: Sum, names: Names) -> Sum:
     """The product of two sums, term by term."""
-    made = []
-    for x in one:
-        for y in names.put(other, {}):
-            made.append(merged(x.coefficient * y.coefficient, (*x.factors, *y.factors), (*x.bound, *y.bound)))
-    return tuple(made)
+    products = []
+    for x in left:
+        for y in names.put(right, {}):
+            products.append(merged(x.coefficient * y.coefficient, (*x.factors, *y.factors), (*x.bound, *y.bound)))
+    return tuple(products)
 
 
-def denominators(found: Sum) -> list[Factor]:
+def denominators(total: Sum) -> list[Factor]:
     """The lowest negative powers of what a sum divides by.
 
     A denominator that reads a bound index belongs to the terms of that sum alone.
     """
     below: dict[str, Factor] = {}
-    for term in found:
+    for term in total:
         for base, exponent in term.factors:
             if exponent < 0 and set(free_of(base)).isdisjoint(term.bound):
                 own = base_key(base, {})
-                below[own] = min(below.get(own, (base, exponent)), (base, exponent), key=lambda one: one[1])
+                below[own] = min(below.get(own, (base, exponent)), (base, exponent), key=lambda factor: factor[1])
     return list(below.values())
 
 
-def power(found: Sum, exponent: Fraction | int) -> Sum:
+def power(total: Sum, exponent: Fraction | int) -> Sum:
     """A power of a sum; equal to it wherever both are defined."""
     exponent = Fraction(exponent)
     if exponent == 1:
-        return found
+        return total
     if exponent == 0:
         return ONE
-    if not found:
+    if not total:
         if exponent > 0:
             return ZERO
         raise NoFormula("it divides by 0")
     whole = exponent.denominator == 1
-    if len(found) == 1 and not found[0].bound:
-        term = found[0]
+    if len(total) == 1 and not total[0].bound:
+        term = total[0]
         if whole:
             factors = [(base, e * exponent) for base, e in term.factors]
             return (merged(term.coefficient ** int(exponent), factors),)
@@ -469,14 +469,14 @@ def power(found: Sum, exponent: Fraction | int) -> Sum:
             if all(e.numerator % 2 or _is_positive(base, Fraction(1)) for base, e in term.factors):
                 factors = [(base, e * exponent) for base, e in term.factors]
                 return (merged(coefficient, (*number_factors, *factors)),)
-        return single(Group(found), exponent)
-    if not whole or len(found) == 1:
-        if len(found) == 1 and whole:
-            term = found[0]
+        return single(Group(total), exponent)
+    if not whole or len(total) == 1:
+        if len(total) == 1 and whole:
+            term = total[0]
             group = Group((term._replace(coefficient=Fraction(1)),))
             return (Term(term.coefficient ** int(exponent), ((group, exponent),), ()),)
-        return single(Group(found), exponent)
-    return power((bracketed(found),), exponent)
+        return single(Group(total), exponent)
+    return power((bracketed(total),), exponent)
 
 
 def _is_positive(base: Any, exponent: Fraction) -> bool:
@@ -489,31 +489,28 @@ def _root(coefficient: Fraction, exponent: Fraction) -> tuple[Fraction, list[Fac
     """A root of a positive number: the part that is a fraction, and powers of whole numbers."""
     if coefficient < 0:
         return None
-    made, left = Fraction(1), []
+    whole, left = Fraction(1), []
     for value, sign in ((coefficient.numerator, 1), (coefficient.denominator, -1)):
         root = isqrt(value)
         if value == 1:
             continue
         if root * root == value and exponent.denominator == 2:
-            made *= Fraction(root) ** (sign * exponent.numerator)
+            whole *= Fraction(root) ** (sign * exponent.numerator)
         else:
             left.append((Number(str(value)), sign * exponent))
-    return made, left
+    return whole, left
 
 
-def over_all(found: Sum, at: Iterable[Position], names: Names) -> Sum:
+def over_all(total: Sum, at: Iterable[Position], names: Names) -> Sum:
     """The sum over all values of some indices; a number among them has one."""
     for index in at:
-        found = over(found, index, names) if isinstance(index, Index) else found
-    return found
+        total = over(total, index, names) if isinstance(index, Index) else total
+    return total
 
 
-def over(found: Sum, index: Index, names: Names) -> Sum:
+def over(total: Sum, index: Index, names: Names) -> Sum:
     """The sum over all values of an index."""
-    parts = []
-    for term in found:
-        parts.append(_over_term(term, index, names))
-    return add(*parts)
+    return add(*[_over_term(term, index, names) for term in total])
 
 
 def _over_term(term: Term, index: Index, names: Names) -> Sum:
@@ -523,9 +520,9 @@ def _over_term(term: Term, index: Index, names: Names) -> Sum:
     for place in readers:
         base, exponent = term.factors[place]
         if isinstance(base, Delta) and exponent > 0:
-            found = solved(term._replace(bound=(*term.bound, index)), place, names)
-            if found is not None:
-                return found
+            fewer = solved(term._replace(bound=(*term.bound, index)), place, names)
+            if fewer is not None:
+                return fewer
     product = _spectral([term.factors[place] for place in readers], index, names)
     if product is not None:
         return times((term._replace(factors=tuple([f for f in term.factors if index not in free_of(f[0])])),), product)
@@ -550,20 +547,19 @@ def solved(term: Term, place: int, names: Names) -> Sum | None:
     """A term with a factor delta, without the bound indices that this fixes; None where it fixes none."""
     delta, _ = term.factors[place]
     zero = difference(*delta)
-    found = solution(zero, term.bound, names.index)
-    if found is None:
+    result = solution(zero, term.bound, names.index)
+    if result is None:
         return ZERO
-    if not found.changes and found.zeros == (zero,):
+    if not result.changes and result.zeros == (zero,):
         return None
     rest = Term(term.coefficient, (*term.factors[:place], *term.factors[place + 1 :]), ())
-    units = tuple([(Delta(*sides_of(one, term.bound)), Fraction(1)) for one in found.zeros])
-    again = indices_in((*found.changes.values(), *found.zeros))
-    bound = (*[i for i in term.bound if i not in found.changes], *found.fresh)
+    units = tuple([(Delta(*sides_of(equation, term.bound)), Fraction(1)) for equation in result.zeros])
+    again = indices_in((*result.changes.values(), *result.zeros))
+    bound = (*[i for i in term.bound if i not in result.changes], *result.fresh)
     kept = tuple([i for i in bound if i not in again])
-    made = tuple(
-        [one._replace(factors=(*one.factors, *units), bound=kept) for one in names.put((rest,), found.changes)]
-    )
-    return over_all(made, [index for index in bound if index not in kept], names)
+    fixed = names.put((rest,), result.changes)
+    parts = tuple([part._replace(factors=(*part.factors, *units), bound=kept) for part in fixed])
+    return over_all(parts, [index for index in bound if index not in kept], names)
 
 
 def _spectral(factors: Sequence[Factor], index: Index, names: Names) -> Sum | None:
@@ -574,26 +570,26 @@ def _spectral(factors: Sequence[Factor], index: Index, names: Names) -> Sum | No
     values = [(base, exponent) for base, exponent in factors if isinstance(base, Whole) and base.name == EIGENVALUES]
     if len(vectors) != 2 or len(values) > 1 or len(vectors) + len(values) < len(factors):
         return None
-    one, other = vectors
+    first, second = vectors
     arrays = {key(arg, {i: str(place) for place, i in enumerate(own)}) for base, _ in factors for own, arg in base.args}
-    if len(arrays) > 1 or one.at[-1] != index or other.at[-1] != index or index in (one.at[0], other.at[0]):
+    if len(arrays) > 1 or first.at[-1] != index or second.at[-1] != index or index in (first.at[0], second.at[0]):
         return None
     exponent = values[0][1] if values else 0
     if exponent == 0:
-        return single(Delta(one.at[0], other.at[0]))
-    own, matrix = one.args[0]
-    at = (one.at[0], other.at[0])
+        return single(Delta(first.at[0], second.at[0]))
+    own, matrix = first.args[0]
+    at = (first.at[0], second.at[0])
     if exponent == 1:
         return names.put(matrix, dict(zip(own, at, strict=True)))
-    return single(Whole("inv", (), one.args, at)) if exponent == -1 else None
+    return single(Whole("inv", (), first.args, at)) if exponent == -1 else None
 
 
 # --- limits -------------------------------------------------------------------------------------------------------
 
 
-def within_limits(found: Sum) -> None:
+def within_limits(total: Sum) -> None:
     count, deepest = 0, 0
-    pending: list[tuple[Sum, int]] = [(found, 0)]
+    pending: list[tuple[Sum, int]] = [(total, 0)]
     while pending:
         part, depth = pending.pop()
         deepest = max(deepest, depth)
@@ -615,15 +611,15 @@ def parts_of(base: Any) -> Iterator[Sum]:
         yield base.inside
 
 
-def bases_in(found: Sum) -> Iterator[Any]:
+def bases_in(total: Sum) -> Iterator[Any]:
     """The bases of a sum, those inside functions and brackets too."""
-    for term in found:
+    for term in total:
         for base, _ in term.factors:
             yield base
             for part in parts_of(base):
                 yield from bases_in(part)
 
 
-def leaves_in(found: Sum) -> set[str]:
+def leaves_in(total: Sum) -> set[str]:
     """The names of the inputs that a sum reads."""
-    return {base.name for base in bases_in(found) if isinstance(base, Leaf)}
+    return {base.name for base in bases_in(total) if isinstance(base, Leaf)}

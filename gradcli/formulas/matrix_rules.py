@@ -34,31 +34,30 @@ if TYPE_CHECKING:
     Link = tuple[Any, Index, Index]  # a matrix with its row and column
 
 
-def split_products(found: Sum, names: Names) -> Sum:
+def split_products(total: Sum, names: Names) -> Sum:
     """The same sum with determinants and inverses of products written as those of the factors."""
-    return add(*[_term(term, names) for term in found])
+    return add(*[_term(term, names) for term in total])
 
 
 def _term(term: Term, names: Names) -> Sum:
     whole: Sum = number(term.coefficient)
     bound = list(term.bound)
     for base, exponent in term.factors:
-        made = power(_base(base, names), exponent)
-        if len(made) == 1 and made[0].bound and exponent == 1:  # an inverse of a product: its indices join the others
-            (one,) = made
-            bound += one.bound
-            made = (one._replace(bound=()),)
-        whole = times(whole, made, entries=False)
+        inner = power(_base(base, names), exponent)
+        if len(inner) == 1 and inner[0].bound and exponent == 1:  # an inverse of a product: its indices join the others
+            bound += inner[0].bound
+            inner = (inner[0]._replace(bound=()),)
+        whole = times(whole, inner, entries=False)
         if not whole:
             return ()
-    (one,) = whole
-    return _cancelled(one._replace(bound=(*one.bound, *bound)), names)
+    (product,) = whole
+    return _cancelled(product._replace(bound=(*product.bound, *bound)), names)
 
 
 def _base(base: Any, names: Names) -> Sum:
     if isinstance(base, Group):
         inside = split_products(base.inside, names)
-        cancels = len(inside) == 1 and any(getattr(one, "name", "") == "inv" for one, _ in inside[0].factors)
+        cancels = len(inside) == 1 and any(getattr(factor, "name", "") == "inv" for factor, _ in inside[0].factors)
         return inside if cancels else single(Group(inside))
     if isinstance(base, Call):
         return single(base._replace(args=tuple([split_products(arg, names) for arg in base.args])))
@@ -87,18 +86,18 @@ def _links(own: tuple[Index, ...], arg: Sum) -> list[Link] | None:
         return None
     row, last = own
     left = [base for base, _ in term.factors]
-    found: list[Link] = []
+    links: list[Link] = []
     while left:
-        base = next((one for one in left if row in free_of(one)), None)
+        base = next((matrix for matrix in left if row in free_of(matrix)), None)
         if base is None:
             return None
         left.remove(base)
         (column,) = (i for i in free_of(base) if i != row)
         if column.size != row.size or (isinstance(base, Whole) and not _is_whole_matrix(base)):
             return None
-        found.append((base, row, column))
+        links.append((base, row, column))
         row = column
-    return found if row == last and len(term.bound) == len(found) - 1 else None
+    return links if row == last and len(term.bound) == len(links) - 1 else None
 
 
 def _is_whole_matrix(base: Whole) -> bool:
@@ -110,15 +109,15 @@ def _is_whole_matrix(base: Whole) -> bool:
 
 def _det(links: list[Link]) -> Sum:
     """The product of the determinants."""
-    found = number(1)
+    product = number(1)
     for base, row, column in links:
         if isinstance(base, Whole) and base.name == "inv":
-            found = times(found, power(single(Whole("det", (), base.args, ())), -1))
+            product = times(product, power(single(Whole("det", (), base.args, ())), -1))
             continue
         if isinstance(base, Leaf) and base.at == (column, row):  # of a transpose
             row, column = column, row
-        found = times(found, single(Whole("det", (), (((row, column), single(base)),), ())))
-    return found
+        product = times(product, single(Whole("det", (), (((row, column), single(base)),), ())))
+    return product
 
 
 def _inv(links: list[Link], coefficient: Fraction, whole: Whole, names: Names) -> Sum:
@@ -156,16 +155,16 @@ def _cancelled(term: Term, names: Names) -> Sum:
             if other_place == place or raised != 1 or len(free_of(matrix)) != 2:
                 continue
             for inner, outer, turned in ((base.at[1], base.at[0], False), (base.at[0], base.at[1], True)):
-                rest = [one for at, one in enumerate(term.factors) if at not in (place, other_place)]
+                rest = [factor for at, factor in enumerate(term.factors) if at not in (place, other_place)]
                 if inner not in term.bound or inner not in free_of(matrix) or inner.size != own[0].size:
                     continue
-                if any(inner in free_of(one) for one, _ in rest):
+                if any(inner in free_of(factor) for factor, _ in rest):
                     continue
                 (end,) = (i for i in free_of(matrix) if i != inner)
                 at = (end, inner) if turned else (inner, end)
                 if key(names.put(arg, dict(zip(own, at, strict=True)))) == key(single(matrix)):
                     bound = tuple([i for i in term.bound if i != inner])
                     unit = Term(term.coefficient, (*rest, (Delta(outer, end), Fraction(1))), bound)
-                    one = solved(unit, len(unit.factors) - 1, names)
-                    return add(*[_cancelled(part, names) for part in ((unit,) if one is None else one)])
+                    parts = solved(unit, len(unit.factors) - 1, names)
+                    return add(*[_cancelled(part, names) for part in ((unit,) if parts is None else parts)])
     return (term,)

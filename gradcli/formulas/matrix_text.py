@@ -55,8 +55,6 @@ FOR_COLUMN = 14  # characters that a column counts as, beside its own
 MOST_TERMS = 12  # of a sum over one denominator
 MOST_WRITTEN = 1000  # sums, for one formula
 MOST_BOUND = 8  # indices that one product is summed over
-
-
 SQUARES = re.compile(r"mean\(\(([\w.]+) - mean\(\1\)\)\*\*2\)")
 VARIANCE = re.compile(r"var\(([\w.]+)\)")
 
@@ -87,9 +85,9 @@ class Array(NamedTuple):
     size: int = 0  # of the axis that a sum was taken over
 
 
-def common_factor(found: Sum) -> Term | None:
+def common_factor(total: Sum) -> Term | None:
     """The terms with what all of them have in common before brackets."""
-    common, left = content(found)
+    common, left = content(total)
     sizes = {abs(term.coefficient) * _counted(term) for term in left}
     if len(sizes) == 1:  # x/2 - mean(x)/2
         (size,) = sizes
@@ -122,29 +120,29 @@ class Writer:
 
     # --- sums -----------------------------------------------------------------------------------------------------
 
-    def sum(self, found: Sum, axes: Axes, exact: bool = True) -> Text:
+    def sum(self, total: Sum, axes: Axes, exact: bool = True) -> Text:
         """The text of a sum as an array with these axes; without `exact` it may only broadcast to that."""
-        key = (id(found), axes, exact)
+        key = (id(total), axes, exact)
         if key in self._texts:
             _, text, count = self._texts[key]
             if self.written + count <= MOST_WRITTEN:
                 self.written += count
                 return text
         before = self.written
-        text = self._sum(found, axes, exact)
-        self._texts[key] = found, text, self.written - before
+        text = self._sum(total, axes, exact)
+        self._texts[key] = total, text, self.written - before
         return text
 
-    def _sum(self, found: Sum, axes: Axes, exact: bool) -> Text:
+    def _sum(self, total: Sum, axes: Axes, exact: bool) -> Text:
         self.written += 1
         if self.written > MOST_WRITTEN:
             raise NoFormula("it is too long to be read")
-        if not found:
+        if not total:
             return Text(f"zeros({self.shape(axes)})", ATOM, axes) if axes and exact else Text("0", ATOM)
-        terms = self._paired(found) if len(found) > 2 else found
+        terms = self._paired(total) if len(total) > 2 else total
         ordered = sorted(terms, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
         text = self._factored(ordered, axes) or self._joined(ordered, axes)
-        opened = self._opened(found[0]) if len(found) == 1 else None
+        opened = self._opened(total[0]) if len(total) == 1 else None
         if opened is not None:  # u*(1/u - x/u**2) as (u - x)/u**2
             other = self._factored(opened, axes)
             text = other if other is not None and _cost(other) < _cost(text) else text
@@ -176,18 +174,18 @@ class Writer:
             ones = f"ones({self.shape(axes)})"
             return Text(ones if text.text == "1" else f"{text.inside(PRODUCT)}*{ones}", PRODUCT, axes)
         if len(axes) == 2 and text.covers == axes[1:]:
-            return Text(f"outer(ones({self.size(axes[0])}), {text.text})", ATOM, axes)
+            return Text(f"outer(ones({self.size_text(axes[0].size)}), {text.text})", ATOM, axes)
         if len(axes) == 2 and text.covers == axes[:1]:
             return Text(f"{text.inside(PRODUCT)}*ones({self.shape(axes)})", PRODUCT, axes)
         raise NoFormula("it repeats an array along several axes")
 
-    def _factored(self, found: Sequence[Term], axes: Axes) -> Text | None:
+    def _factored(self, terms: Sequence[Term], axes: Axes) -> Text | None:
         """The sum with what its terms have in common before brackets, the shortest of some ways."""
-        if len(found) < 2:
+        if len(terms) < 2:
             return None
         texts = []
         for way in (self._over_one_denominator, common_factor, self._common_matrix):
-            term = way(tuple(found))
+            term = way(tuple(terms))
             if term is None:
                 continue
             positive = term._replace(coefficient=abs(term.coefficient))
@@ -200,7 +198,7 @@ class Writer:
             texts.append(text)
         if not texts:
             return None
-        plain = self._joined(found, axes)
+        plain = self._joined(terms, axes)
         best = min(texts, key=lambda text: len(text.text))
         spread = best.text.count(COLUMN) - plain.text.count(COLUMN)
         return best if len(best.text) + max(spread, 0) * FOR_COLUMN <= len(plain.text) + LONGER else plain
@@ -213,17 +211,17 @@ class Writer:
         rest = tuple([factor for factor in term.factors if factor[0] is not groups[0]])
         return add(multiplied((term._replace(factors=rest),), groups[0].inside, self.names))
 
-    def _over_one_denominator(self, found: Sum) -> Term | None:
+    def _over_one_denominator(self, total: Sum) -> Term | None:
         """1/u - x/u**2 as (u - x)/u**2."""
-        below = denominators(found)
-        if not below or any(term.bound for term in found):
+        below = denominators(total)
+        if not below or any(term.bound for term in total):
             return None
         above: Sum = ()
-        for term in found:
+        for term in total:
             raised = merged(term.coefficient, (*term.factors, *[(base, -exponent) for base, exponent in below]))
             product: Sum = (Term(raised.coefficient, (), ()),)
             for base, exponent in raised.factors:
-                opens = isinstance(base, Group) and exponent == 1 and not any(one.bound for one in base.inside)
+                opens = isinstance(base, Group) and exponent == 1 and not any(inner.bound for inner in base.inside)
                 product = multiplied(product, base.inside if opens else single(base, exponent), self.names)
                 if len(product) > MOST_TERMS:
                     return None
@@ -235,24 +233,24 @@ class Writer:
         common, left = content(above)
         return merged(common.coefficient, (*common.factors, (Group(left), Fraction(1)), *below))
 
-    def _paired(self, found: Sum) -> Sum:
+    def _paired(self, total: Sum) -> Sum:
         """b + A @ x + A.T @ x as b + (A + A.T) @ x."""
-        for pair in combinations(found, 2):
+        for pair in combinations(total, 2):
             if all(term.bound for term in pair) and (both := self._common_matrix(pair)) is not None:
-                rest = [both if term is pair[0] else term for term in found if term is not pair[1]]
+                rest = [both if term is pair[0] else term for term in total if term is not pair[1]]
                 return self._paired(tuple(rest))
-        return found
+        return total
 
-    def _common_matrix(self, found: Sum) -> Term | None:
+    def _common_matrix(self, total: Sum) -> Term | None:
         """A @ x + A.T @ x as (A + A.T) @ x: all terms but for one factor of each, under the sum over one index."""
-        first = found[0]
-        if any(len(term.bound) != 1 or term.bound[0].size != first.bound[0].size for term in found if first.bound):
+        first = total[0]
+        if any(len(term.bound) != 1 or term.bound[0].size != first.bound[0].size for term in total if first.bound):
             return None
         if not first.bound:
             return None
         index = first.bound[0]
         aligned = [first._replace(bound=())]
-        for term in found[1:]:
+        for term in total[1:]:
             free_term = term._replace(bound=())
             aligned.append(self.names.put((free_term,), {term.bound[0]: index})[0])
         for chosen in range(len(first.factors)):
@@ -267,7 +265,7 @@ class Writer:
                     if term_key(Term(Fraction(1), others, ()), {}) == wanted:
                         inside.append(Term(term.coefficient, (term.factors[place],), ()))
                         break
-            if len(inside) == len(found):
+            if len(inside) == len(total):
                 common, left = content(add(tuple(inside)))
                 return Term(common.coefficient, (*common.factors, (Group(left), Fraction(1)), *rest), (index,))
         return None
@@ -281,7 +279,7 @@ class Writer:
         if len(bound) > MOST_BOUND:
             raise NoFormula("it sums over many indices")
         turned = [bound[i:] + bound[:i] for i in range(len(bound))]
-        orders = permutations(bound) if len(bound) < 4 else [*turned, *(one[::-1] for one in turned)]
+        orders = permutations(bound) if len(bound) < 4 else [*turned, *(turn[::-1] for turn in turned)]
         factors = sorted(term.factors, key=_place_in_products)
         texts = []
         for order in orders:
@@ -315,9 +313,9 @@ class Writer:
             return term
         reads = [factor for factor in rest if free_of(factor[0])]
         inside = self.names.put((Term(Fraction(1), tuple(reads), ()),), places)
-        part = tuple([one._replace(bound=tuple(bound)) for one in inside])
+        part = tuple([entry._replace(bound=tuple(bound)) for entry in inside])
         padded = Whole("pad", (("pad_width", tuple(widths)),), ((tuple(inner), part),), axes)
-        return Term(term.coefficient, (*[one for one in rest if one not in reads], (padded, Fraction(1))), ())
+        return Term(term.coefficient, (*[factor for factor in rest if factor not in reads], (padded, Fraction(1))), ())
 
     def _contracted(self, factors: Sequence[Factor], order: Sequence[Index]) -> dict[frozenset[Index], list[Array]]:
         """The arrays that are left when the indices have been summed over, by the indices that they have."""
@@ -329,8 +327,8 @@ class Writer:
             groups.setdefault(indices, []).append(Array(indices, ((base, exponent),)))
         left = list(order)
         while left:
-            made = self._contract(groups, left.pop(0), left)
-            groups.setdefault(made.indices, []).append(made)
+            array = self._contract(groups, left.pop(0), left)
+            groups.setdefault(array.indices, []).append(array)
         return groups
 
     def _contract(self, groups: dict[frozenset[Index], list[Array]], index: Index, left: list[Index]) -> Array:
@@ -370,9 +368,9 @@ class Writer:
         if len(matrices) != 2 or not all(map(self._is_plain, matrices)):
             return None
         ways = []
-        for one, other in (matrices, matrices[::-1]):
-            left = self._entries([one], (row, column)).inside(POWER)
-            right = self._entries([other], (column, row)).inside(POWER)
+        for first, second in (matrices, matrices[::-1]):
+            left = self._entries([first], (row, column)).inside(POWER)
+            right = self._entries([second], (column, row)).inside(POWER)
             ways.append(f"trace({left} @ {right})")
         return Text(min(ways, key=lambda text: (text.count(".T"), len(text))), ATOM)
 
@@ -384,7 +382,7 @@ class Writer:
                 diagonal = self._base(base, (index,))
                 return Array(frozenset(), written=Text(diagonal.text.replace("diag(", "trace(", 1), ATOM))
         if len(vector) == 2 and all(map(self._is_plain, vector)):
-            first, last = sorted(vector, key=lambda one: bool(one.chain))
+            first, last = sorted(vector, key=lambda part: bool(part.chain))
             left = self._entries([first], (index,)).inside(POWER)
             if last.chain and not first.chain:
                 right = self._chain(last, (index,), flat=True).text
@@ -394,35 +392,35 @@ class Writer:
         return Array(frozenset(), written=Text(f"sum({self._entries(vector, (index,)).text})", ATOM), size=index.size)
 
     @staticmethod
-    def _is_plain(one: Array) -> bool:
-        return bool(one.chain) or one.written is not None or (len(one.factors) == 1 and one.factors[0][1] == 1)
+    def _is_plain(array: Array) -> bool:
+        return bool(array.chain) or array.written is not None or (len(array.factors) == 1 and array.factors[0][1] == 1)
 
     def _product(self, coefficient: Fraction, groups: dict[frozenset[Index], list[Array]], axes: Axes) -> Text:
         """The arrays that are left, multiplied: numbers first, denominators last."""
         numbers = groups.pop(frozenset(), [])
         rest = [part for parts in groups.values() for part in parts]
-        means = [one for one in (*numbers, *rest) if one.size and one.written is not None]
+        means = [part for part in (*numbers, *rest) if part.size and part.written is not None]
         if len(means) == 1 and coefficient.denominator > 1 and coefficient.denominator % means[0].size == 0:
             assert means[0].written is not None
             mean = means[0]._replace(written=Text(_variance(f"mean({means[0].written.text[4:]}"), ATOM))
-            numbers = [mean if one is means[0] else one for one in numbers]
-            groups = {own: [mean if one is means[0] else one for one in parts] for own, parts in groups.items()}
+            numbers = [mean if part is means[0] else part for part in numbers]
+            groups = {own: [mean if part is means[0] else part for part in parts] for own, parts in groups.items()}
             coefficient *= means[0].size
         tops, bottoms = _split(numbers)
         array, below = self._outer(groups, axes)
         covers = tuple(i for i in axes if any(i in part.indices for part in rest))
-        above = [self._written(one, ()) for one in tops]
+        above = [self._written(part, ()) for part in tops]
         chained = array is not None and len(rest) == 1 and bool(rest[0].chain)  # 2*A @ x is read as it is meant
         coefficient, sizes_above, sizes_below = self._counted_out(coefficient)
         decimal = self._as_decimal(coefficient)
         p, q = (decimal, "1") if decimal is not None else (str(coefficient.numerator), str(coefficient.denominator))
         front = "*".join([text for text in (p, *sizes_above) if text != "1"])
         under = [text for text in (q, *sizes_below) if text != "1"]
-        dens = [self._written(one, ()) for one in bottoms] + below
+        dens = [self._written(part, ()) for part in bottoms] + below
         if under and (front or (chained and not dens)):
-            front = f"{front or 1}/{_bracketed([Text(one, ATOM) for one in under])}"
+            front = f"{front or 1}/{_bracketed([Text(part, ATOM) for part in under])}"
         else:
-            dens = [*(Text(one, ATOM) for one in under), *dens]
+            dens = [*(Text(part, ATOM) for part in under), *dens]
         parts = above + ([array] if array is not None else [])
         if len(parts) == 1 and not front:
             text, rank = parts[0].text, parts[0].rank
@@ -437,10 +435,6 @@ class Writer:
             text, rank = f"{above_line}/{_bracketed(dens)}", PRODUCT
         return Text(text, rank, covers)
 
-    def size(self, index: Index) -> str:
-        """The size of an axis: its name, where it has one."""
-        return self.size_text(index.size)
-
     def size_text(self, size: int) -> str:
         """A size or a position by the names of sizes, where it is a sum of those."""
         if size in self.sizes or not self.sizes or size < min(self.sizes) - MOST_MORE:
@@ -450,7 +444,7 @@ class Writer:
 
     def shape(self, axes: Axes) -> str:
         """The sizes of axes as arguments of a call."""
-        return ", ".join(map(self.size, axes))
+        return ", ".join([self.size_text(index.size) for index in axes])
 
     def _counted_out(self, value: Fraction) -> tuple[Fraction, list[str], list[str]]:
         """A number without the named sizes in it, and those that stand above and below the line of a fraction.
@@ -461,7 +455,7 @@ class Writer:
         below: list[str] = []
         known = [(size, size, name) for size, name in self.sizes.items()]
         known += [(size // 2, size - 1, f"({name} - 1)") for size, name in self.sizes.items()]
-        known += [((m + n) // 2, m + n, f"({one} + {other})") for (m, one), (n, other) in self._pairs]
+        known += [((m + n) // 2, m + n, f"({first} + {second})") for (m, first), (n, second) in self._pairs]
         for divisor, factor, text in known:
             while value.numerator % divisor == 0:
                 value /= factor
@@ -506,15 +500,15 @@ class Writer:
         return _times(texts), []
 
     def _quotient(self, parts: Sequence[Array], order: Axes) -> tuple[Text | None, list[Text]]:
-        tops, bottoms = [[self._written(one, order) for one in some] for some in _split(parts)]
+        tops, bottoms = [[self._written(part, order) for part in some] for some in _split(parts)]
         return _times(tops) if tops else None, bottoms
 
     def _entries(self, parts: Sequence[Array], order: Axes) -> Text:
         """The product of arrays entry by entry."""
-        vectors = [one for one in parts if len(one.indices) == 1]
+        vectors = [part for part in parts if len(part.indices) == 1]
         if vectors and len(parts) > 1 and len(order) == 2:  # a vector beside a matrix scales it along an axis
             (index,) = vectors[0].indices
-            matrix = self._entries([one for one in parts if len(one.indices) == 2], order)
+            matrix = self._entries([part for part in parts if len(part.indices) == 2], order)
             scale = self._entries(vectors, (index,))
             return _times([matrix, _column(scale) if index == order[0] else scale])
         text, below = self._quotient(parts, order)
@@ -523,21 +517,21 @@ class Writer:
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
-    def _written(self, one: Array, order: Axes) -> Text:
-        if one.written is not None:
-            return one.written
-        if one.chain:
-            return self._chain(one, order)
-        base, exponent = one.factors[0]
+    def _written(self, array: Array, order: Axes) -> Text:
+        if array.written is not None:
+            return array.written
+        if array.chain:
+            return self._chain(array, order)
+        base, exponent = array.factors[0]
         return self._power(base, abs(exponent), order)
 
-    def _chain(self, one: Array, order: Axes, flat: bool = False) -> Text:
+    def _chain(self, array: Array, order: Axes, flat: bool = False) -> Text:
         """A product of matrices, from left to right; what a vector ends is in brackets."""
-        links = one.chain
-        if not one.end and links[0][1] != order[0]:  # the transpose of a product
+        links = array.chain
+        if not array.end and links[0][1] != order[0]:  # the transpose of a product
             links = tuple([(parts, column, row) for parts, row, column in reversed(links)])
-        if one.end:
-            text, joined = self._entries(one.end, (links[-1][2],)), False
+        if array.end:
+            text, joined = self._entries(array.end, (links[-1][2],)), False
         else:
             parts, row, column = links[-1]
             links, text, joined = links[:-1], self._entries(parts, (row, column)), False
@@ -548,7 +542,7 @@ class Writer:
                 chosen = f"{text.inside(ATOM)}[{labels}]"  # eye(n)[labels] @ x
                 text = Text(f"sort({text.text})" if labels == f"argsort({text.text})" else chosen, ATOM)
             else:
-                right = text.text if joined and (flat or not one.end) else text.inside(POWER)
+                right = text.text if joined and (flat or not array.end) else text.inside(POWER)
                 left = self._entries(parts, (row, column)).inside(POWER)
                 text, joined = Text(f"{left} @ {right}", PRODUCT), True
         return text
@@ -584,7 +578,7 @@ class Writer:
         even = all(exponent.numerator % 2 == 0 and exponent.denominator == 1 for _, exponent in term.factors)
         if not even or term.coefficient != 1 or not 0 < len(term.bound) < 3:
             return None
-        halves = tuple([(one, exponent / 2) for one, exponent in term.factors])
+        halves = tuple([(base, exponent / 2) for base, exponent in term.factors])
         root = self.sum((Term(Fraction(1), halves, ()),), term.bound, exact=False)
         if set(root.covers) != set(term.bound):
             return None
@@ -592,17 +586,16 @@ class Writer:
 
     def _base(self, base: Any, order: Axes) -> Text:
         if isinstance(base, Number):
-            size = self.sizes.get(int(base.text)) if base.text.isdigit() else None
-            return Text(size or base.text, ATOM)
+            return Text(self.size_text(int(base.text)) if base.text.isdigit() else base.text, ATOM)
         if isinstance(base, Leaf):
             return self._entry(base.name, base.at, self.shapes[base.name], order)
         if isinstance(base, Literal):
             return self._literal(base, order)
         if isinstance(base, Delta):
-            if isinstance(base.one, int) or isinstance(base.other, int):
+            if isinstance(base.left, int) or isinstance(base.right, int):
                 raise NoFormula("it is part of an identity matrix")
-            at = tuple(base if indices_in([base.one]) == order[:1] else base[::-1])
-            count = 1 + max([span(one)[1] for one in at])
+            at = tuple(base if indices_in([base.left]) == order[:1] else base[::-1])
+            count = 1 + max([span(position)[1] for position in at])
             return self._entry(f"eye({self.size_text(count)})", at, (count, count), order)
         if isinstance(base, Group):
             return self.sum(base.inside, order)
@@ -656,10 +649,10 @@ class Writer:
             return Text(f"{name}({', '.join(_arguments(name, texts, base.params))})", ATOM)
         return text if truth else Text(f"where({text.text}, 1, 0)", ATOM)
 
-    def _truth(self, found: Sum, order: Axes) -> Text:
+    def _truth(self, total: Sum, order: Axes) -> Text:
         """A condition."""
-        if len(found) == 1 and found[0].coefficient == 1 and len(found[0].factors) == 1 and not found[0].bound:
-            base = found[0].factors[0][0]
+        if len(total) == 1 and total[0].coefficient == 1 and len(total[0].factors) == 1 and not total[0].bound:
+            base = total[0].factors[0][0]
             if isinstance(base, Call) and (base.name in COMPARISONS or base.name in ("and", "or", "not")):
                 return self._call(base, order, truth=True)
         raise NoFormula("it has a condition that no script can write")
@@ -668,12 +661,12 @@ class Writer:
         """Entries of an array of this shape: all of them, part of them, its diagonal, or its transpose."""
         if len(shape) != len(at):
             raise NoFormula("it reads part of an array")
-        indices = [i for one in at for i in indices_in([one])]
+        indices = [i for position in at for i in indices_in([position])]
         if len(at) == 2 and at[0] == at[1] and indices and (indices[0].size,) * 2 == tuple(shape):
             return Text(f"diag({text})", ATOM)
         if len(set(indices)) != len(indices):
             raise NoFormula("it is a diagonal in several axes")
-        places = [self._places(one, size) for one, size in zip(at, shape, strict=True)]
+        places = [self._places(position, size) for position, size in zip(at, shape, strict=True)]
         while places and places[-1] == ":":
             places.pop()
         text += f"[{', '.join(places)}]" if places else ""
@@ -711,12 +704,14 @@ class Writer:
             constant_text(entry)[0] if isinstance(entry, int) or is_fraction(entry) else repr(float(entry))
             for entry in flat
         ]
-        if len(shape) == 1:
-            text = f"[{', '.join(entries)}]"
-        else:
-            rows = [entries[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0])]
-            text = "[" + ", ".join(f"[{', '.join(row)}]" for row in rows) + "]"
-        return self._entry(text, base.at, shape, order)
+        return self._entry(list_text(entries, shape), base.at, shape, order)
+
+
+def list_text(entries: Sequence[str], shape: Sequence[int]) -> str:
+    """The entries of a vector or a matrix as a list of the language."""
+    rows, width = shape if len(shape) == 2 else (1, len(entries))
+    lists = [f"[{', '.join(entries[i * width : (i + 1) * width])}]" for i in range(rows)]
+    return f"[{', '.join(lists)}]" if len(shape) == 2 else lists[0]
 
 
 def _column(vector: Text) -> Text:
@@ -739,7 +734,7 @@ def _place_in_products(factor: Factor) -> Any:
     """Numbers first, then inputs, functions and brackets; entries of inputs by their names and positions."""
     base, _ = factor
     kinds: tuple[Any, ...] = (Number, (Leaf, Literal, Delta), Whole, Call)
-    kind = next((place for place, one in enumerate(kinds) if isinstance(base, one)), len(kinds))
+    kind = next((place for place, own in enumerate(kinds) if isinstance(base, own)), len(kinds))
     fixed = isinstance(base, Leaf) and all(isinstance(i, int) for i in base.at)
     return kind, (base.name.casefold(), base.name, base.at) if fixed else ("",)
 
@@ -762,18 +757,18 @@ def _links(parts: Sequence[Array], row: Index, column: Index) -> tuple[Any, ...]
 
 def _split(parts: Sequence[Array]) -> tuple[list[Array], list[Array]]:
     """What stands above the line of a fraction, and what below."""
-    below = [one for one in parts if one.factors and one.factors[0][1] < 0]
-    return [one for one in parts if one not in below], below
+    below = [part for part in parts if part.factors and part.factors[0][1] < 0]
+    return [part for part in parts if part not in below], below
 
 
 def _times(texts: Sequence[Text]) -> Text:
     """A product entry by entry."""
-    return texts[0] if len(texts) == 1 else Text("*".join([one.inside(FACTORS) for one in texts]), FACTORS)
+    return texts[0] if len(texts) == 1 else Text("*".join([part.inside(FACTORS) for part in texts]), FACTORS)
 
 
 def _bracketed(factors: Sequence[Text]) -> str:
     """What stands below the line of a fraction."""
-    texts = [one.inside(SIGN) for one in factors]
+    texts = [factor.inside(SIGN) for factor in factors]
     return texts[0] if len(texts) == 1 else f"({'*'.join(texts)})"
 
 

@@ -57,30 +57,31 @@ MOST_POWER = 9  # of a bracket that is multiplied out
 HALF = Fraction(1, 2)
 
 
-def same_form(one: Node, other: Node, called: Mapping[Node, str] | None = None) -> bool:
+def same_form(node: Node, other: Node, called: Mapping[Node, str] | None = None) -> bool:
     """Whether two nodes have the same normal form, and so are equal wherever both are smooth; builders must be open.
 
-    `called` are nodes with names of their own, beside the leaves. `other` may be an array that broadcasts to `one`.
+    `called` are nodes with names of their own, beside the leaves. `other` may be an array that broadcasts to `node`.
     False proves nothing.
     """
     reader = Reader(called)
     rank = len(other.shape)
-    if rank > len(one.shape) or any(n not in (1, m) for n, m in zip(other.shape[::-1], one.shape[::-1], strict=False)):
+    sizes = zip(other.shape[::-1], node.shape[::-1], strict=False)
+    if rank > len(node.shape) or any(n not in (1, m) for n, m in sizes):
         return False
 
     def alike(axes: At) -> bool:
         last = axes[len(axes) - rank :]
-        left = reader.entry(one, axes)
+        left = reader.entry(node, axes)
         right = reader.entry(other, tuple([0 if n == 1 else i for n, i in zip(other.shape, last, strict=True)]))
         return key(left) == key(right) or vanishes(add(left, scaled(right, -1)), reader.names)
 
     try:
-        return alike(tuple([0 if n == 1 else reader.names.index(n) for n in one.shape]))
+        return alike(tuple([0 if n == 1 else reader.names.index(n) for n in node.shape]))
     except NoFormula:
-        if not 0 < one.type.size <= MOST_ENTRIES:
+        if not 0 < node.type.size <= MOST_ENTRIES:
             return False
     try:
-        return all(map(alike, product(*map(range, one.shape))))
+        return all(map(alike, product(*map(range, node.shape))))
     except NoFormula:
         return False
 
@@ -127,11 +128,11 @@ FORMS: dict[str, Callable[..., Sum]] = {
 # --- multiplying out ------------------------------------------------------------------------------------------------
 
 
-def expanded(found: Sum, names: Names) -> Sum:
+def expanded(total: Sum, names: Names) -> Sum:
     """A sum with nothing left in brackets that can be multiplied out, inside functions as well."""
     parts = []
     count = 0
-    for term in found:
+    for term in total:
         product: Sum = (Term(term.coefficient, (), term.bound),)
         for base, exponent in term.factors:
             product = multiplied(product, _factor(base, exponent, names), names)
@@ -148,16 +149,16 @@ def _settled(term: Term, names: Names) -> Sum:
     if any(term.factors[place][1] < 0 for place in deltas):
         raise NoFormula("it divides by entries of an identity matrix")
     for place in deltas:
-        found = solved(term, place, names)
-        if found is not None:
-            return add(*[_settled(one, names) for one in found])
+        fewer = solved(term, place, names)
+        if fewer is not None:
+            return add(*[_settled(part, names) for part in fewer])
     for index in term.bound:
         if not any(index in free_of(base) for base, _ in term.factors):
             rest = term._replace(bound=tuple([i for i in term.bound if i != index]))
-            return add(*[_settled(one, names) for one in over((rest,), index, names)])
+            return add(*[_settled(part, names) for part in over((rest,), index, names)])
     flat = _flattened(term, names)
     if flat is not None:
-        return add(*[_settled(one, names) for one in flat])
+        return add(*[_settled(part, names) for part in flat])
     for place in deltas:  # everything else reads an index that stays by the others
         delta, _ = term.factors[place]
         others = (*term.factors[:place], *term.factors[place + 1 :])
@@ -166,15 +167,15 @@ def _settled(term: Term, names: Names) -> Sum:
         for gone, kept in where.changes.items() if where is not None else ():
             if any(gone in free_of(base) for base, _ in others):
                 moved = names.put((Term(term.coefficient, others, ()),), {gone: kept})
-                again = [merged(one.coefficient, (*one.factors, (delta, Fraction(1))), term.bound) for one in moved]
-                return add(*[_settled(one, names) for one in again])
+                again = [merged(part.coefficient, (*part.factors, (delta, Fraction(1))), term.bound) for part in moved]
+                return add(*[_settled(part, names) for part in again])
     for place, (base, exponent) in enumerate(term.factors):
         others = (*term.factors[:place], *term.factors[place + 1 :])
         inner = _sign_in(base)
         if inner is not None:  # u is (1 + s)/2 times what it is where the sign s is 1, and (1 - s)/2 times the other
             cases = [(_replaced(term, _fixed(inner, side)), side) for side in (1, -1)]
             parts = [
-                multiplied((one,), scaled(add(ONE, scaled(single(inner), side)), HALF), names) for one, side in cases
+                multiplied((part,), scaled(add(ONE, scaled(single(inner), side)), HALF), names) for part, side in cases
             ]
             return expanded(add(*parts), names)
         if exponent > 0 and lanes_of(base):
@@ -185,7 +186,7 @@ def _settled(term: Term, names: Names) -> Sum:
                 own = {i for axis, size in lane if isinstance(i := base.at[axis], Index) and i.size == size}
                 fixed = [i for axis, i in enumerate(base.at) if axis not in dict(lane)]
                 alone = own.isdisjoint(indices_in(fixed)) and len(own) == len([size for _, size in lane if size > 1])
-                if alone and own.issubset(term.bound) and not any(own.intersection(free_of(one)) for one, _ in others):
+                if alone and own.issubset(term.bound) and not any(own.intersection(free_of(x)) for x, _ in others):
                     bound = tuple([i for i in term.bound if i not in own])
                     return _settled(Term(term.coefficient, others, bound), names)
     reduced = merged(term.coefficient, [(base, _exponent(base, e)) for base, e in term.factors], term.bound)
@@ -197,22 +198,23 @@ def _flattened(term: Term, names: Names) -> Sum | None:
 
     A bound index may run in either direction.
     """
-    positions = dict.fromkeys(one for base, _ in term.factors for one in _positions_in(base))
-    for index in dict.fromkeys(i for one in positions if isinstance(one, Place) for i, n in one.parts if n == -1):
+    positions = dict.fromkeys(position for base, _ in term.factors for position in _positions_in(base))
+    places = [position for position in positions if isinstance(position, Place)]
+    for index in dict.fromkeys(i for place in places for i, n in place.parts if n == -1):
         if index in term.bound:
             reverse = {index: affine(index.size - 1, [(index, -1)])}
             (turned,) = names.put((term._replace(bound=()),), reverse)
             turned = turned._replace(bound=term.bound)
             if _backward(turned) < _backward(term):
                 return (turned,)
-    for one in positions:
-        if isinstance(one, Place) and is_dense(one) and [step for _, step in one.parts] != [1]:
-            own = indices_in([one])
-            alone = not any(one != other and set(own) & set(indices_in([other])) for other in positions)
+    for place in places:
+        if is_dense(place) and [step for _, step in place.parts] != [1]:
+            own = indices_in([place])
+            alone = not any(place != other and set(own) & set(indices_in([other])) for other in positions)
             if alone and set(own).issubset(term.bound):
-                low, high = span(one)
+                low, high = span(place)
                 index = names.index(high - low + 1)
-                moved = names.put((term._replace(bound=()),), {one: affine(low, [(index, 1)])})
+                moved = names.put((term._replace(bound=()),), {place: affine(low, [(index, 1)])})
                 bound = (*[i for i in term.bound if i not in own], index)
                 return tuple([part._replace(bound=bound) for part in moved])
     return None
@@ -220,8 +222,8 @@ def _flattened(term: Term, names: Names) -> Sum | None:
 
 def _backward(term: Term) -> tuple[int, str]:
     """How often a term reads an array backward, and its key."""
-    positions = [one for base, _ in term.factors if not isinstance(base, Delta) for one in _positions_in(base)]
-    return sum(n < 0 for one in positions if isinstance(one, Place) for _, n in one.parts), term_key(term, {})
+    read = [position for base, _ in term.factors if not isinstance(base, Delta) for position in _positions_in(base)]
+    return sum(n < 0 for place in read if isinstance(place, Place) for _, n in place.parts), term_key(term, {})
 
 
 def _positions_in(base: Any) -> Iterator[Position]:
@@ -261,11 +263,11 @@ def _sign_in(base: Any) -> Call | None:
     if not isinstance(base, (Call, Group)) or "sign" not in base_key(base, {}):
         return None
     outside = free_of(base)
-    inner = [one for part in parts_of(base) for term in part for one, _ in term.factors]
-    for one in inner:
-        found = _sign_in(one) or (one if _is_sign(one) else None)
-        if found is not None and set(free_of(found)).issubset(outside):
-            return found
+    inner = [factor for part in parts_of(base) for term in part for factor, _ in term.factors]
+    for factor in inner:
+        sign = _sign_in(factor) or (factor if _is_sign(factor) else None)
+        if sign is not None and set(free_of(sign)).issubset(outside):
+            return sign
     return None
 
 
@@ -280,11 +282,11 @@ def _choice(base: Whole) -> Callable[[Any], Sequence[Factor] | None]:
     """What replaces the entries that are 0, or 1, where one entry of an array that chooses is 1."""
     own = base_key(base._replace(at=()), {})
 
-    def change(one: Any) -> Sequence[Factor] | None:
-        if isinstance(one, Whole) and base_key(one._replace(at=()), {}) == own:
-            other = {axis for axis, (i, j) in enumerate(zip(one.at, base.at, strict=True)) if i != j}
+    def change(entry: Any) -> Sequence[Factor] | None:
+        if isinstance(entry, Whole) and base_key(entry._replace(at=()), {}) == own:
+            other = {axis for axis, (i, j) in enumerate(zip(entry.at, base.at, strict=True)) if i != j}
             if any(other.issubset(dict(lane)) for lane in lanes_of(base)):
-                return [(Delta(one.at[axis], base.at[axis]), Fraction(1)) for axis in sorted(other)]
+                return [(Delta(entry.at[axis], base.at[axis]), Fraction(1)) for axis in sorted(other)]
         return None
 
     return change
@@ -296,7 +298,7 @@ def _replaced(term: Term, change: Callable[[Any], Sequence[Factor] | None]) -> T
     for base, exponent in term.factors:
         new = change(base)
         if new is not None:
-            factors += [(one, exponent) for one, _ in new]
+            factors += [(inner, exponent) for inner, _ in new]
         elif isinstance(base, Group):
             factors.append((Group(tuple([_replaced(part, change) for part in base.inside])), exponent))
         elif isinstance(base, Call):
@@ -347,8 +349,8 @@ def _sign(x: Sum, exponent: Fraction) -> Sum:
 
 def _exponential(term: Term) -> Any:
     """The base of which the exponential of a term is a power."""
-    one = term._replace(coefficient=Fraction(1))
-    return Call("exp", (), ((one,),)) if term.factors else Number("e")
+    unit = term._replace(coefficient=Fraction(1))
+    return Call("exp", (), ((unit,),)) if term.factors else Number("e")
 
 
 def _logarithm(term: Term) -> Sum | None:
@@ -366,8 +368,8 @@ def _power(args: tuple[Sum, ...], exponent: Fraction) -> Sum:
     rest = tuple([term for term in n if term not in whole])
     if not rest:
         return power(x, (value_of(n) or 0) * exponent)
-    found = single(Call("pow", (), (x, rest)), exponent)
-    return times(found, power(x, whole[0].coefficient * exponent)) if whole else found
+    raised = single(Call("pow", (), (x, rest)), exponent)
+    return times(raised, power(x, whole[0].coefficient * exponent)) if whole else raised
 
 
 def _product(factors: Sequence[Factor]) -> Sum:
@@ -388,12 +390,12 @@ def _raised(inside: Sum, exponent: Fraction, names: Names) -> Sum:
     if exponent >= 1:
         if exponent > MOST_POWER:
             raise NoFormula("its powers are too high")
-        found = ONE
+        product = ONE
         for _ in range(int(exponent)):
-            found = multiplied(found, inside, names)
-            if len(found) > MOST_TERMS:
+            product = multiplied(product, inside, names)
+            if len(product) > MOST_TERMS:
                 raise NoFormula("it has too many terms")
-        return found if whole else multiplied(found, _raised(inside, exponent - int(exponent), names), names)
+        return product if whole else multiplied(product, _raised(inside, exponent - int(exponent), names), names)
     ordered = sorted(inside, key=lambda term: term_key(term, {}))
     first = ordered[0].coefficient
     number_before = first if whole else abs(first)
@@ -411,40 +413,40 @@ def _lowest(terms: Sequence[Term]) -> list[Factor]:
     tables = [{base_key(base, {}): exponent for base, exponent in term.factors} for term in terms]
     bound = {index for term in terms for index in term.bound}
     bases = {base_key(base, {}): base for term in terms for base, _ in term.factors}
-    found = []
+    lowest = []
     for own, base in bases.items():
         exponent = min(table.get(own, Fraction(0)) for table in tables)
         if exponent and bound.isdisjoint(free_of(base)):
-            found.append((base, exponent))
-    return found
+            lowest.append((base, exponent))
+    return lowest
 
 
 # --- whether a sum is 0 ---------------------------------------------------------------------------------------------
 
 
-def vanishes(found: Sum, names: Names) -> bool:
+def vanishes(total: Sum, names: Names) -> bool:
     """Whether a sum is 0 wherever it has a value; False proves nothing."""
     try:
-        found = _divided(expanded(split_products(found, names), names), names)
-        if not found:
+        total = _divided(expanded(split_products(total, names), names), names)
+        if not total:
             return True
-        inverse = [(base, -exponent) for base, exponent in denominators(found)]
-        whole = tuple([merged(term.coefficient, (*term.factors, *inverse), term.bound) for term in found])
+        inverse = [(base, -exponent) for base, exponent in denominators(total)]
+        whole = tuple([merged(term.coefficient, (*term.factors, *inverse), term.bound) for term in total])
         return not _divided(expanded(whole, names), names)
     except NoFormula:
         return False
 
 
-def _divided(found: Sum, names: Names) -> Sum:
+def _divided(total: Sum, names: Names) -> Sum:
     """A sum in which no numerator contains the first term of its denominator."""
     for _ in range(MOST_TERMS):
-        for place, term in enumerate(found):
+        for place, term in enumerate(total):
             quotient = _quotient(term, names)
             if quotient is not None:
-                found = add(found[:place], found[place + 1 :], *[_settled(one, names) for one in quotient])
+                total = add(total[:place], total[place + 1 :], *[_settled(part, names) for part in quotient])
                 break
         else:
-            return found
+            return total
     raise NoFormula("it has too many terms")
 
 
@@ -457,15 +459,15 @@ def _quotient(term: Term, names: Names) -> Sum | None:
             if reduced is not None:
                 return (reduced,)
             continue
-        lead = max(base.inside, key=lambda one: (len(one.factors), sum(e for _, e in one.factors), term_key(one, {})))
+        lead = max(base.inside, key=lambda top: (len(top.factors), sum(e for _, e in top.factors), term_key(top, {})))
         if lead.bound or not lead.factors:
             continue
-        known = {base_key(one, {}): e for one, e in term.factors}
-        if not all(e > 0 and known.get(base_key(one, {}), Fraction(0)) >= e for one, e in lead.factors):
+        known = {base_key(b, {}): e for b, e in term.factors}
+        if not all(e > 0 and known.get(base_key(b, {}), Fraction(0)) >= e for b, e in lead.factors):
             continue
-        inverse = [(one, -e) for one, e in lead.factors]
+        inverse = [(b, -e) for b, e in lead.factors]
         left = merged(term.coefficient / lead.coefficient, (*term.factors, *inverse), term.bound)
-        rest = tuple([one for one in base.inside if one is not lead])
+        rest = tuple([part for part in base.inside if part is not lead])
         raised = merged(left.coefficient, (*left.factors, (base, Fraction(1))), left.bound)
         return add((raised,), multiplied((left,), scaled(rest, -1), names))
     return None

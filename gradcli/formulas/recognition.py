@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 MOST_EXPANDED = 24  # terms of a product of brackets that is multiplied out to see whether terms cancel
 
 
-def shortened(found: Sum, names: Names) -> Sum:
+def shortened(total: Sum, names: Names) -> Sum:
     """The same sum in fewer or better known terms."""
-    terms = [_term(term, names) for term in found]
+    terms = [_term(term, names) for term in total]
     return _branches(_fewer(_oriented(add(*terms))))
 
 
-def _oriented(found: Sum) -> Sum:
+def _oriented(total: Sum) -> Sum:
     """The sum with x - y in brackets wherever it has y - x as well."""
     known: set[str] = set()
     turned = False
-    made = []
-    for term in found:
+    terms = []
+    for term in total:
         coefficient, factors = term.coefficient, []
         for base, exponent in term.factors:
             if isinstance(base, Group) and exponent.denominator == 1:
@@ -58,8 +58,8 @@ def _oriented(found: Sum) -> Sum:
                     base, coefficient, turned = opposite, coefficient * (-1) ** int(exponent), True
                 known.add(base_key(base, names))
             factors.append((base, exponent))
-        made.append(Term(coefficient, tuple(factors), term.bound))
-    return add(tuple(made)) if turned else found
+        terms.append(Term(coefficient, tuple(factors), term.bound))
+    return add(tuple(terms)) if turned else total
 
 
 def _term(term: Term, names: Names) -> Sum:
@@ -69,15 +69,15 @@ def _term(term: Term, names: Names) -> Sum:
     for base, exponent in term.factors:
         inner = _base(base, names)
         if isinstance(inner, tuple) and not hasattr(inner, "_fields"):  # a sum in place of brackets
-            made = power(inner, exponent)
-            if not made:
+            powered = power(inner, exponent)
+            if not powered:
                 return ()
-            if len(made) == 1:
-                coefficient *= made[0].coefficient
-                factors += made[0].factors
-                bound = (*bound, *made[0].bound)
+            if len(powered) == 1:
+                coefficient *= powered[0].coefficient
+                factors += powered[0].factors
+                bound = (*bound, *powered[0].bound)
                 continue
-            inner = Group(made)
+            inner = Group(powered)
             exponent = Fraction(1)
         factors.append((inner, exponent))
     whole = merged(coefficient, factors, bound)
@@ -121,20 +121,20 @@ def _stays(inside: Sum) -> bool:
 
 
 def _softmax(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
-    made = list(factors)
-    for place, (base, exponent) in enumerate(made):
-        found = _sum_of_exponentials(base) if exponent <= -1 and exponent.denominator == 1 else None
-        if found is None:
+    changed = list(factors)
+    for place, (base, exponent) in enumerate(changed):
+        exponentials = _sum_of_exponentials(base) if exponent <= -1 and exponent.denominator == 1 else None
+        if exponentials is None:
             continue
-        index, inside = found
-        for other, (top, raised) in enumerate(made):
+        index, inside = exponentials
+        for other, (top, raised) in enumerate(changed):
             if isinstance(top, Group) and len(top.inside) == 1 and raised == 1:  # sum(v[i]*exp(x[i])) over it
                 term = top.inside[0]
                 joined = _softmax((*term.factors, (base, Fraction(-1))), names)
-                if all(one is not base for one, _ in joined):
-                    made[place] = base, exponent + 1
-                    made[other] = Group((term._replace(factors=joined),)), raised
-                    return _softmax(tuple([one for one in made if one[1]]), names)
+                if all(factor is not base for factor, _ in joined):
+                    changed[place] = base, exponent + 1
+                    changed[other] = Group((term._replace(factors=joined),)), raised
+                    return _softmax(tuple([factor for factor in changed if factor[1]]), names)
             if not (isinstance(top, Call) and top.name == "exp" and raised >= 1):
                 continue
             axis = _index_in_place(inside, index, top.args[0], names)
@@ -150,10 +150,10 @@ def _softmax(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
                 row = names.index(rest[0].size)
                 array = ((row, own), names.put(inside, {index: own, rest[0]: row}))
                 whole = Whole("softmax", (), (array,), (rest[0], axis))
-            made[place] = base, exponent + count
-            made[other] = top, raised - count
-            made.append((whole, count))
-            return _softmax(tuple([one for one in made if one[1]]), names)
+            changed[place] = base, exponent + count
+            changed[other] = top, raised - count
+            changed.append((whole, count))
+            return _softmax(tuple([factor for factor in changed if factor[1]]), names)
     return factors
 
 
@@ -181,22 +181,22 @@ def _index_in_place(inside: Sum, index: Index, other: Sum, names: Names) -> Inde
 
 def _sigmoid(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     """exp(u)/(1 + exp(u)) as sigmoid(u), and 1 - sigmoid(u) in a denominator as sigmoid(-u)."""
-    made = [(_opposite(base) or base, exponent) if exponent < 0 else (base, exponent) for base, exponent in factors]
-    for place, (base, exponent) in enumerate(made):
+    changed = [(_opposite(base) or base, exponent) if exponent < 0 else (base, exponent) for base, exponent in factors]
+    for place, (base, exponent) in enumerate(changed):
         inside = _one_and_exponential(base) if exponent <= -1 and exponent.denominator == 1 else None
         if inside is None:
             continue
         own = key(inside)
-        for other, (top, raised) in enumerate(made):
+        for other, (top, raised) in enumerate(changed):
             if isinstance(top, Call) and top.name == "exp" and raised >= 1 and key(top.args[0]) == own:
                 count = -exponent
                 if raised < count:  # the script's own way to write sigmoid(u)*sigmoid(-u)
                     continue
-                made[other] = top, raised - count
-                made[place] = base, Fraction(0)
-                made.append((Call("sigmoid", (), (inside,)), count))
-                return _sigmoid(tuple([one for one in made if one[1]]), names)
-    return tuple(made)
+                changed[other] = top, raised - count
+                changed[place] = base, Fraction(0)
+                changed.append((Call("sigmoid", (), (inside,)), count))
+                return _sigmoid(tuple([factor for factor in changed if factor[1]]), names)
+    return tuple(changed)
 
 
 def _beside_one(base: Any) -> tuple[str, Sum, Fraction, Fraction] | None:
@@ -228,7 +228,7 @@ def _is_hypot(base: Any) -> bool:
 
 def _lengths(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     """hypot(x, y)**2 as x**2 + y**2."""
-    made: list[Factor] = []
+    changed: list[Factor] = []
     ordered = [
         (base._replace(args=tuple(sorted(base.args, key=key))), e) if _is_hypot(base) else (base, e)
         for base, e in factors
@@ -236,38 +236,38 @@ def _lengths(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     for base, exponent in merged(Fraction(1), ordered).factors:
         if _is_hypot(base) and exponent.numerator % 2 == 0:
             squares = add(*[power(arg, 2) for arg in base.args])
-            made.append((Group(squares), exponent / 2))
+            changed.append((Group(squares), exponent / 2))
         else:
-            made.append((base, exponent))
-    return tuple(made)
+            changed.append((base, exponent))
+    return tuple(changed)
 
 
 def _masks(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     """A condition once, and u > 0 not at all beside relu(u)."""
     positive = {key(base.args[0]) for base, e in factors if isinstance(base, Call) and base.name == "relu" and e > 0}
-    made: list[Factor] = []
+    changed: list[Factor] = []
     for base, exponent in factors:
         if isinstance(base, Call) and base.name in TRUTHS and exponent > 0:
             if base.name == "greater" and not base.args[1] and key(base.args[0]) in positive:
                 continue
-            made.append((base, Fraction(1)))
+            changed.append((base, Fraction(1)))
         else:
-            made.append((base, exponent))
-    return tuple(made)
+            changed.append((base, exponent))
+    return tuple(changed)
 
 
 def _signs(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     """sign(u)/abs(u) as 1/u."""
-    made = list(factors)
-    for place, (base, exponent) in enumerate(made):
+    changed = list(factors)
+    for place, (base, exponent) in enumerate(changed):
         if isinstance(base, Call) and base.name == "abs" and exponent <= -1:
             own = key(base.args[0])
-            for other, (one, raised) in enumerate(made):
-                if isinstance(one, Call) and one.name == "sign" and raised >= 1 and key(one.args[0]) == own:
-                    made[place], made[other] = (base, exponent + 1), (one, raised - 1)
+            for other, (sign, raised) in enumerate(changed):
+                if isinstance(sign, Call) and sign.name == "sign" and raised >= 1 and key(sign.args[0]) == own:
+                    changed[place], changed[other] = (base, exponent + 1), (sign, raised - 1)
                     inverse = power(base.args[0], -1)
                     if len(inverse) == 1 and inverse[0].coefficient == 1 and not inverse[0].bound:
-                        return _signs((*(factor for factor in made if factor[1]), *inverse[0].factors), names)
+                        return _signs((*(factor for factor in changed if factor[1]), *inverse[0].factors), names)
     return factors
 
 
@@ -276,8 +276,8 @@ def _powers(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     for place, (base, exponent) in enumerate(factors):
         if not (isinstance(base, Call) and base.name == "pow" and exponent == 1):
             continue
-        for other, (one, raised) in enumerate(factors):
-            if other != place and key(single(one)) == key(base.args[0]):
+        for other, (top, raised) in enumerate(factors):
+            if other != place and key(single(top)) == key(base.args[0]):
                 total = add(base.args[1], number(raised))
                 if _weight(total) < _weight(base.args[1]):
                     rest = [factor for at, factor in enumerate(factors) if at not in (place, other)]
@@ -285,16 +285,16 @@ def _powers(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     return factors
 
 
-def _branches(found: Sum) -> Sum:
+def _branches(total: Sum) -> Sum:
     """where(c, x, 0) + where(not c, y, 0) as where(c, x, y)."""
-    branches = [_branch(term) for term in found]
-    for place, one in enumerate(branches):
-        opposite = None if one is None else key(single(Call("not", (), (one[0],))))
+    branches = [_branch(term) for term in total]
+    for place, branch in enumerate(branches):
+        opposite = None if branch is None else key(single(Call("not", (), (branch[0],))))
         for other_place, other in enumerate(branches):
-            if one is not None and other is not None and key(other[0]) == opposite:
-                rest = [part for at, part in enumerate(found) if at not in (place, other_place)]
-                return _branches(add(tuple(rest), single(Call("where", (), (one[0], one[1], other[1])))))
-    return found
+            if branch is not None and other is not None and key(other[0]) == opposite:
+                rest = [part for at, part in enumerate(total) if at not in (place, other_place)]
+                return _branches(add(tuple(rest), single(Call("where", (), (branch[0], branch[1], other[1])))))
+    return total
 
 
 def _branch(term: Term) -> tuple[Sum, Sum] | None:
@@ -316,8 +316,8 @@ def _cancelled(term: Term) -> Sum:
         if not (isinstance(base, Group) and exponent == 1):
             continue
         rest = term.factors[:place] + term.factors[place + 1 :]
-        tops = {base_key(one, {}): (one, raised) for one, raised in rest if raised >= 1}
-        below = {base_key(one, {}) for inner in base.inside for one, raised in inner.factors if raised <= -1}
+        tops = {base_key(top, {}): (top, raised) for top, raised in rest if raised >= 1}
+        below = {base_key(top, {}) for inner in base.inside for top, raised in inner.factors if raised <= -1}
         taken = [factor for own, factor in tops.items() if own in below]
         if taken:
             left = [factor for factor in rest if factor not in taken]
@@ -326,50 +326,50 @@ def _cancelled(term: Term) -> Sum:
             if not left and not term.bound:
                 return scaled(total, term.coefficient)
             if len(total) == 1:
-                one = total[0]
-                return (merged(term.coefficient * one.coefficient, (*left, *one.factors), (*term.bound, *one.bound)),)
+                c, inner, bound = total[0]
+                return (merged(term.coefficient * c, (*left, *inner), (*term.bound, *bound)),)
             return (merged(term.coefficient, (*left, (Group(total), Fraction(1))), term.bound),)
     return (term,)
 
 
-def _fewer(found: Sum) -> Sum:
+def _fewer(total: Sum) -> Sum:
     """The sum, multiplied out where that leaves fewer factors; sigmoid(-u) is 1 - sigmoid(u) then."""
-    size = _weight(found)
-    if not 1 < len(found) <= MOST_EXPANDED:
-        return found
+    size = _weight(total)
+    if not 1 < len(total) <= MOST_EXPANDED:
+        return total
     parts: list[Sum] = []
-    for term in found:
+    for term in total:
         product: Sum = number(term.coefficient)
         if term.bound:
             parts.append((term,))
             continue
         for base, exponent in term.factors:
             inner: Sum | None = (
-                base.inside if isinstance(base, Group) and exponent == 1 else _complement(base, exponent, found)
+                base.inside if isinstance(base, Group) and exponent == 1 else _complement(base, exponent, total)
             )
             product = _expanded(product, inner if inner is not None else single(base, exponent))
             if len(product) > MOST_EXPANDED:
-                return found
+                return total
         parts.append(product)
-    total = add(*parts)
-    return total if _weight(total) < size else found
+    shorter = add(*parts)
+    return shorter if _weight(shorter) < size else total
 
 
-def _complement(base: Any, exponent: Fraction, found: Sum) -> Sum | None:
+def _complement(base: Any, exponent: Fraction, total: Sum) -> Sum | None:
     """1 - sigmoid(u) for sigmoid(-u), where sigmoid(u) is there too."""
     if not (isinstance(base, Call) and base.name == "sigmoid" and exponent == 1):
         return None
     opposite = Call("sigmoid", (), (scaled(base.args[0], -1),))
     own = base_key(opposite, {})
     positive = value_of(base.args[0]) is None and base.args[0][0].coefficient > 0
-    there = any(base_key(other, {}) == own for term in found for other, _ in term.factors)
+    there = any(base_key(other, {}) == own for term in total for other, _ in term.factors)
     return add(ONE, scaled(single(opposite), -1)) if there and not positive else None
 
 
-def _expanded(one: Sum, other: Sum) -> Sum:
+def _expanded(left: Sum, right: Sum) -> Sum:
     parts = []
-    for x in one:
-        for y in other:
+    for x in left:
+        for y in right:
             if x.bound or y.bound:
                 parts.append(times((x,), (y,)))
             else:
@@ -377,10 +377,10 @@ def _expanded(one: Sum, other: Sum) -> Sum:
     return add(*parts)
 
 
-def _weight(found: Sum) -> int:
+def _weight(total: Sum) -> int:
     """How much there is to read."""
     count = 0
-    for term in found:
+    for term in total:
         count += 1
         for base, _ in term.factors:
             count += 1 if isinstance(base, Number) else 2

@@ -53,9 +53,9 @@ def equal_as_formulas(left: Node, target: Node | None, right: Node) -> Proof | N
     """
     reason = None
     try:
-        found = identity(left, target, right, {})
-        if found.holds():
-            return Proof(found.ties)
+        whole = identity(left, target, right, {})
+        if whole.holds():
+            return Proof(whole.ties)
     except NoFormula as problem:
         reason = problem
     if target is not None and not left.shape:
@@ -108,7 +108,7 @@ class Stages:
                 if node is self.target:
                     return value is not None and self.named(value, at, readers, [self.right]) is not None
                 short = value is not None and sum([1 + len(term.factors) for term in value]) <= SHORT
-                fitting = [one for one in self.candidates if one.shape == node.shape and one not in self.called]
+                fitting = [other for other in self.candidates if other.shape == node.shape and other not in self.called]
                 match = None if value is None or short else self.named(value, at, readers, fitting)
                 if match is not None:
                     self.called[match] = f"cotangent of {self.called[node]}"
@@ -126,7 +126,7 @@ class Stages:
         """The cotangent of a node by those of the named nodes that read it, and these nodes."""
         total, readers = ZERO, []
         for reader, (own, value) in self.known.items():
-            entry = self.read(reader, own, {one: name for one, name in self.called.items() if one is not reader})
+            entry = self.read(reader, own, {known: name for known, name in self.called.items() if known is not reader})
             change = Derivation(self.called[node], at, self.names).of(entry)
             if change:
                 readers.append(reader)
@@ -135,47 +135,47 @@ class Stages:
 
     def read(self, node: Node, at: At, called: Mapping[Node, str]) -> Sum:
         reader = SymbolicReader(self.names, called)
-        found = written_out(reader.entry(node, at), self.names)
+        entry = written_out(reader.entry(node, at), self.names)
         self.ties = self.ties or reader.ties
-        return found
+        return entry
 
     def named(self, value: Sum, at: At, readers: list[Node], nodes: list[Node]) -> Node | None:
         """The first of some nodes that is proved to have this value; what reads the node may be written out in it."""
         leaves = leaves_in(value)
-        for called in (self.called, {one: name for one, name in self.called.items() if one not in readers}):
-            for one in nodes:
-                if names_read(one, called) == leaves:
+        for called in (self.called, {known: name for known, name in self.called.items() if known not in readers}):
+            for candidate in nodes:
+                if names_read(candidate, called) == leaves:
                     try:
-                        gap = add(value, scaled(self.read(one, at, called), -1))
+                        gap = add(value, scaled(self.read(candidate, at, called), -1))
                     except NoFormula:
                         continue
                     if vanishes(gap, self.names):
-                        return one
+                        return candidate
         return None
 
 
 def cut_nodes(order: list[Node]) -> set[Node]:
     """The nodes that get names: factors and results of matrix products, and sums that several nodes read."""
     readers = Counter(arg for node in order for arg in set(node.args))
-    found = {node for node in order if node.primitive.name == "add" and readers[node] > 1}
+    cuts = {node for node in order if node.primitive.name == "add" and readers[node] > 1}
     for node in order:
         if node.primitive.name == "matmul":
-            found.add(node)
+            cuts.add(node)
             for arg in node.args:
                 while arg.primitive.name in MOVED:
                     arg = arg.args[0]
-                found.add(arg)
-    return {node for node in found if node.args and node.primitive is not LEAF}
+                cuts.add(arg)
+    return {node for node in cuts if node.args and node.primitive is not LEAF}
 
 
 def names_read(node: Node, called: Mapping[Node, str]) -> set[str]:
     """The names of what a node is computed from."""
-    found, seen, pending = set[str](), {node}, [node]
+    names, seen, pending = set[str](), {node}, [node]
     while pending:
-        one = pending.pop()
-        if one in called or one.primitive is LEAF:
-            found.add(called.get(one) or one.params["name"])
+        step = pending.pop()
+        if step in called or step.primitive is LEAF:
+            names.add(called.get(step) or step.params["name"])
         else:
-            pending += [arg for arg in one.args if arg not in seen]
-            seen.update(one.args)
-    return found
+            pending += [arg for arg in step.args if arg not in seen]
+            seen.update(step.args)
+    return names

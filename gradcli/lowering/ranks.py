@@ -72,7 +72,8 @@ GREEK = frozenset(
     ]
     + ["tau", "omega", "phi", "psi", "lr", "dt", "decay", "scale", "rate", "temperature"]
 )
-LATIN = frozenset([*"cdhklmnrstμσ", "mu", "sigma"])  # numbers too where a script has no matrix products
+# numbers too where a script has no matrix products, or divides by them
+LATIN = frozenset([*"cdhklmnrstμσ", "mu", "sigma"])
 MATRIX, VECTOR, NUMBER = 2, 1, 0
 RANK_NAMES = ("a number", "a vector", "a matrix")
 CAPITAL = ((MATRIX, 0), (VECTOR, 2), (NUMBER, 3))  # ranks with their costs
@@ -131,13 +132,14 @@ class Convention(NamedTuple):
 
     arrays: bool
     products: bool
+    divisors: frozenset[str]  # names by which it divides
 
     def choices(self, name: str) -> tuple[tuple[int, int], ...]:
         """The ranks that a name may have, each with its cost; the usual rank costs nothing."""
         if not self.arrays:
             return ((NUMBER, 0),)
         stem = name.rstrip("0123456789_")
-        if stem in GREEK or (stem in LATIN and not self.products):
+        if stem in GREEK or (stem in LATIN and (not self.products or name in self.divisors)):
             return COEFFICIENT
         return CAPITAL if name[0].isupper() else LETTER
 
@@ -250,7 +252,8 @@ def assumed_shapes(
 
     `known` are given shapes, in symbols and numbers. Raises GradcliError for a script that no shapes fit.
     """
-    convention = Convention(bool(known) or reads_arrays(script), any(map(is_product, nodes_of(script))))
+    products = any(map(is_product, nodes_of(script)))
+    convention = Convention(bool(known) or reads_arrays(script), products, divisors(script))
 
     large = Limits(**{**limits.as_dict(), "elements": MAX_ENTRIES})  # nothing is allocated
 
@@ -448,6 +451,20 @@ def reads_arrays(script: Script) -> bool:
 def is_product(node: Syntax) -> bool:
     """Whether a node of the syntax is a product of matrices or vectors."""
     return isinstance(node, Binary) and node.op == "@"
+
+
+def divisors(script: Script) -> frozenset[str]:
+    """The names by which a script divides, also in powers, roots and products with numbers: `X/(2*s**2)`."""
+    below = [node.right for node in nodes_of(script) if isinstance(node, Binary) and node.op == "/"]
+    names = set()
+    for node in below:  # the list grows while it is read
+        if isinstance(node, Name):
+            names.add(node.id)
+        elif isinstance(node, Binary) and node.op in ("*", "**"):
+            below += [node.left] if node.op == "**" else [node.left, node.right]
+        elif isinstance(node, Call) and node.function.id == "sqrt":
+            below += node.args
+    return frozenset(names)
 
 
 def whole_arguments(script: Script) -> set[str]:

@@ -15,7 +15,6 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, reachable
 from gradcli.structure.compressed import by_columns
 from gradcli.structure.patterns import pattern
-from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,8 +78,12 @@ def _cut_at_sums(output: Node, target: Node) -> tuple[list[Node], Node, list[Nod
     builder = output.builder
     leaves = [builder.fresh_leaf(node.type) for node in sums]
     with building(builder, reachable([output, *leaves])):
-        (rest,) = placed(builder, [output], dict(zip(sums, leaves, strict=True)))
-    return [node.args[0] for node in sums], rest, leaves
+        copies = dict(zip(sums, leaves, strict=True))
+        for node in reachable([output], frozenset(sums)):
+            if node not in copies:
+                args = tuple([copies[arg] for arg in node.args])
+                copies[node] = node if args == node.args else builder.apply(node.primitive, args, node.params)
+    return [node.args[0] for node in sums], copies[output], leaves
 
 
 def _is_affine(node: Node) -> bool:

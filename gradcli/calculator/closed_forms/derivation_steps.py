@@ -128,17 +128,17 @@ def steps_by(
     target = lowered.program.leaves[leaf].node
     order = reachable([output])
     active = dependents(order, [target])
-    written = [one for one in operations(order, {target}) if one.top in active]
+    written = [operation for operation in operations(order, {target}) if operation.top in active]
     if len(written) > MOST_STEPS:
         return []
     names = Names(lowered, order, sizes)
     with building(output.builder, order) as builder:
-        found = []
-        for one in written:
-            if one.top not in lowered.names and len(names.written(one.top)) > LONGEST_OPERAND:
-                names.letters[one.top] = names.letter()
-            found += Lines(builder, one, target, active, names, for_programs).step()
-    return found
+        lines = []
+        for operation in written:
+            if operation.top not in lowered.names and len(names.written(operation.top)) > LONGEST_OPERAND:
+                names.letters[operation.top] = names.letter()
+            lines += Lines(builder, operation, target, active, names, for_programs).step()
+    return lines
 
 
 class Lines:
@@ -158,7 +158,7 @@ class Lines:
         self.target = target
         self.leaf = target.params["name"]
         self.number = not target.shape
-        self.moving = [one for one in self.operands if one in active]
+        self.moving = [node for node in self.operands if node in active]
         self.names = names
         self.for_programs = for_programs
 
@@ -169,7 +169,7 @@ class Lines:
         if line is None and result is None:
             return []
         tree = expression_of(self.names.written(self.top))
-        direct = all(one is self.target for one in self.moving) and line is not None
+        direct = all(node is self.target for node in self.moving) and line is not None
         own = "" if direct or result is None else result
         text, letter = unparse(self.with_names(tree)), self.names.text(self.top)
         return [
@@ -181,7 +181,7 @@ class Lines:
 
     def with_names(self, tree: Syntax) -> Syntax:
         """An operation with letters for its operands."""
-        letters = {self.names.written(one): self.names.text(one) for one in self.operands if one.args}
+        letters = {self.names.written(operand): self.names.text(operand) for operand in self.operands if operand.args}
 
         def change(node: Syntax) -> Syntax | None:
             text = unparse(node) if not isinstance(node, (Name, Number)) and node is not tree else None
@@ -197,10 +197,10 @@ class Lines:
 
     def line(self) -> str | None:
         """The rule on the operands and their derivatives; None where it has no formula."""
-        called = {one: f"operand_{i}" for i, one in enumerate(self.operands) if one.args or one.primitive is LEAF}
+        called = {node: f"operand_{i}" for i, node in enumerate(self.operands) if node.args or node.primitive is LEAF}
         moves = {
-            one: self.builder.constant(1) if one is self.target and self.number else self.builder.fresh_leaf(one.type)
-            for one in self.moving
+            x: self.builder.constant(1) if x is self.target and self.number else self.builder.fresh_leaf(x.type)
+            for x in self.moving
         }
         calls = {node: f"tangent_{i}" for i, node in enumerate(moves.values()) if node.primitive is LEAF}
         (local,) = push(self.builder, [self.top], moves, stops=self.operands)
@@ -245,7 +245,7 @@ class Lines:
 
     def rule_name(self, tree: Syntax) -> str:
         """The textbook name of the rule of an operation, with the function if it is one."""
-        inner = any(one is not self.target for one in self.moving)
+        inner = any(node is not self.target for node in self.moving)
         if isinstance(tree, Binary):
             if tree.op in "*/@" and len(self.moving) == 1 and (tree.op != "/" or self.moving[0] is self.operands[0]):
                 return "constant factor"
@@ -264,22 +264,22 @@ class Lines:
 def moving_last(node: Syntax, moving: str) -> Syntax:
     """A tree whose products have the factors with differentials last."""
 
-    def reads(one: Syntax) -> bool:
-        return (isinstance(one, Name) and one.id.startswith(moving)) or any(map(reads, children(one)))
+    def reads(node: Syntax) -> bool:
+        return (isinstance(node, Name) and node.id.startswith(moving)) or any(map(reads, children(node)))
 
-    def factors(one: Syntax) -> list[Syntax]:
-        product = isinstance(one, Binary) and one.op == "*"
-        return [*factors(one.left), *factors(one.right)] if product else [one]  # type: ignore[attr-defined]
+    def factors(node: Syntax) -> list[Syntax]:
+        product = isinstance(node, Binary) and node.op == "*"
+        return [*factors(node.left), *factors(node.right)] if product else [node]  # type: ignore[attr-defined]
 
-    def change(one: Syntax) -> Syntax | None:
-        parts = factors(one)
+    def change(node: Syntax) -> Syntax | None:
+        parts = factors(node)
         if len(parts) == 1:
             return None
         first, *rest = sorted([replaced(part, change) for part in parts], key=lambda part: rank(part, reads(part)))
         while is_dot(first) and not all(map(is_dot, rest)):
             first, *rest = *rest, first  # x*(a @ b) is easier to read than a @ b * x
         for part in rest:
-            first = Binary("*", first, part, False, one.span)  # type: ignore[arg-type]
+            first = Binary("*", first, part, False, node.span)  # type: ignore[arg-type]
         return first
 
     return replaced(node, change)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import islice
+from itertools import combinations_with_replacement, islice
 from math import inf
 from typing import NamedTuple
 
@@ -105,7 +105,7 @@ class Subject(NamedTuple):
         """Choices of sizes at which a formula may be checked; without symbols points differ only."""
         if not self.assumed.symbols:
             return [{}] * WANTED
-        found: list[dict[str, int]] = []
+        choices: list[dict[str, int]] = []
         for sizes in SMALL:
             for more in LARGER:
                 chosen = {name: sizes[i % 4] + i // 4 + more for i, name in enumerate(self.assumed.symbols)}
@@ -115,9 +115,9 @@ class Subject(NamedTuple):
                     self.lowered(chosen)
                 except GradcliError:
                     continue
-                found += [chosen] if chosen not in found else []
+                choices += [chosen] if chosen not in choices else []
                 break
-        return found
+        return choices
 
     def for_people(self, text: str) -> str:
         """A text with the symbols of sizes in place of their marks."""
@@ -190,45 +190,44 @@ def derive(
     bounds = limits_of(limits)
     with uncollected(), pointing_into(source):
         if direction is not None:
-            found = along(source, wrt, shapes or {}, style, direction, quantity == "hessian", bounds)
-            return with_parts(found, source, bounds)
+            derivation = along(source, wrt, shapes or {}, style, direction, quantity == "hessian", bounds)
+            return with_parts(derivation, source, bounds)
         first = derived(source, wrt, shapes or {}, style, quantity == "jacobian", bounds)
-        found = first
+        derivation = first
         if quantity == "hessian":
-            pairs = [(one, other) for place, one in enumerate(first.formula) for other in list(first.formula)[place:]]
-            for one, other in pairs:
-                found = joined(found, one, other, style, bounds)
+            for leaf, second in combinations_with_replacement(first.formula, 2):
+                derivation = joined(derivation, leaf, second, style, bounds)
         for leaf in first.formula if order > 1 else ():
             if first.assumes.get(leaf):
                 raise error("GC307", f"--order {order} needs numbers, and `{leaf}` is an array", help="use --hessian")
             key = leaf
             for _ in range(order - 1):
-                found = joined(found, key, leaf, style, bounds)
+                derivation = joined(derivation, key, leaf, style, bounds)
                 key = f"{key},{leaf}"
-                if key not in found.formula:
+                if key not in derivation.formula:
                     break
-        found = with_parts(found, source, bounds)
-        return with_steps(found, source, bounds) if steps else found
+        derivation = with_parts(derivation, source, bounds)
+        return with_steps(derivation, source, bounds) if steps else derivation
 
 
-def with_parts(found: Derivation, source: Source, limits: Limits) -> Derivation:
+def with_parts(derivation: Derivation, source: Source, limits: Limits) -> Derivation:
     """The derivations with names for parts of long formulas, those of the script first."""
     assigned = any(isinstance(statement, Assign) for statement in parse(source, limits).statements)
-    if not assigned and all(len(text) <= LONG for text in found.text.values()):
-        return found
-    subject = subject_of(source, None, found.assumes, limits, scalar=False)
+    if not assigned and all(len(text) <= LONG for text in derivation.text.values()):
+        return derivation
+    subject = subject_of(source, None, derivation.assumes, limits, scalar=False)
     sizes = subject.primes(0)
     try:
-        short, parts = named_parts(found.text, subject.lowered(sizes), sizes)
+        short, parts = named_parts(derivation.text, subject.lowered(sizes), sizes)
     except GradcliError:  # a loop or a function: there are no parts to be named
-        return found
-    return replace(found, short=short, parts=parts) if parts else found
+        return derivation
+    return replace(derivation, short=short, parts=parts) if parts else derivation
 
 
-def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
+def with_steps(derivation: Derivation, source: Source, limits: Limits) -> Derivation:
     """The derivations with the lines that lead to the first derivative with respect to each leaf."""
-    leaves = [leaf for leaf in found.formula if "," not in leaf]
-    subject = subject_of(source, leaves, found.assumes, limits, scalar=False)
+    leaves = [leaf for leaf in derivation.formula if "," not in leaf]
+    subject = subject_of(source, leaves, derivation.assumes, limits, scalar=False)
     sizes = subject.primes(0)
     names = {size: f"size_of_{name}" for name, size in sizes.items()}  # a name that parses
     lowered = subject.lowered(sizes)
@@ -244,31 +243,31 @@ def with_steps(found: Derivation, source: Source, limits: Limits) -> Derivation:
     steps = {}
     for leaf in leaves:
         lines = [shown(step) for step in steps_by(lowered, leaf, names, lambda text: put(text, subject.assumed.place))]
-        if lines and sorted(lines[-1].result) == sorted(found.text[leaf]):  # the same terms in another order
-            lines[-1] = replace(lines[-1], result=found.text[leaf])
+        if lines and sorted(lines[-1].result) == sorted(derivation.text[leaf]):  # the same terms in another order
+            lines[-1] = replace(lines[-1], result=derivation.text[leaf])
         steps[leaf] = lines
-    return replace(found, steps=steps)
+    return replace(derivation, steps=steps)
 
 
-def questions(script: str | Source, found: Derivation, limits: LimitsLike = None) -> Iterator[Question]:
+def questions(script: str | Source, derivation: Derivation, limits: LimitsLike = None) -> Iterator[Question]:
     """A question for the gradient with respect to each leaf of a script whose gradient has been derived."""
     source = script if isinstance(script, Source) else Source(script)
     bounds = limits_of(limits)
-    subject = subject_of(source, None, found.assumes, bounds)
+    subject = subject_of(source, None, derivation.assumes, bounds)
     sizes = subject.small()[0]
     place = next(places(subject.lowered(sizes), FIRST_SEEDS[0]))
-    for leaf, text in found.text.items():
-        axes = " x ".join(map(str, found.assumes.get(leaf, [])))
+    for leaf, text in derivation.text.items():
+        axes = " x ".join(map(str, derivation.assumes.get(leaf, [])))
         what = f"What is the gradient in {leaf}, which has the shape {axes}?" if axes else f"What is d/d{leaf}?"
-        yield Question(f"{found.expression}. {what}", source, leaf, {**place, **sizes}, leaf, text, None, bounds)
+        yield Question(f"{derivation.expression}. {what}", source, leaf, {**place, **sizes}, leaf, text, None, bounds)
 
 
-def emitted(script: str | Source, found: Derivation, limits: LimitsLike = None) -> SelfContained:
+def emitted(script: str | Source, derivation: Derivation, limits: LimitsLike = None) -> SelfContained:
     """A script whose gradient has been derived as a function of its leaves, with a point for a test."""
     source = script if isinstance(script, Source) else Source(script)
     bounds = limits_of(limits)
     with uncollected(), pointing_into(source):
-        subject = subject_of(source, list(found.formula), found.assumes, bounds)
+        subject = subject_of(source, list(derivation.formula), derivation.assumes, bounds)
         sizes = subject.small()[0]
         lowered = subject.lowered(sizes)
 
@@ -279,7 +278,7 @@ def emitted(script: str | Source, found: Derivation, limits: LimitsLike = None) 
         primes = subject.primes(0)
         symbols = {size: name for name, size in primes.items()}
         shapes = {name: leaf.node.shape for name, leaf in subject.lowered(primes).program.leaves.items()}
-        return self_contained(found, lowered, sizes, points, lambda text: simple(text, shapes, symbols))
+        return self_contained(derivation, lowered, sizes, points, lambda text: simple(text, shapes, symbols))
 
 
 def along(
@@ -316,62 +315,65 @@ def along(
     known = {**assumed.shapes, name: symbols_of(lowered.program.leaves[leaf].node.shape, sizes)}
     moved = f"jvp({lowered.text}, {leaf}, {name})"
     text = f"{source.text}\nsum({moved}*{weight})"
-    found = derived(
+    derivation = derived(
         Source(text, source.name), [weight], {**known, weight: symbols_of(output.shape, sizes)}, style, False, limits
     )
-    found = renamed(found, weight, f"{leaf} along {name}")
+    derivation = renamed(derivation, weight, f"{leaf} along {name}")
     if twice:
         if output.shape:
             raise error("GC307", "a Hessian needs a scalar output", output.span, help="leave out --hessian")
         second = derived(Source(f"{source.text}\n{moved}", source.name), [leaf], known, style, False, limits)
         second = renamed(second, leaf, f"{leaf},{leaf} along {name}")
-        made: dict[str, Any] = {
-            field: {**getattr(found, field), **getattr(second, field)}
+        fields: dict[str, Any] = {
+            field: {**getattr(derivation, field), **getattr(second, field)}
             for field in ("formula", "text", "verdict", "checked", "only", "missing")
         }
-        found = replace(found, every=[*found.every, *second.every], **made)
-    free = {one: own for one, own in found.assumes.items() if one != weight}
+        derivation = replace(derivation, every=[*derivation.every, *second.every], **fields)
+    free = {own_name: own for own_name, own in derivation.assumes.items() if own_name != weight}
     return replace(
-        found, expression=lowered.text, assumes=free, others={one: list(ranks) for one, ranks in assumed.others.items()}
+        derivation,
+        expression=lowered.text,
+        assumes=free,
+        others={own_name: list(ranks) for own_name, ranks in assumed.others.items()},
     )
 
 
-def renamed(found: Derivation, leaf: str, key: str) -> Derivation:
+def renamed(derivation: Derivation, leaf: str, key: str) -> Derivation:
     """The derivations with another key for one of them."""
-    made: dict[str, Any] = {
-        field: {key if name == leaf else name: value for name, value in getattr(found, field).items()}
+    fields: dict[str, Any] = {
+        field: {key if name == leaf else name: value for name, value in getattr(derivation, field).items()}
         for field in ("formula", "text", "verdict", "checked", "only", "missing")
     }
-    return replace(found, every=[key if name == leaf else name for name in found.every], **made)
+    return replace(derivation, every=[key if name == leaf else name for name in derivation.every], **fields)
 
 
-def joined(found: Derivation, key: str, leaf: str, style: str, limits: Limits) -> Derivation:
+def joined(derivation: Derivation, key: str, leaf: str, style: str, limits: Limits) -> Derivation:
     """The derivations with that of one of their formulas by a leaf: of a number its gradient, of an array its Jacobian.
 
     Each formula is confirmed as a derivative of the one before it, which has been confirmed.
     """
     own = f"{key},{leaf}"
-    text = found.formula[key]
-    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in found.assumes.items()}
+    text = derivation.formula[key]
+    shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in derivation.assumes.items()}
     if leaf not in words(text):
         axes = [*shapes.get(key, ()), *shapes.get(leaf, ())]
         places = [axis if isinstance(axis, int) else Assumed(shapes, (), {}).place(axis) for axis in axes]
-        made: dict[str, Any] = {"formula": zeros(places), "text": zeros(axes), "verdict": GOOD[0]}
-        made |= {"checked": found.checked[key]} if key in found.checked else {}
-        if key in found.every:
-            found = replace(found, every=[*found.every, own])
+        fields: dict[str, Any] = {"formula": zeros(places), "text": zeros(axes), "verdict": GOOD[0]}
+        fields |= {"checked": derivation.checked[key]} if key in derivation.checked else {}
+        if key in derivation.every:
+            derivation = replace(derivation, every=[*derivation.every, own])
     else:
         try:
             more = derived(Source(text), [leaf], shapes, style, bool(shapes.get(key)), limits)
         except GradcliError as problem:
             reason = problem.diagnostics[0].message.rpartition("closed form: ")[2]
-            return replace(found, missing={**found.missing, own: reason})
+            return replace(derivation, missing={**derivation.missing, own: reason})
         names = ("formula", "text", "verdict", "checked", "only")
-        made = {name: getattr(more, name)[leaf] for name in names if leaf in getattr(more, name)}
-        if leaf in more.every and key in found.every:
-            found = replace(found, every=[*found.every, own])
-    changed: dict[str, Any] = {name: {**getattr(found, name), own: value} for name, value in made.items()}
-    return replace(found, **changed)
+        fields = {name: getattr(more, name)[leaf] for name in names if leaf in getattr(more, name)}
+        if leaf in more.every and key in derivation.every:
+            derivation = replace(derivation, every=[*derivation.every, own])
+    changed: dict[str, Any] = {name: {**getattr(derivation, name), own: value} for name, value in fields.items()}
+    return replace(derivation, **changed)
 
 
 def zeros(axes: Sequence[str | int]) -> str:
@@ -401,9 +403,9 @@ def derived(
     left_out = {subject.rows, *(label_counts(lowered.program) if wrt is None else ())}
     leaves = [name for name in leaf_names(lowered) if name not in left_out]
     reasons: dict[str, str] = {}
-    texts = {leaf: found for leaf, found in general_texts(subject, reasons).items() if found}
+    texts = {leaf: ways for leaf, ways in general_texts(subject, reasons).items() if ways}
     if style != "derived" and not any(leaf.node.shape for leaf in lowered.program.leaves.values()):
-        texts = {leaf: shorter_texts(subject, found, style) for leaf, found in texts.items()}
+        texts = {leaf: shorter_texts(subject, ways, style) for leaf, ways in texts.items()}
     formulas = confirmed(subject, texts, small, general=True)
     rest = [leaf for leaf in leaves if leaf not in formulas]
     if rest and assumed.symbols and small:
@@ -419,14 +421,14 @@ def derived(
         )
     return Derivation(
         expression,
-        {leaf: subject.for_programs(found.text) for leaf, found in formulas.items()},
-        {leaf: subject.for_people(found.text) for leaf, found in formulas.items()},
-        {leaf: found.verdict for leaf, found in formulas.items()},
+        {leaf: subject.for_programs(formula.text) for leaf, formula in formulas.items()},
+        {leaf: subject.for_people(formula.text) for leaf, formula in formulas.items()},
+        {leaf: formula.verdict for leaf, formula in formulas.items()},
         {name: list(axes) for name, axes in assumed.shapes.items() if name != subject.rows},
         {name: list(ranks) for name, ranks in assumed.others.items()},
-        {leaf: found.checked for leaf, found in formulas.items()} if assumed.symbols else {},
+        {leaf: formula.checked for leaf, formula in formulas.items()} if assumed.symbols else {},
         proved_for_all_sizes(subject, formulas),
-        {leaf: small[0] for leaf, found in formulas.items() if not found.general},
+        {leaf: small[0] for leaf, formula in formulas.items() if not formula.general},
         missing,
         subject.rows is not None,
         lowered.notes,
@@ -438,10 +440,10 @@ def proved_for_all_sizes(subject: Subject, formulas: Mapping[str, Formula]) -> l
     shapes = subject.assumed.shapes
     if not subject.assumed.symbols:
         return []
-    declared = {one.name.id for one in subject.script.statements if isinstance(one, Declare)}
+    declared = {statement.name.id for statement in subject.script.statements if isinstance(statement, Declare)}
     lines = [f"{name}[{', '.join(map(str, axes))}] in real" for name, axes in shapes.items() if axes]
     lines = [line for line in lines if line.partition("[")[0] not in declared]
-    claims = {leaf: subject.claim(leaf, one.text) for leaf, one in formulas.items() if one.general}
+    claims = {leaf: subject.claim(leaf, formula.text) for leaf, formula in formulas.items() if formula.general}
     try:
         script = parse(Source("\n".join([*lines, subject.source.text])), subject.limits)
         lowered = lower(script, wrt=subject.wrt, limits=subject.limits, claims=claims)
@@ -485,7 +487,9 @@ def general_texts(subject: Subject, reasons: dict[str, str]) -> dict[str, list[s
                 raise
             if code != TOO_LARGE:  # at any size
                 break
-    return {leaf: [text for text in texts if all(text in one[leaf] for one in others)] for leaf, texts in first.items()}
+    return {
+        leaf: [text for text in texts if all(text in other[leaf] for other in others)] for leaf, texts in first.items()
+    }
 
 
 def derived_texts(
@@ -495,19 +499,19 @@ def derived_texts(
     lowered = subject.lowered(sizes)
     names = leaf_names(lowered)
     gradient = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[name].node for name in names])
-    found = {}
+    texts_by_leaf = {}
     with building(gradient[0].builder, reachable(gradient)):
         for name, node in zip(names, gradient, strict=True):
             rows = subject.axes(lowered)
             texts = [text for text in formula_texts(node, None, marks, rows) if len(text) <= LONGEST]
             own = own_names(lowered)
-            found[name] = [text for text in texts if words(text).isdisjoint(own)]
+            texts_by_leaf[name] = [text for text in texts if words(text).isdisjoint(own)]
             if not texts:
                 reasons[name] = reason_text(why_none(node, rows), subject.source)
-            elif not found[name]:
+            elif not texts_by_leaf[name]:
                 clash = min(words(texts[0]) & own)
                 reasons[name] = f"it calls `{visible(clash)}`, which means something else in this script"
-    return found
+    return texts_by_leaf
 
 
 def reason_text(reason: NoFormula, source: Source) -> str:
@@ -517,7 +521,9 @@ def reason_text(reason: NoFormula, source: Source) -> str:
         return str(reason)
     line = source.text.splitlines()[span.line - 1]
     part = line[span.column - 1 : span.end_column - 1]
-    whole = all(part.count(one) == part.count(other) for one, other in ("()", "[]", "{}"))  # in LaTeX it may be cut
+    whole = all(
+        part.count(opening) == part.count(closing) for opening, closing in ("()", "[]", "{}")
+    )  # in LaTeX it may be cut
     return f"{reason}: {visible(part)}" if whole else str(reason)
 
 
@@ -554,7 +560,7 @@ def cost_of(text: str, known: set[str]) -> float:
 
 def own_names(lowered: Lowered) -> set[str]:
     """Names that mean something else in the script than in the library."""
-    defined = {one.name.id for one in lowered.script.statements if isinstance(one, FunctionDef)}
+    defined = {statement.name.id for statement in lowered.script.statements if isinstance(statement, FunctionDef)}
     return (defined | set(lowered.names.values())) - set(lowered.program.leaves)
 
 
@@ -566,7 +572,7 @@ def confirmed(
     A formula that loses digits in floating point is taken only if no other holds. A choice decides nothing if a formula
     has no value at any of its points, such as `inv(A @ B)` if that is singular.
     """
-    found: dict[str, Formula] = {}
+    formulas: dict[str, Formula] = {}
     waiting = {leaf: list(ways) for leaf, ways in texts.items() if ways}
     while waiting:
         asked = {leaf: ways.pop(0) for leaf, ways in waiting.items()}
@@ -582,19 +588,18 @@ def confirmed(
                     del verdicts[leaf]
         for leaf, known in verdicts.items():
             if len(known) == WANTED:
-                made = Formula(asked[leaf], max(known, key=GOOD.index), held[leaf], general)
-                found[leaf] = min(found.get(leaf, made), made, key=lambda one: one.verdict == POOR)
-        waiting = {
-            leaf: ways for leaf, ways in waiting.items() if ways and (leaf not in found or found[leaf].verdict == POOR)
-        }
-    return found
+                formula = Formula(asked[leaf], max(known, key=GOOD.index), held[leaf], general)
+                formulas[leaf] = min(formulas.get(leaf, formula), formula, key=lambda way: way.verdict == POOR)
+        unsettled = {leaf for leaf in waiting if leaf not in formulas or formulas[leaf].verdict == POOR}
+        waiting = {leaf: ways for leaf, ways in waiting.items() if ways and leaf in unsettled}
+    return formulas
 
 
 def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int], seed: int) -> dict[str, str]:
     """The verdict on each formula at the first point that decides."""
-    found: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
     if not claims:
-        return found
+        return verdicts
     waiting = dict(claims)
     for place in islice(places(subject.lowered(sizes), seed), MOST_POINTS):
         try:
@@ -603,13 +608,13 @@ def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int]
             )
         except GradcliError:
             break
-        for one in report.checks:
-            if one.kind == "claim" and one.leaf in waiting and one.verdict in (*GOOD, "DISAGREES"):
-                found[one.leaf] = one.verdict
-        waiting = {leaf: text for leaf, text in waiting.items() if leaf not in found}
+        for check in report.checks:
+            if check.kind == "claim" and check.leaf in waiting and check.verdict in (*GOOD, "DISAGREES"):
+                verdicts[check.leaf] = check.verdict
+        waiting = {leaf: text for leaf, text in waiting.items() if leaf not in verdicts}
         if not waiting:
             break
-    return found
+    return verdicts
 
 
 def places(lowered: Lowered, first: int) -> Iterator[dict[str, Any]]:

@@ -52,7 +52,7 @@ def confirmed(lowered: Lowered, text: str, limits: Limits | None = None) -> bool
     right = gradient_question(lowered)
     statics = lowered.program.statics
     agreeing = 0
-    for place in points({name: one.node.shape for name, one in lowered.program.leaves.items()}, statics):
+    for place in points({name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}, statics):
         try:
             wanted = flat(right.run(right.values(place), "auto", "float64")[1])
         except GradcliError:
@@ -60,11 +60,11 @@ def confirmed(lowered: Lowered, text: str, limits: Limits | None = None) -> bool
         scale = max(map(abs, wanted), default=0.0)
         if not isfinite(scale):
             continue
-        found = entries_at(text, place, limits)
-        if found is None or len(found) != len(wanted):
+        entries = entries_at(text, place, limits)
+        if entries is None or len(entries) != len(wanted):
             return False
-        near = TINY if not any(found) else CLOSE * scale
-        if not all(abs(x - y) <= near for x, y in zip(found, wanted, strict=True)):
+        near = TINY if not any(entries) else CLOSE * scale
+        if not all(abs(x - y) <= near for x, y in zip(entries, wanted, strict=True)):
             return False
         agreeing += 1
         if agreeing == WANTED:
@@ -86,10 +86,10 @@ def entry_pairs(
     text: str, place: Mapping[str, Any], value: Any, limits: Limits | None = None
 ) -> list[tuple[float, float]] | None:
     """Pairs of entries of a formula at a point, which may broadcast, and of a value; None if they do not fit."""
-    found, wanted = entries_at(text, place, limits), flat(value)
-    if found is not None and len(found) == 1:
-        found *= len(wanted)
-    return list(zip(found, wanted, strict=True)) if found is not None and len(found) == len(wanted) else None
+    entries, wanted = entries_at(text, place, limits), flat(value)
+    if entries is not None and len(entries) == 1:
+        entries *= len(wanted)
+    return list(zip(entries, wanted, strict=True)) if entries is not None and len(entries) == len(wanted) else None
 
 
 def points(shapes: Mapping[str, Shape], fixed: Mapping[str, Any], first: int = 0) -> Iterator[dict[str, Any]]:

@@ -56,12 +56,14 @@ def local_formula(node: Node, operands: Sequence[Node], cotangent: Node | None =
 
     The builder must be open.
     """
-    known = [one for one in dict.fromkeys(operands) if one.args or "name" in one.params]  # constants are written out
-    names = {one: f"operand_{place}" for place, one in enumerate(known)}
+    known = [
+        operand for operand in dict.fromkeys(operands) if operand.args or "name" in operand.params
+    ]  # constants are written out
+    names = {operand: f"operand_{place}" for place, operand in enumerate(known)}
     called = {**names, **({} if cotangent is None else {cotangent: COTANGENT})}
     for text in entry_texts(node, names) if cotangent is None else formula_texts(node, called):
         if len(text) <= LONGEST and reads_back(text, node, called):
-            return LocalFormula(text, {name: one for one, name in names.items()})
+            return LocalFormula(text, {name: operand for operand, name in names.items()})
     return None
 
 
@@ -76,7 +78,7 @@ def reads_back(text: str, node: Node, called: Mapping[Node, str], others: Mappin
 
     `called` are nodes that the text reads under these names, `others` the shapes of the leaves that it may read.
     """
-    shapes = {**(others or {}), **{name: one.shape for one, name in called.items()}}
+    shapes = {**(others or {}), **{name: leaf.shape for leaf, name in called.items()}}
     try:
         (output,) = lower(parse(Source(text)), claiming="skipped", shapes=FixedShapes(shapes, {})).program.outputs
     except GradcliError:

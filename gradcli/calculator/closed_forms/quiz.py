@@ -61,14 +61,14 @@ class Question(NamedTuple):
         except (GradcliError, ValueError, AssertionError) as problem:
             reason = problem.diagnostics[0].message if isinstance(problem, GradcliError) else "it is not an expression"
             return Judgement(None, [reason])
-        (check,) = [one for one in report.checks if one.kind == "claim"]
+        (check,) = [entry for entry in report.checks if entry.kind == "claim"]
         if check.verdict in GOOD:
             return Judgement(True, [])
         own = names_in(expression_of(claim))  # a formula in other names is judged at the point, a number as well
         if self.number is not None and not (own and own <= {*self.at} & self.names()) and self.has_the_number(claim):
             return Judgement(True, ["that is the number at this point"])
         readings = check.evidence.get("diagnosis") or ()
-        remarks = [str(one["text"]) for one in readings]  # type: ignore[attr-defined]
+        remarks = [str(reading["text"]) for reading in readings]  # type: ignore[attr-defined]
         return Judgement(False, remarks or [check.message])
 
     def names(self) -> set[str]:

@@ -66,13 +66,13 @@ OF_LABELS = ("cross_entropy", "nll_loss")
 class Written(NamedTuple):
     """A script's intermediates by name, and its output, both in terms of the leaves."""
 
-    given: dict[str, str]
+    assigned: dict[str, str]
     output: str | None
 
 
 def written(lowered: Lowered) -> Written:
     """The names that a script assigns, and its output; empty unless it is assignments and an expression."""
-    given: dict[str, str] = {}
+    assigned: dict[str, str] = {}
     output: str | None = None
     leaves = lowered.program.leaves
     for statement in lowered.script.statements:
@@ -82,14 +82,14 @@ def written(lowered: Lowered) -> Written:
             name = statement.targets[0].id
             if name in leaves:
                 continue
-            if name in given:
+            if name in assigned:
                 return Written({}, None)
-            output = given[name] = substituted(unparse(statement.value), given)
+            output = assigned[name] = substituted(unparse(statement.value), assigned)
         elif isinstance(statement, ExpressionStatement):
-            output = substituted(unparse(statement.value), given)
+            output = substituted(unparse(statement.value), assigned)
         else:
             return Written({}, None)
-    return Written(given, output)
+    return Written(assigned, output)
 
 
 def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int, str]) -> str:
@@ -108,7 +108,7 @@ def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int,
         if not isinstance(node, Call):
             return None
         name = node.function.id
-        args: list[Any] = [replaced(one, change) for one in node.args]
+        args: list[Any] = [replaced(arg, change) for arg in node.args]
         definition = DEFINITIONS.get(f"{name}({', '.join('xyz'[: len(args)])})")
         if definition and not node.keywords:
             if name not in OF_LABELS or len(output(unparse(args[0]), shapes).shape) == 2:
@@ -117,23 +117,23 @@ def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int,
         kept.args = tuple(args)
         if name in KEPT:
             return kept
-        letters = {f"arg_{k}": one for k, one in enumerate(args) if not isinstance(one, (Number, Tuple))}
+        letters = {f"arg_{k}": arg for k, arg in enumerate(args) if not isinstance(arg, (Number, Tuple))}
         call = copy(node)
-        call.args = tuple([Name(f"arg_{k}", one.span) if f"arg_{k}" in letters else one for k, one in enumerate(args)])
+        call.args = tuple([Name(f"arg_{k}", arg.span) if f"arg_{k}" in letters else arg for k, arg in enumerate(args)])
         try:
-            inner = {letter: output(unparse(one), shapes).shape for letter, one in letters.items()}
-            made = output(unparse(call), inner)
-            with building(made.builder, reachable([made])):
-                own = made.primitive
+            inner = {letter: output(unparse(arg), shapes).shape for letter, arg in letters.items()}
+            result = output(unparse(call), inner)
+            with building(result.builder, reachable([result])):
+                own = result.primitive
                 if own.name == name and own.kind == "elementwise" and own.definition is not None:  # of another package
-                    made = own.definition(*made.args)
-                texts = formula_texts(made, None, sizes) if made.primitive.name != name else ()
-                definition = next((one for one in texts if name not in words(one)), None)
+                    result = own.definition(*result.args)
+                texts = formula_texts(result, None, sizes) if result.primitive.name != name else ()
+                definition = next((text for text in texts if name not in words(text)), None)
         except GradcliError:
             definition = None
         if definition is None:
             return kept
-        whole = substituted(definition, {letter: unparse(one) for letter, one in letters.items()})
+        whole = substituted(definition, {letter: unparse(arg) for letter, arg in letters.items()})
         return replaced(expression_of(whole), change)
 
     return unparse(replaced(expression_of(text), change))
@@ -147,16 +147,16 @@ def named_parts(
     simple: Callable[[str], str] = str,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Formulas in which long parts have names, those of the script first, and the definitions of these names."""
-    given = {} if not texts else {name: simple(text) for name, text in written(lowered).given.items()}
+    assigned = {} if not texts else {name: simple(text) for name, text in written(lowered).assigned.items()}
     shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
-    taken = {*given, *shapes, *sizes, *(name for text in texts.values() for name in names_in(expression_of(text)))}
+    taken = {*assigned, *shapes, *sizes, *(name for text in texts.values() for name in names_in(expression_of(text)))}
 
     def new_name(part: str) -> str | None:
         full = part
-        for name in reversed(made):
-            full = substituted(full, {name: made[name]})
-        for name in reversed(given):
-            full = substituted(full, {name: given[name]})
+        for name in reversed(new_parts):
+            full = substituted(full, {name: new_parts[name]})
+        for name in reversed(assigned):
+            full = substituted(full, {name: assigned[name]})
         try:
             (output,) = lower(
                 parse(Source(full)), shapes=FixedShapes({**shapes, **dict.fromkeys(sizes, ())}, {})
@@ -166,16 +166,16 @@ def named_parts(
         for letter in LETTERS.get(len(output.shape), ""):
             if letter not in taken:
                 taken.add(letter)
-                made[letter] = part
+                new_parts[letter] = part
                 return letter
         return None
 
-    made: dict[str, str] = {}
-    return with_names(texts, given, new_name, longest)
+    new_parts: dict[str, str] = {}
+    return with_names(texts, assigned, new_name, longest)
 
 
 def self_contained(
-    found: Derivation,
+    derivation: Derivation,
     lowered: Lowered,
     sizes: Mapping[str, int],
     places: Callable[[], Iterator[dict[str, Any]]],
@@ -187,17 +187,17 @@ def self_contained(
     Raises GradcliError GC512 if the value has no formula, or no point gives numbers.
     """
     program = lowered.program
-    axes = {name: found.assumes.get(name) or list(leaf.node.shape) for name, leaf in program.leaves.items()}
+    axes = {name: derivation.assumes.get(name) or list(leaf.node.shape) for name, leaf in program.leaves.items()}
     output = written(lowered).output or value_text(lowered)
-    texts = {"": simple(output), **{leaf: simple(text) for leaf, text in found.text.items() if "," not in leaf}}
+    texts = {"": simple(output), **{leaf: simple(text) for leaf, text in derivation.text.items() if "," not in leaf}}
     shown, parts = named_parts(texts, lowered, sizes, 0, simple)
     value = shown.pop("")
     read = set().union(*(names_in(expression_of(text)) for text in (value, *shown.values(), *parts.values())))
-    leaves = {name: own for name, own in axes.items() if name in read or name in found.formula}
+    leaves = {name: own for name, own in axes.items() if name in read or name in derivation.formula}
     used = {name: place for name in sizes if (place := place_of(name, leaves)) is not None}
-    at, number, numbers = sample(lowered, found.formula, places())
+    at, number, numbers = sample(lowered, derivation.formula, places())
     return SelfContained(
-        found.expression,
+        derivation.expression,
         leaves,
         used,
         parts,
@@ -237,9 +237,9 @@ def sample(
         except GradcliError:
             continue
         numbers = dict(zip(leaf_names(lowered), gradient, strict=True))
-        every = {name: plain(one) for name, one in values.items()}
+        every = {name: plain(entry) for name, entry in values.items()}
         if isfinite(value) and all(smooth(text, every, numbers[leaf]) for leaf, text in formulas.items()):
-            return every, float(value), {name: plain(one) for name, one in numbers.items()}
+            return every, float(value), {name: plain(entry) for name, entry in numbers.items()}
     raise error("GC512", "no point was found for the test of the function", help="give the domains of the leaves")
 
 
@@ -251,7 +251,7 @@ def smooth(text: str, place: dict[str, Any], value: Any) -> bool:
 
 def rounded(value: Any) -> Any:
     """Numbers with few digits, for people."""
-    return [rounded(one) for one in value] if isinstance(value, list) else round(value, 2)
+    return [rounded(entry) for entry in value] if isinstance(value, list) else round(value, 2)
 
 
 def plain(value: Any) -> Any:

@@ -62,16 +62,16 @@ def _agrees(question: Question, values: Mapping[str, Any], gradient: Mapping[str
         slope += sum((g.conjugate() * u).real for g, u in zip(entries.tolist(), unit, strict=True))
         directions[name] = array_of(unit).reshape(array_of(partial).shape)
     size = 1 + max((abs(array_of(values[name])).max(initial=0.0) for name in directions), default=0.0)
-    here = _real_output(question, values, backend)
+    center = _real_output(question, values, backend)
     for step in STEPS:
         h = step * size
         ends = []
         for signed in (h, -h):
             moved = {name: array_of(values[name]) + signed * unit for name, unit in directions.items()}
             ends.append(_real_output(question, {**values, **moved}, backend))
-        rounding = max(map(abs, (here, *ends))) * 1e-13 / h
+        rounding = max(map(abs, (center, *ends))) * 1e-13 / h
         # one side is enough: the other may lie beyond a branch cut
-        for difference in ((ends[0] - ends[1]) / (2 * h), (ends[0] - here) / h, (here - ends[1]) / h):
+        for difference in ((ends[0] - ends[1]) / (2 * h), (ends[0] - center) / h, (center - ends[1]) / h):
             if not abs(difference - slope) > TOLERANCE * max(abs(slope), abs(difference)) + rounding:
                 return True
     return False

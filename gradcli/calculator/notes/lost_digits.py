@@ -33,7 +33,7 @@ NOTHING = 2.0**-1060  # an error below this is no loss, whatever the value
 
 
 def lost_digits(
-    question: Question, values: Mapping[str, Any], found: Sequence[Any], backend: str, dtype: str
+    question: Question, values: Mapping[str, Any], results: Sequence[Any], backend: str, dtype: str
 ) -> tuple[dict[str, Any] | None, tuple[Diagnostic, ...]]:
     """The exact values for floats that lost their digits, and a warning that names the operation.
 
@@ -43,13 +43,13 @@ def lost_digits(
     if dtype != "float64" or backend not in ("auto", "numpy") or _steps(tape) > MOST_DOUBTED:
         return None, ()
     outputs = tape.outputs[: 1 + len(names)] if names else tape.outputs
-    finite = all(map(is_finite, found[: len(outputs)]))
+    finite = all(map(is_finite, results[: len(outputs)]))
     if finite and not tape.scalar:
         return None, ()
     floats = tape.run_all(values, backend=backend)
     if finite:
         errors = running_errors(tape.nodes, floats)
-        if not any(digits_are_lost(result, errors[node]) for result, node in zip(found, outputs, strict=False)):
+        if not any(digits_are_lost(result, errors[node]) for result, node in zip(results, outputs, strict=False)):
             return None, ()
     from gradcli.checks.decide.precision import lost_digits as compared  # exact arithmetic, rarely needed
 
@@ -119,9 +119,9 @@ def rounding(name: str, value: float, operands: Sequence[tuple[float, float]]) -
     if name in ("neg", "abs"):
         return 0.0
     if name in ("add", "sub") and len(operands) == 2:  # the sum is exact where both operands can be read from it
-        one, other = operands[0][0], operands[1][0] if name == "add" else -operands[1][0]
-        share = value - one
-        return 0.0 if (one - (value - share)) + (other - share) == 0 else UNIT * abs(value)
+        x, y = operands[0][0], operands[1][0] if name == "add" else -operands[1][0]
+        share = value - x
+        return 0.0 if (x - (value - share)) + (y - share) == 0 else UNIT * abs(value)
     if all(error == 0 and x.is_integer() for x, error in operands) and value.is_integer() and abs(value) < WHOLE:
         return 0.0 if name in ("mul", "maximum", "minimum") else UNIT * abs(value)
     return UNIT * abs(value) + (0.0 if value and abs(value) > 1e-300 else TINIEST)
@@ -135,11 +135,11 @@ def passed_on(node: Node, value: float, operands: Sequence[tuple[float, float]])
     if name == "mul" and len(operands) == 2:
         (a, ea), (b, eb) = operands
         return (abs(a) * eb if eb else 0.0) + (abs(b) * ea if ea else 0.0)
-    found = 0.0
+    total = 0.0
     for position, (x, error) in enumerate(operands):
         if error:
-            found += error * slope(node, value, [one for one, _ in operands], position, max(error, APART * abs(x)))
-    return found
+            total += error * slope(node, value, [a for a, _ in operands], position, max(error, APART * abs(x)))
+    return total
 
 
 def slope(node: Node, value: float, xs: list[Any], position: int, step: float) -> float:

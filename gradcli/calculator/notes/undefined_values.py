@@ -46,8 +46,8 @@ def explain(
     """
     if all(map(is_finite, results)):
         return []
-    found = tape.run_all(values, backend="numpy", dtype=dtype)
-    return diagnose(tape.nodes, found, outputs=tape.outputs, forward=forward)
+    known = tape.run_all(values, backend="numpy", dtype=dtype)
+    return diagnose(tape.nodes, known, outputs=tape.outputs, forward=forward)
 
 
 def is_finite(value: Value) -> bool:
@@ -72,7 +72,7 @@ def diagnose(
     if outputs is None:
         used = {arg for node in nodes for arg in node.args}
         outputs = [node for node in nodes if node not in used]
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     said: set[object] = set()
     causes = _causes(outputs, values)
     own = {node for node in causes if forward is None or node in forward}
@@ -86,10 +86,10 @@ def diagnose(
                 continue
             if not derivative and problem.span is not None:
                 blamed.add(problem.span)
-            if (problem.message, problem.span) not in said and len(found) < MOST:
+            if (problem.message, problem.span) not in said and len(problems) < MOST:
                 said.add((problem.message, problem.span))
-                found.append(problem)
-    return found
+                problems.append(problem)
+    return problems
 
 
 def _in_loop(reader: Node, values: Mapping[Node, Value], derivative: bool) -> list[Diagnostic]:
@@ -106,11 +106,11 @@ def _in_loop(reader: Node, values: Mapping[Node, Value], derivative: bool) -> li
     first: list[Diagnostic] = []
     searched = 0
     with xp.arithmetic():
-        for turn, found in scan.turns(xp, args, [len(arg.shape) for arg in reader.args]):
-            if all(xp.isfinite(found[at]).all() for at in watched):
+        for turn, turn_values in scan.turns(xp, args, [len(arg.shape) for arg in reader.args]):
+            if all(xp.isfinite(turn_values[at]).all() for at in watched):
                 blamed = {}
                 continue
-            blame = _in_turn(scan, found, blamed, derivative, f" in turn {body.first + turn + 1}")
+            blame = _in_turn(scan, turn_values, blamed, derivative, f" in turn {body.first + turn + 1}")
             first = first or blame.get(body.steps[at_end], [])
             blamed = {body.carried[k]: blame.get(body.nexts[k], []) for k in scan.carries}
             searched += 1
@@ -122,12 +122,12 @@ def _in_loop(reader: Node, values: Mapping[Node, Value], derivative: bool) -> li
 
 
 def _in_turn(
-    scan: Scan, found: Sequence[Any], blamed: Mapping[Node, list[Diagnostic]], derivative: bool, turn: str
+    scan: Scan, turn_values: Sequence[Any], blamed: Mapping[Node, list[Diagnostic]], derivative: bool, turn: str
 ) -> dict[Node, list[Diagnostic]]:
     """The causes of each value of a turn that is not finite: operations of this turn, or a carry."""
     xp = namespace("numpy")
     steps = scan.body.steps
-    values = {steps[at]: found[at] for at in scan.order}
+    values = {steps[at]: turn_values[at] for at in scan.order}
     blame: dict[Node, list[Diagnostic]] = {}
     for node, value in values.items():
         bad = ~xp.isfinite(value)
@@ -137,15 +137,13 @@ def _in_turn(
         if node.primitive.name == "where":
             taken = xp.asarray(values[node.args[0]]) != 0
             chosen = ((node.args[1], taken), (node.args[2], ~taken))
-            operands = [arg for arg, here in chosen if (~xp.isfinite(values[arg]) & here).any()]
-        causes = [one for arg in operands for one in blame.get(arg, ())]
+            operands = [arg for arg, mask in chosen if (~xp.isfinite(values[arg]) & mask).any()]
+        causes = [cause for arg in operands for cause in blame.get(arg, ())]
         if node in blamed:
             causes = blamed[node]
         if not causes:
-            made = _in_loop(node, values, derivative) or [_diagnostic(node, values, derivative)]
-            causes = [
-                Diagnostic(one.code, one.message + turn, one.span, one.labels, one.help, one.severity) for one in made
-            ]
+            problems = _in_loop(node, values, derivative) or [_diagnostic(node, values, derivative)]
+            causes = [Diagnostic(p.code, p.message + turn, p.span, p.labels, p.help, p.severity) for p in problems]
         blame[node] = list(dict.fromkeys(causes))[:MOST]
     return blame
 
@@ -169,9 +167,9 @@ def _causes(outputs: Sequence[Node], values: Mapping[Node, Value]) -> list[Node]
             continue
         seen.add(node)
         if node.primitive.name == "where":
-            condition, one, other = node.args
+            condition, chosen, other = node.args
             taken = xp.asarray(values[condition]) != 0
-            blamed = [arg for arg, here in ((one, taken), (other, ~taken)) if (bad(arg) & here).any()]
+            blamed = [arg for arg, mask in ((chosen, taken), (other, ~taken)) if (bad(arg) & mask).any()]
         else:
             blamed = [arg for arg in node.args if bad(arg).any()]
         if blamed:
@@ -205,8 +203,8 @@ def _diagnostic(node: Node, values: Mapping[Node, Value], derivative: bool) -> D
             help=HINTS.get(primitive.name),
             severity="warning",
         )
-    operands, one = _first_bad(node, values)
-    undefined = one != one
+    operands, entry = _first_bad(node, values)
+    undefined = entry != entry
     what = "undefined" if undefined else "infinite"
     case = _with_operands(node, operands)
     if derivative:

@@ -65,8 +65,8 @@ class PointPlans:
         if plan is None:
             return None
         with pointing_into(question.lowered.source):
-            found: list[Any] = plan.at_points(question.tape.input_values(values), room)
-        return found
+            results: list[Any] = plan.at_points(question.tape.input_values(values), room)
+        return results
 
 
 def at_all(
@@ -81,18 +81,18 @@ def at_all(
     shapes: Sequence[tuple[int, ...]],
 ) -> list[Any]:
     """The outputs at all points: by a plan, in blocks, on the device, or at once by the evaluator."""
-    found: list[Any] | None = None
+    results: list[Any] | None = None
     if backend in ("auto", "numpy"):
-        found = plans.run(question, dtype, values, batched, count, room)
-        if found is None:
+        results = plans.run(question, dtype, values, batched, count, room)
+        if results is None:
 
             def run(part: Mapping[str, Any]) -> list[Any]:
                 return question.run(part, backend, dtype)
 
-            found = in_blocks(run, question.tape, values, batched, count, shapes)
+            results = in_blocks(run, question.tape, values, batched, count, shapes)
     elif backend == "cupy":
-        found = question.run_on_device(values, dtype, batched, count)
-    return question.run(values, backend, dtype) if found is None else found
+        results = question.run_on_device(values, dtype, batched, count)
+    return question.run(values, backend, dtype) if results is None else results
 
 
 def in_blocks(
@@ -122,12 +122,12 @@ def in_blocks(
         return run({**values, **{name: values[name][start:stop] for name in batched}})
 
     first = part(0, rows)
-    found = rooms(first, shapes, count)
+    outputs = rooms(first, shapes, count)
 
     def fill(start: int) -> None:
         stop = min(count, start + rows)
-        for place, one in zip(found, first if start == 0 else part(start, stop), strict=True):
-            place[start:stop] = one
+        for place, block in zip(outputs, first if start == 0 else part(start, stop), strict=True):
+            place[start:stop] = block
 
     starts = iter(range(0, count, rows))
 
@@ -137,7 +137,7 @@ def in_blocks(
 
     with one_thread() if library and threads > 1 else nullcontext():
         together([some] * threads)
-    return found
+    return outputs
 
 
 def _largest(tape: Tape, batched: Collection[str]) -> int:
@@ -155,7 +155,7 @@ def rooms(first: Sequence[Any], shapes: Sequence[tuple[int, ...]], count: int) -
     """Room for all results of each output, of the kind that a block gave."""
     dtype = namespace("numpy").library.dtype
     lengths = [count * size_of(shape) for shape in shapes]
-    made = import_module("gradcli.execution.compiler.allocate").new_arrays(
-        lengths, [dtype(getattr(one, "dtype", "float64")) for one in first]
+    flat = import_module("gradcli.execution.compiler.allocate").new_arrays(
+        lengths, [dtype(getattr(result, "dtype", "float64")) for result in first]
     )
-    return [room.reshape(count, *shape) for room, shape in zip(made, shapes, strict=True)]
+    return [room.reshape(count, *shape) for room, shape in zip(flat, shapes, strict=True)]

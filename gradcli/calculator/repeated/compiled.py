@@ -81,10 +81,10 @@ class Compiled:
 
     def _careful_value(self, /, **leaves: Any) -> Value | tuple[Value, ...]:
         """The value for any arguments, by a prepared question."""
-        question, found = self._found("value", value_question, leaves)
+        question, results = self._found("value", value_question, leaves)
         if self._calls.get("_value", 0) < SETTLED:
             self._specialise("_value", question, [None], Compiled._careful_value)
-        return tuple(found) if question.lowered.several else found[0]
+        return tuple(results) if question.lowered.several else results[0]
 
     def value_and_grad(self, /, **leaves: Any) -> tuple[Value, dict[str, Value]]:
         """The value and the gradient in every leaf of `wrt` at one point; the output must be a scalar (else GC307).
@@ -97,8 +97,8 @@ class Compiled:
         again = None if recent is None else recent[0].run_again(leaves, self.backend, self.dtype)
         if recent is not None and again is not None:
             return again[0], dict(zip(recent[0].names, again[1:], strict=True))
-        question, found = self._found("grad", _gradient, leaves)
-        value, gradient = found[0], dict(zip(question.names, found[1:], strict=True))
+        question, results = self._found("grad", _gradient, leaves)
+        value, gradient = results[0], dict(zip(question.names, results[1:], strict=True))
         if self.dtype == "complex128":
             return conjugated(value, gradient)
         if self._calls.get("value_and_grad", 0) < SETTLED:
@@ -121,16 +121,16 @@ class Compiled:
             return
         from gradcli.execution.emit_python import straight
 
-        def rest(**given: Any) -> Any:
-            return careful(self, **{leaf: value for leaf, value in given.items() if value is not None})
+        def rest(**arguments: Any) -> Any:
+            return careful(self, **{leaf: value for leaf, value in arguments.items() if value is not None})
 
         leaves = lowered.program.leaves
         defaults = {name: None if leaf.default is None else float(leaf.default) for name, leaf in leaves.items()}
-        made = straight(question.tape, defaults, result, rest)
-        if made is not None:
-            made.__name__, made.__doc__ = careful.__name__, careful.__doc__
-            made.__qualname__ = careful.__qualname__  # what an error of Python names
-            setattr(self, name, made)
+        code = straight(question.tape, defaults, result, rest)
+        if code is not None:
+            code.__name__, code.__doc__ = careful.__name__, careful.__doc__
+            code.__qualname__ = careful.__qualname__  # what an error of Python names
+            setattr(self, name, code)
 
     def at_points(
         self, /, *, shared: Sequence[str] = (), gradient: bool = True, out: Any = None, **leaves: Any
@@ -171,16 +171,16 @@ class Compiled:
         shapes = [lowered.program.outputs[0].type.shape, *(names[name].node.type.shape for name in question.names)]
         used = [name for name in batched if name in names]
         room = None if out is None else places(out, question.names, count, shapes, self.dtype)
-        found = at_all(self._point_plans, question, self.backend, self.dtype, values, used, count, room, shapes)
+        results = at_all(self._point_plans, question, self.backend, self.dtype, values, used, count, room, shapes)
         if self.dtype == "complex128" and gradient:
-            value, slopes = conjugated(found[0], dict(zip(question.names, found[1:], strict=True)))
-            found = [value, *slopes.values()]
-        full = [spread(value, count, shape) for value, shape in zip(found, shapes, strict=True)]
+            value, slopes = conjugated(results[0], dict(zip(question.names, results[1:], strict=True)))
+            results = [value, *slopes.values()]
+        full = [spread(value, count, shape) for value, shape in zip(results, shapes, strict=True)]
         if self.dtype == "float32":  # numbers that no point enters come as Python's
             kinds = [node.type.kind for node in question.tape.outputs]
             full = [
-                one.astype("float32", copy=False) if kind == "float" else one
-                for one, kind in zip(full, kinds, strict=True)
+                part.astype("float32", copy=False) if kind == "float" else part
+                for part, kind in zip(full, kinds, strict=True)
             ]
         result = full[0], dict(zip(question.names, full[1:], strict=True))
         return result if room is None else filled(out, room, result)
@@ -201,9 +201,9 @@ class Compiled:
         """Value, gradient and second derivatives at one point; see `calculator.hessian`."""
         recent = self._recent.get("hessian")
         if recent is not None and self.backend in ("auto", "numpy"):
-            found = hessian_again(recent[0], leaves, self.dtype)
-            if found is not None:
-                return found
+            result = hessian_again(recent[0], leaves, self.dtype)
+            if result is not None:
+                return result
         question, point = self._question("hessian", hessian_question, leaves)
         return ask_hessian(question, point, self.dtype, self.backend, again=True)
 

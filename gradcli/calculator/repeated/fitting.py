@@ -33,8 +33,8 @@ def alike(leaves: Mapping[str, Any], shapes: Mapping[str, Any]) -> bool:
     return True
 
 
-def equal(one: Any, other: Any) -> bool:
-    same = one == other
+def equal(value: Any, other: Any) -> bool:
+    same = value == other
     return bool(same.all()) if hasattr(same, "all") else bool(same)
 
 
@@ -46,14 +46,14 @@ def places(out: Any, names: Sequence[str], count: int, shapes: Sequence[tuple[in
     pair = "give (values, {leaf: gradients}), arrays such as np.empty(n)"
     try:
         values, slopes = out
-        found = [values, *[slopes[name] for name in names]]
+        arrays = [values, *[slopes[name] for name in names]]
     except (TypeError, ValueError, KeyError, IndexError, AttributeError):
         phrase = ", ".join(map(visible, names)) or "none"
         raise error(
             "GC333", f"`out` is not a pair of an array and a mapping with the leaves {phrase}", help=pair
         ) from None
     labels = ["`out[0]`", *[f"`out[1]['{visible(name)}']`" for name in names]]
-    for label, place, shape in zip(labels, found, shapes, strict=True):
+    for label, place, shape in zip(labels, arrays, shapes, strict=True):
         kind = getattr(getattr(place, "dtype", None), "kind", "")
         if kind not in (("c",) if dtype == "complex128" else ("f", "c")):
             what = getattr(place, "dtype", None) or type(place).__name__
@@ -62,14 +62,14 @@ def places(out: Any, names: Sequence[str], count: int, shapes: Sequence[tuple[in
             raise error("GC332", f"{label} has shape {list(place.shape)}, the result {[count, *shape]}")
         if not getattr(getattr(place, "flags", None), "writeable", True):
             raise error("GC333", f"{label} is read-only", help="give an array that may be written")
-    _apart(labels, found)
-    return found
+    _apart(labels, arrays)
+    return arrays
 
 
-def _apart(labels: Sequence[str], found: Sequence[Any]) -> None:
+def _apart(labels: Sequence[str], arrays: Sequence[Any]) -> None:
     """Raise GC333 if two NumPy arrays overlap in memory: one result would overwrite another."""
     numpy = namespace("numpy").library
-    mine = [(label, place) for label, place in zip(labels, found, strict=True) if isinstance(place, numpy.ndarray)]
+    mine = [(label, place) for label, place in zip(labels, arrays, strict=True) if isinstance(place, numpy.ndarray)]
     for at, (label, place) in enumerate(mine):
         for other, second in mine[:at]:
             if numpy.may_share_memory(place, second) and _shared(numpy, place, second):
@@ -78,16 +78,16 @@ def _apart(labels: Sequence[str], found: Sequence[Any]) -> None:
                 )
 
 
-def _shared(numpy: Any, one: Any, other: Any) -> bool:
+def _shared(numpy: Any, first: Any, second: Any) -> bool:
     try:
-        return bool(numpy.shares_memory(one, other, max_work=MOST_WORK))
+        return bool(numpy.shares_memory(first, second, max_work=MOST_WORK))
     except numpy.exceptions.TooHardError:  # views of several axes: taken to be meant
         return False
 
 
-def filled(out: Any, found: Sequence[Any], result: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
+def filled(out: Any, arrays: Sequence[Any], result: tuple[Any, dict[str, Any]]) -> tuple[Any, dict[str, Any]]:
     """The result in the arrays of the caller, which `places` has checked."""
-    for place, value in zip(found, (result[0], *result[1].values()), strict=True):
+    for place, value in zip(arrays, (result[0], *result[1].values()), strict=True):
         if place is not value:
             place[...] = value
     return out[0], out[1]

@@ -68,12 +68,12 @@ def plan_of(
     passes: tuple[PlanPass, ...] = ()
     constants, threads = 0, 1
     temporaries = 0 if runs == "straight line" else _evaluator_bytes(tape, dtype)
-    made = question.ready(dtype) if runs == "plan" else None
-    if made is not None:
-        made.answer(values)  # machine code is made in the first run
-        order = tuple(_plan_rows(made))
-        constants, temporaries = _constant_bytes(made), _temporaries(made)
-        passes = tuple(_passes_of(made, order))
+    plan = question.ready(dtype) if runs == "plan" else None
+    if plan is not None:
+        plan.answer(values)  # machine code is made in the first run
+        order = tuple(_plan_rows(plan))
+        constants, temporaries = _constant_bytes(plan), _temporaries(plan)
+        passes = tuple(_passes_of(plan, order))
         threads = max([row.threads for row in order if isinstance(row, PlanLoop)], default=1)
     elif runs == "plan":
         runs, reason = "evaluator", "no plan takes this program"
@@ -238,25 +238,25 @@ def _again(op: Op, place: str, cells: Mapping[int, Any], before: dict[int, str])
     if cell is None:
         return ""
     address = cell.__array_interface__["data"][0]
-    found = f"again #{before[address]}" if address in before else ""
+    text = f"again #{before[address]}" if address in before else ""
     before[address] = place
-    return found
+    return text
 
 
 # --- memory -----------------------------------------------------------------------------------------------------
 
 
-def _temporaries(made: Plan) -> int:
+def _temporaries(plan: Plan) -> int:
     """The bytes of a run apart from inputs, results and constants, without those inside a library."""
-    alone = [event for event in made.schedule.events if isinstance(event, Op)]
+    alone = [event for event in plan.schedule.events if isinstance(event, Op)]
     own = [op.out.nbytes * (2 if op.kind == CALL else 1) for op in alone if op.kind in (CALL, CHOICE, REDUCE)]
-    return made.room() + max(own, default=0)
+    return plan.room() + max(own, default=0)
 
 
-def _constant_bytes(made: Plan) -> int:
+def _constant_bytes(plan: Plan) -> int:
     """The bytes of the arrays that do not depend on any input."""
     owners = {}
-    for array in made.constants.values():
+    for array in plan.constants.values():
         while isinstance(array.base, namespace("numpy").library.ndarray):
             array = array.base
         owners[id(array)] = array.nbytes
@@ -297,9 +297,9 @@ def _counted(count: int, word: str) -> str:
     return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
-def _passes_of(made: Plan, order: Order) -> Iterator[PlanPass]:
+def _passes_of(plan: Plan, order: Order) -> Iterator[PlanPass]:
     """The effects of recording and of each pass that changed anything; the names are those of `passes.py`."""
-    tape, xp = made.tape, namespace("numpy", made.xp.dtype)
+    tape, xp = plan.tape, namespace("numpy", plan.xp.dtype)
     with xp.arithmetic():
         before = lower.record(tape, xp.dtype)
         cut = demand.restricted(before, xp.float_type)
@@ -308,17 +308,17 @@ def _passes_of(made: Plan, order: Order) -> Iterator[PlanPass]:
     if held := len([op for op in before.ops if op.out.constant]):
         yield PlanPass("constants", f"computed once, because no input is read: {_counted(held, 'step')}")
     if cut is not before:
-        one, other = [sum([op.out.size for op in found.ops]) for found in (before, cut)]
-        yield PlanPass("ranges", f"entries that no result reads are left out: {one:,} become {other:,}")
+        all_entries, read_entries = [sum([op.out.size for op in trace.ops]) for trace in (before, cut)]
+        yield PlanPass("ranges", f"entries that no result reads are left out: {all_entries:,} become {read_entries:,}")
     steps = [step for row in order for step in (row.steps if isinstance(row, PlanLoop) else (row,))]
-    yield from _passes_of_plan(made)
+    yield from _passes_of_plan(plan)
     if again := sum([step.memory.startswith("again") for step in steps]):
         yield PlanPass("memory", f"memory that is not needed again is used by {_counted(again, 'step')}")
 
 
 def _passes_of_plan(plan: Plan) -> Iterator[PlanPass]:
     events = plan.schedule.events
-    loops = [one for one in events if isinstance(one, Loop)]
+    loops = [event for event in events if isinstance(event, Loop)]
     if loops:
         yield PlanPass("blocks", f"{_counted(len(loops), 'loop')} over blocks of arrays that stay in cache")
     if any(loop.code is not None for loop in loops) or any(core.native for core in plan.cores()):

@@ -72,8 +72,8 @@ class Question:
         """The approximate number of nodes that the question keeps alive."""
         tapes = [
             self.tape,
-            *(one.tape for one in self.by_leaf.values()),
-            *(one.along.tape for one in self._sweeps or ()),
+            *(question.tape for question in self.by_leaf.values()),
+            *(question.along.tape for question in self._sweeps or ()),
         ]
         if self.compressed is not None:
             tapes.append(self.compressed.tape)
@@ -91,9 +91,9 @@ class Question:
         """The results of a tape along its directions; by a plan if the question is evaluated repeatedly (`again`)."""
         if again and backend in ("auto", "numpy") and dtype != "complex128":
             with pointing_into(self.lowered.source):
-                found = along.planned(values, dtype)
-            if found is not None:
-                return found
+                results = along.planned(values, dtype)
+            if results is not None:
+                return results
         return along.evaluated(lambda units: self.run({**values, **units}, backend, dtype, along.tape))
 
     def swept(
@@ -140,16 +140,16 @@ class Question:
 
         moves = None if moving is None else frozenset(moving)
         key = ("cupy", dtype, moves)
-        found: list[Any] | None = None
+        results: list[Any] | None = None
         try:
             with pointing_into(self.lowered.source):
                 if key not in self._plans:
                     self._plans[key] = device_plan(self.tape, dtype, moves)
                 plan = self._plans[key]
-                found = plan.answer(values, count, fetch) if plan is not None else None
+                results = plan.answer(values, count, fetch) if plan is not None else None
         except REFUSED:
             return None  # the evaluator reports what is wrong, and where
-        return found
+        return results
 
     def ready(self, dtype: str, once: bool = False) -> Any:
         """The plan that computes this question with NumPy, built at the first call; None if there is none."""
@@ -171,13 +171,13 @@ class Question:
             there = self.run_on_device(values, dtype, fetch=fewest > 0) if backend == "cupy" else None
             return self.run(values, backend, dtype) if there is None else there
         plan = self.ready(dtype, once=fewest > 0)
-        found: list[Any] | None = None
+        results: list[Any] | None = None
         try:
             with pointing_into(self.lowered.source):
-                found = plan.answer(values) if plan is not None else None
+                results = plan.answer(values) if plan is not None else None
         except REFUSED:
-            found = None  # the evaluator reports what is wrong, and where
-        return self.run(values, backend, dtype) if found is None else found
+            results = None  # the evaluator reports what is wrong, and where
+        return self.run(values, backend, dtype) if results is None else results
 
     def run_again(self, leaves: Mapping[str, Any], backend: str, dtype: str) -> list[Any] | None:
         """The results of `run_planned` by an existing plan for leaves that are arrays of their types; else None."""

@@ -107,17 +107,17 @@ def vertex(
 
 def groups_of(blocks: Sequence[Block], order: Sequence[Node]) -> list[tuple[Group, ...]]:
     """The calls, loops and turns around each node, the outermost first; nodes come by their serial numbers."""
-    pending = sorted(enumerate(blocks), key=lambda one: (-one[1].first, one[1].last, one[0]))  # the outermost last
+    pending = sorted(enumerate(blocks), key=lambda item: (-item[1].first, item[1].last, item[0]))  # the outermost last
     around: list[tuple[int, Group]] = []  # the last node of each open block
-    found = []
+    groups = []
     for node in order:
         while pending and pending[-1][1].first <= node.serial:
             key, block = pending.pop()
             place = f"line {block.span.line}" if block.span else ""
             around.append((block.last, Group(key, block.label, place)))
-        around = [one for one in around if one[0] >= node.serial]
-        found.append(tuple([group for _, group in around]) if node.args else ())
-    return found
+        around = [group for group in around if group[0] >= node.serial]
+        groups.append(tuple([group for _, group in around]) if node.args else ())
+    return groups
 
 
 def returned(
@@ -130,9 +130,9 @@ def returned(
         node = order[step.index]
         cotangents[index[node]] = step.cotangent
         free = list(enumerate(node.args))
-        for one in step.contributions:
-            taken = next((position, arg) for position, arg in free if arg is order[one.to])
+        for contribution in step.contributions:
+            taken = next((position, arg) for position, arg in free if arg is order[contribution.to])
             free.remove(taken)
-            sent[index[node], taken[0]] = one.value
-            cotangents[index[order[one.to]]] = one.accumulated  # what came last makes it complete
+            sent[index[node], taken[0]] = contribution.value
+            cotangents[index[order[contribution.to]]] = contribution.accumulated  # what came last makes it complete
     return sent, cotangents

@@ -112,10 +112,10 @@ def _forward(
 ) -> tuple[ForwardStep, ...]:
     """The steps forward of some nodes; `shown` are the numbers by which they name what they read."""
     texts = formulas(sorted(shown, key=index.__getitem__), step_names(shown), lowered.names)
-    found = []
+    steps = []
     for node in order:
         end = ends.get(node, node)
-        found.append(
+        steps.append(
             ForwardStep(
                 index[node],
                 node.primitive.name,
@@ -130,7 +130,7 @@ def _forward(
                 turns.get(node),
             )
         )
-    return tuple(found)
+    return tuple(steps)
 
 
 def _operand_texts(shown: Mapping[Node, int], lowered: Lowered) -> Callable[[Node], str]:
@@ -168,16 +168,16 @@ def in_torch_names(trace: Trace) -> Trace:
     def named(steps: Sequence[BackwardStep]) -> tuple[BackwardStep, ...]:
         return tuple(BackwardStep(step.index, names[step.index], step.cotangent, step.contributions) for step in steps)
 
-    def passes(found: Trace | Passes) -> Passes:
+    def passes(part: Trace | Passes) -> Passes:
         forward = tuple(
-            ForwardStep(one.index, one.torch if one.inputs else one.primitive, one.inputs, one.type, one.value,
-                        one.text, one.span, {}, one.torch, one.inserted, one.turn)
-            for one in found.forward
+            ForwardStep(step.index, step.torch if step.inputs else step.primitive, step.inputs, step.type, step.value,
+                        step.text, step.span, {}, step.torch, step.inserted, step.turn)
+            for step in part.forward
         )  # fmt: skip
-        naive = found.naive
+        naive = part.naive
         if naive is not None:
             naive = NaiveTrace(named(naive.steps), naive.parts_at, naive.gradient)
-        return Passes(forward, named(found.backward), naive)
+        return Passes(forward, named(part.backward), naive)
 
     whole, written = passes(trace), None if trace.written is None else passes(trace.written)
     return Trace(
@@ -197,7 +197,7 @@ def _folded(
     flows = {node: flow for node, flow, _ in seen}
     for node, flow, sent in seen:
         if node not in folding.inserted:
-            routes = [folding.route(builder, arg, one, active) for arg, one in sent]
+            routes = [folding.route(builder, arg, own, active) for arg, own in sent]
             arrived = flows.get(folding.ends.get(node, node), flow)
             yield _Step(builder, index, node, arrived, [route for route in routes if route is not None])
 
@@ -238,11 +238,11 @@ class _Step:
 
         operands = [folding.operand(arg) for arg in self.node.args]
         if any(self.partials):
-            found = [None if one is None else local_formula(one, operands) for one in self.partials]
+            texts = [None if partial is None else local_formula(partial, operands) for partial in self.partials]
         elif self.sent:
             local = _local_sends(builder, self.node, order, active, folding)
-            found = [] if local is None else [local_formula(one, operands, local[1]) for one in local[2]]
-        self.formulas = found if self.sent and len(found) == len(self.sent) else self.formulas
+            texts = [] if local is None else [local_formula(sent, operands, local[1]) for sent in local[2]]
+        self.formulas = texts if self.sent and len(texts) == len(self.sent) else self.formulas
 
     def needed(self) -> list[Node]:
         """The nodes to evaluate."""
@@ -353,8 +353,8 @@ def _local_sends(
         while at is not node:
             ((at, flow),) = contributions(builder, at, flow, active)
         sent = contributions(builder, node, flow, active)
-        routes = [route for arg, one in sent if (route := folding.route(builder, arg, one, active)) is not None]
-        outputs = [clean(builder, one) for _, _, one, _ in routes]
+        routes = [route for arg, own in sent if (route := folding.route(builder, arg, own, active)) is not None]
+        outputs = [clean(builder, own) for _, _, own, _ in routes]
     return ([to for _, to, _, _ in routes], ct, outputs) if routes else None
 
 
@@ -366,8 +366,8 @@ def _local_tape(
     return None if local is None else (local[0], local[1].params["name"], Tape(local[2]))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(value: Any, other: Any) -> bool:
     if other is None:
         return False
-    equal = one == other
+    equal = value == other
     return bool(equal.all()) if hasattr(equal, "all") else bool(equal)

@@ -57,8 +57,8 @@ def to_explain(lowered: Lowered, values: Mapping[str, Any], dtype: str) -> tuple
     short: dict[Node, int] = {}  # the turns of loops that were written out when the script was read
     for block in lowered.blocks:  # those of outer loops come last
         if block.label.startswith("turn "):
-            found = nodes[bisect_left(nodes, block.first, key=SERIAL) : bisect_right(nodes, block.last, key=SERIAL)]
-            short.update(dict.fromkeys([node for node in found if node.args], int(block.label.removeprefix("turn "))))
+            own = nodes[bisect_left(nodes, block.first, key=SERIAL) : bisect_right(nodes, block.last, key=SERIAL)]
+            short.update(dict.fromkeys([node for node in own if node.args], int(block.label.removeprefix("turn "))))
     if written_nodes(nodes) <= MOST_STEPS:
         shown, turns = _written_out(lowered, loops, every_turn)
         return shown, {**short, **turns}
@@ -70,8 +70,8 @@ def to_explain(lowered: Lowered, values: Mapping[str, Any], dtype: str) -> tuple
         steps = [loop.stacked(at) for at, step in enumerate(loop.body.steps) if step.args]
         inputs = len(loop.body.inputs)
         with xp.arithmetic():
-            for number, found in Scan(steps).turns(xp, args, [len(arg.shape) for arg in loop.args]):
-                if not all(value is None or finite(value) for value in found[inputs : len(loop.body.steps)]):
+            for number, turn_values in Scan(steps).turns(xp, args, [len(arg.shape) for arg in loop.args]):
+                if not all(value is None or finite(value) for value in turn_values[inputs : len(loop.body.steps)]):
                     return {*_ends(loop), number}
         return _ends(loop)
 
