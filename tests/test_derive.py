@@ -690,3 +690,22 @@ def test_an_error_of_inference_names_sizes_by_letters_and_says_what_to_declare()
     (diagnostic,) = problem.value.diagnostics
     assert diagnostic.message == "cannot reshape [m,n] into [6,2]: there are m*n entries"
     assert diagnostic.help == "declare shapes, as in `x[3] in real`, or give them with --shape"
+
+
+@pytest.mark.parametrize(
+    ("script", "leaf", "text"),
+    [
+        ("binary_cross_entropy_with_logits(X@w, y)", "w", "1/m*X.T @ (sigmoid(X @ w) - y)"),
+        ("y@log_softmax(x)", "y", "x - logsumexp(x)"),
+        ("sum(C*X/norm(X, axis=1, keepdims=True))", "C", "X/sqrt(sum(X**2, axis=-1))[:, None]"),
+        ("norm(A@x - b)**2/(2*s**2)", "s", "-sum((A @ x - b)**2)/s**3"),
+        ("sigmoid(0)*x", "x", "1/2"),
+    ],
+)
+def test_formulas_are_those_of_textbooks(script: str, leaf: str, text: str) -> None:
+    assert derive(script, wrt=[leaf]).text == {leaf: text}
+
+
+def test_a_letter_by_which_a_script_divides_is_a_number_beside_matrix_products_too() -> None:
+    assert derive("sum(softmax(Q@K.T/sqrt(d))@v)", wrt=["v"]).assumes["d"] == []
+    assert derive("sum((A@x + d)*y)", wrt=["x"]).assumes["d"] == ["m"]

@@ -57,6 +57,7 @@ MOST_WRITTEN = 1000  # sums, for one formula
 MOST_BOUND = 8  # indices that one product is summed over
 SQUARES = re.compile(r"mean\(\(([\w.]+) - mean\(\1\)\)\*\*2\)")
 VARIANCE = re.compile(r"var\(([\w.]+)\)")
+SUM_OF_EXPONENTIALS = re.compile(r"sum\(exp\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)(, axis=-?\d)?\)")
 
 
 class Text(NamedTuple):
@@ -488,9 +489,10 @@ class Writer:
         unit = matrix[0].factors[0][0] if len(matrix) == 1 and matrix[0].factors else None
         if rows and not columns and isinstance(unit, Delta) and set(axes) == set(unit):
             return Text(f"diag({self._entries(rows, axes[:1]).text})", ATOM), []
-        if columns and not rows and not _split(columns)[0]:
+        if matrix and bool(rows) != bool(columns) and not _split(rows or columns)[0]:
             top, below = self._quotient(matrix, axes)
-            return top, below + self._quotient(columns, axes[1:])[1]
+            _, under = self._quotient(rows or columns, axes[:1] if rows else axes[1:])
+            return top, below + ([_column(_times(under))] if rows else under)
         texts = [self._entries(matrix, axes)] if matrix else []
         row, column = [self._entries(part, axis) for part, axis in ((rows, axes[:1]), (columns, axes[1:]))]
         if rows and columns:
@@ -646,6 +648,8 @@ class Writer:
             return Text(f"{args[0].inside(ATOM)}**{args[1].inside(POWER)}", POWER)
         else:
             texts = [self.sum(arg, order, exact=len(base.args) == 1).text for arg in base.args]
+            if name == "log" and (exponentials := SUM_OF_EXPONENTIALS.fullmatch(texts[0])):
+                return Text(f"logsumexp({exponentials[1]}{exponentials[2] or ''})", ATOM)
             return Text(f"{name}({', '.join(_arguments(name, texts, base.params))})", ATOM)
         return text if truth else Text(f"where({text.text}, 1, 0)", ATOM)
 

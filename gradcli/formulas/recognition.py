@@ -27,7 +27,6 @@ from gradcli.formulas.index_terms import (
     scaled,
     single,
     times,
-    value_of,
 )
 
 if TYPE_CHECKING:
@@ -344,10 +343,7 @@ def _fewer(total: Sum) -> Sum:
             parts.append((term,))
             continue
         for base, exponent in term.factors:
-            inner: Sum | None = (
-                base.inside if isinstance(base, Group) and exponent == 1 else _complement(base, exponent, total)
-            )
-            product = _expanded(product, inner if inner is not None else single(base, exponent))
+            product = _expanded(product, _opened(base, exponent))
             if len(product) > MOST_EXPANDED:
                 return total
         parts.append(product)
@@ -355,15 +351,14 @@ def _fewer(total: Sum) -> Sum:
     return shorter if _weight(shorter) < size else total
 
 
-def _complement(base: Any, exponent: Fraction, total: Sum) -> Sum | None:
-    """1 - sigmoid(u) for sigmoid(-u), where sigmoid(u) is there too."""
-    if not (isinstance(base, Call) and base.name == "sigmoid" and exponent == 1):
-        return None
-    opposite = Call("sigmoid", (), (scaled(base.args[0], -1),))
-    own = base_key(opposite, {})
-    positive = value_of(base.args[0]) is None and base.args[0][0].coefficient > 0
-    there = any(base_key(other, {}) == own for term in total for other, _ in term.factors)
-    return add(ONE, scaled(single(opposite), -1)) if there and not positive else None
+def _opened(base: Any, exponent: Fraction) -> Sum:
+    """A factor that is multiplied out: a bracket as its terms, sigmoid(-u) as 1 - sigmoid(u)."""
+    if isinstance(base, Group) and exponent == 1:
+        return base.inside
+    negative = isinstance(base, Call) and any(term.coefficient < 0 for term in base.args[0][:1])
+    if negative and base.name == "sigmoid" and exponent == 1:
+        return add(ONE, scaled(single(Call("sigmoid", (), (scaled(base.args[0], -1),))), -1))
+    return single(base, exponent)
 
 
 def _expanded(left: Sum, right: Sum) -> Sum:
