@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gradcli import graph
+from gradcli.frameworks.gradient_libraries import is_a
 from gradcli.frameworks.torch_recorder import TorchWatch, installed
 from gradcli.observe import why
 from gradcli.observe.graphs import drawing, graphs_of
@@ -89,7 +90,7 @@ class Watching:
         held = self._record.torch.Tensor, self._record.torch.optim.Optimizer
         self._names.update(parameters(self._modules, self._alone))
         around = dict(self._frame.f_locals)
-        self._names.update({name: one for name, one in around.items() if isinstance(one, held)} | self._names)
+        self._names.update({name: value for name, value in around.items() if is_a(value, held)} | self._names)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -200,8 +201,9 @@ def around(frame: FrameType, torch: Any) -> dict[str, Any]:
     while frame.f_globals.get("__package__") == graph.__name__ and frame.f_back is not None:  # `gradcli.graph(loss)`
         frame = frame.f_back
     known = {**frame.f_globals, **frame.f_locals}
-    modules = {name: one for name, one in known.items() if isinstance(one, torch.nn.Module)}
-    return {name: one for name, one in known.items() if isinstance(one, torch.Tensor)} | parameters(modules, False)
+    modules = {name: value for name, value in known.items() if is_a(value, torch.nn.Module)}
+    tensors = {name: value for name, value in known.items() if is_a(value, torch.Tensor)}
+    return tensors | parameters(modules, False)
 
 
 def parameters(modules: Mapping[str, Any], alone: bool) -> dict[str, Any]:

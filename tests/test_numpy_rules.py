@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -588,6 +592,65 @@ def test_what_only_looks_like_an_array_has_no_name_and_does_no_harm() -> None:
     guarded = Guarded()
     report = check_callable(lambda w: np.sum((X @ w) ** 2) if guarded else 0.0, lambda w: 2 * X.T @ (X @ w), at=V[:3])
     assert report.checks[0].verdict in ("PROVED", "CERTIFIED")  # so it was recorded
+
+
+class Unconfigured:
+    """Stands for settings that are read at their first use, and raises before they are configured."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("settings are not configured")
+
+    __class__ = property(lambda self: self.missing)  # type: ignore[assignment]
+
+
+SETTINGS = Unconfigured()
+
+
+@pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.peers)])
+def test_an_object_whose_attributes_raise_is_left_alone(library: str) -> None:
+    xp: Any = pytest.importorskip(library)
+    inside, at = Unconfigured(), xp.asarray([1.0, -2.0])
+    derivative = (lambda x: 2 * x if SETTINGS is not inside else x) if xp is np else None
+    (check,) = check_callable(lambda x: xp.sum(x**2) if SETTINGS is not inside else x, derivative, at=at).checks
+    assert check.verdict == "PROVED"
+
+
+def test_functions_and_layers_of_other_modules_take_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    helpers = """
+        import numpy as np
+
+        def softmax(z):
+            out = np.zeros(len(z))
+            out[:] = np.exp(z) / np.sum(np.exp(z))
+            return out
+
+        class Layer:
+            def forward(self, x):
+                return np.array([x[0] * x[1], x[1]])
+
+            def backward(self, x):
+                return np.array([x[1], x[0]])
+        """
+    code = """
+        from helpers_of_losses import Layer, softmax
+
+        layer = Layer()
+
+        def loss(z):
+            return softmax(z)[0] + layer.forward(z)[0]
+
+        def gradient(z):
+            s = softmax(z)
+            return s[0] * (layer.forward([1.0, 0.0])[1] + [1.0, 0.0] - s) + layer.backward(z)
+        """
+    for name, text in (("helpers_of_losses", helpers), ("losses_with_helpers", code)):
+        (tmp_path / f"{name}.py").write_text(dedent(text))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module: Any = import_module("losses_with_helpers")
+    made = sys.modules["helpers_of_losses"].np.zeros
+    report = check_callable(module.loss, module.gradient, at=np.array([0.5, -1.0]))
+    assert report.checks[0].verdict == "PROVED", report
+    assert sys.modules["helpers_of_losses"].np.zeros is made
 
 
 BY_VALUES: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any, str]] = {

@@ -83,6 +83,24 @@ def test_several_modules_and_tensors_have_names_of_their_own(model: Any) -> None
     assert "net.head.bias" in w.why("net.head.bias").explanation.gradients
 
 
+class Unconfigured:
+    """Stands for settings that are read at their first use, and raises before they are configured."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("settings are not configured")
+
+    __class__ = property(lambda self: self.missing)  # type: ignore[assignment]
+
+
+@pytest.mark.peers
+def test_an_object_whose_attributes_raise_is_left_alone(model: Any) -> None:
+    settings = Unconfigured()
+    with gradcli.watch(model) as watched:
+        loss = model(torch.ones(2, 4), cut=settings is None).sum()
+        loss.backward()
+    assert "head.bias" in str(watched.why()) and "sum" in str(gradcli.draw(loss))
+
+
 @pytest.mark.peers
 def test_a_block_that_fails_is_explained_and_the_error_goes_on(model: Any) -> None:
     w = gradcli.watch(model)

@@ -138,6 +138,11 @@ def place_of(problem: BaseException) -> str | None:
 def innermost(frames: Sequence[tuple[str, int]]) -> str | None:
     """The last frame that is the user's, else the last that is not ours, as `file:line`."""
     others = [frame for frame in frames if not frame[0].startswith((PACKAGE, "<"))]
-    own = [frame for frame in others if not frame[0].startswith(LIBRARIES) and "site-packages" not in frame[0]]
-    found = own or others
-    return f"{visible(found[-1][0], LONGEST)}:{found[-1][1]}" if found else None
+    frames = [frame for frame in others if is_users(frame[0])] or others
+    return f"{visible(frames[-1][0], LONGEST)}:{frames[-1][1]}" if frames else None
+
+
+def is_users(path: str) -> bool:
+    """Whether a file is the user's: none of this package, of Python's library, or of what is installed beside it."""
+    libraries = "site-packages" in path or "dist-packages" in path
+    return not libraries and not path.startswith((PACKAGE, LIBRARIES, "<"))

@@ -2,12 +2,17 @@
 
 PyTorch, JAX and gradcli's eager tensors are recognised by the objects themselves and by the modules that the function's
 code names. Nothing here imports a library: a caller with such a function has imported it.
+
+What a function's code names may be any object, such as settings that are read at their first use, and raise before
+they are configured: `is_a` and `attribute` look at such objects.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -196,16 +201,15 @@ def library_of(f: Any, values: Sequence[Any], own_gradient: bool) -> Library:
 
 def kind_of(value: Any) -> str | None:
     """The library that an object's class belongs to: of a tensor, an array, a Function, a module, a custom_vjp."""
-    bases = value.__mro__ if isinstance(value, type) else type(value).__mro__
-    return next((found for base in bases if (found := library_at(home_of(base)))), None)
+    bases = value.__mro__ if is_a(value, type) else type(value).__mro__
+    return next((name for base in bases if (name := library_at(home_of(base)))), None)
 
 
 def home_of(base: type) -> str:
     """The module that a class is really from: gradcli's tensors go by PyTorch's names."""
     for member in vars(base).values():
-        scope = getattr(member, "__globals__", None)
-        if scope is not None:
-            return str(scope.get("__name__", ""))
+        if is_a(member, FunctionType):
+            return str(member.__globals__.get("__name__", ""))
     return base.__module__ or ""
 
 
@@ -219,23 +223,23 @@ def library_at(home: str) -> str | None:
 
 def named_by(f: Any) -> Iterator[str]:
     """The libraries whose modules or objects a function's code names, in the order of its names."""
-    for _, found in read_by(f):
-        if isinstance(found, type(sys)):
-            kind = library_at(found.__name__)
+    for _, value in read_by(f):
+        if is_a(value, ModuleType):
+            name = library_at(value.__name__)
         else:
-            inner = getattr(found, "__globals__", {}).get("__name__") or getattr(found, "__module__", None)
-            kind = kind_of(found) or library_at(str(inner or ""))
-        if kind:
-            yield kind
+            scope = value.__globals__ if is_a(value, (FunctionType, MethodType)) else {}
+            name = kind_of(value) or library_at(str(scope.get("__name__") or attribute(value, "__module__") or ""))
+        if name:
+            yield name
 
 
 def read_by(f: Any) -> Iterator[tuple[str, Any]]:
     """The names of globals and then of closure cells that a function's code reads, with their values."""
-    f = getattr(f, "func", f)  # of a functools.partial
-    if not hasattr(f, "__code__"):
+    f = f.func if is_a(f, partial) else f
+    if not is_a(f, (FunctionType, MethodType)):
         f = vars(type(f)).get("__call__", f)
-    if hasattr(f, "__code__"):
-        scope, cells = getattr(f, "__globals__", {}), getattr(f, "__closure__", None) or ()
+    if is_a(f, (FunctionType, MethodType)):
+        scope, cells = f.__globals__, f.__closure__ or ()
         yield from ((name, scope[name]) for name in f.__code__.co_names if name in scope)
         pairs = zip(f.__code__.co_freevars, cells, strict=True)
         yield from ((name, cell.cell_contents) for name, cell in pairs if _filled(cell))
@@ -243,9 +247,22 @@ def read_by(f: Any) -> Iterator[tuple[str, Any]]:
 
 def alone_beside(f: Any) -> str | None:
     """The one library whose module a function has beside it, where its code names none; None where there are more."""
-    scope = getattr(getattr(f, "func", f), "__globals__", {})
-    found = {library_at(one.__name__) for one in list(scope.values()) if isinstance(one, type(sys))} - {None}
-    return found.pop() if len(found) == 1 else None
+    scope = getattr(f.func if is_a(f, partial) else f, "__globals__", {})
+    names = {library_at(value.__name__) for value in list(scope.values()) if is_a(value, ModuleType)} - {None}
+    return names.pop() if len(names) == 1 else None
+
+
+def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
+    """As `isinstance`, but without reading `__class__`, which a proxy of another object may compute."""
+    return issubclass(type(value), kinds)
+
+
+def attribute(value: Any, name: str) -> Any:
+    """An attribute of an object; None where it has none, or raises anything else."""
+    try:
+        return getattr(value, name, None)
+    except Exception:
+        return None
 
 
 def is_tensor(value: Any) -> bool:
@@ -262,7 +279,7 @@ def array_of(tensor: Any) -> Any:
 
 def is_function_class(f: Any) -> bool:
     """Whether f is a subclass of `autograd.Function`, of PyTorch or of gradcli."""
-    return isinstance(f, type) and kind_of(f) in (TORCH, EAGER) and hasattr(f, "apply") and hasattr(f, "backward")
+    return is_a(f, type) and kind_of(f) in (TORCH, EAGER) and hasattr(f, "apply") and hasattr(f, "backward")
 
 
 def _filled(cell: Any) -> bool:

@@ -11,13 +11,15 @@ import math
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from types import ModuleType
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.frameworks import operations
-from gradcli.frameworks.gradient_libraries import Library
+from gradcli.frameworks.failures import PACKAGE, is_users
+from gradcli.frameworks.gradient_libraries import Library, attribute, is_a
 from gradcli.frameworks.operations import Opaque, constant, moved, of_kind, pointwise, shaped
 from gradcli.graph.node import Node
 from gradcli.primitives import functions
@@ -513,7 +515,7 @@ def pulled_back(cotangent: Node, jacobian: Node) -> Node:
 @contextmanager
 def recording(builder: Builder, *called: Any) -> Iterator[None]:
     """What makes arrays, and the functions of `math`, take part in the recording in the modules of some functions."""
-    scopes = {id(scope): scope for function in called for scope in scopes_of(function)}.values()
+    scopes = with_imports([scope for function in called for scope in scopes_of(function)])
     kept = [(scope, name, value) for scope in scopes for name, value in scope.items()]
     RECORDER.builder = builder
     try:
@@ -526,33 +528,54 @@ def recording(builder: Builder, *called: Any) -> Iterator[None]:
             scope[name] = value
 
 
-def scopes_of(function: Any, depth: int = 3) -> Iterator[dict[str, Any]]:
+def scopes_of(function: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
     """The names of the modules that a function, and those that its closure holds, were written in."""
-    for name in ("__wrapped__", "func", "__func__"):
-        while hasattr(function, name):
-            function = getattr(function, name)
-    if not hasattr(function, "__globals__"):
-        function = type(function).__call__
-    scope = getattr(function, "__globals__", {})
-    if not str(scope.get("__name__")).startswith("gradcli."):
-        yield scope
-    for cell in (getattr(function, "__closure__", None) or ()) if depth else ():
-        with suppress(ValueError):  # an empty cell
-            if callable(cell.cell_contents):
-                yield from scopes_of(cell.cell_contents, depth - 1)
+    inside = []
+    if is_a(function, partial):
+        inside = [function.func]
+    elif not is_a(function, (FunctionType, MethodType)):
+        inside = [attribute(function, "__wrapped__") or type(function).__call__]
+    else:
+        if not str(function.__globals__.get("__name__")).startswith("gradcli."):
+            yield function.__globals__
+        for cell in function.__closure__ or ():
+            with suppress(ValueError):  # an empty cell
+                inside.append(cell.cell_contents)
+    for inner in inside if depth else ():
+        if callable(inner):
+            yield from scopes_of(inner, depth - 1)
+
+
+def with_imports(scopes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Some modules, with those of the user's own that they import, or import functions, classes and objects from."""
+    reached = {id(scope): scope for scope in scopes}
+    pending = [*reached.values()]
+    while pending:
+        for value in [*pending.pop().values()]:
+            if is_a(value, ModuleType):
+                scope = vars(value)
+            elif is_a(value, FunctionType):
+                scope = value.__globals__
+            else:
+                home = (value if is_a(value, type) else type(value)).__module__
+                scope = attribute(sys.modules.get(home), "__dict__") or {}
+            if id(scope) not in reached and is_users(str(scope.get("__file__") or PACKAGE)):
+                reached[id(scope)] = scope
+                pending.append(scope)
+    return [*reached.values()]
 
 
 def as_recorded(value: Any) -> Any:
     """A name of a module as a recorded function sees it: itself, or what takes recorded arrays in its place."""
-    name = getattr(value, "__name__", None)
-    if isinstance(value, ModuleType):
-        return Module(value) if name in ("numpy", "math", "scipy", "scipy.special", "scipy.linalg") else value
-    if not callable(value) or not isinstance(name, str):
+    if is_a(value, ModuleType):
+        return Module(value) if value.__name__ in ("numpy", "math", "scipy", "scipy.special", "scipy.linalg") else value
+    name = attribute(value, "__name__") if callable(value) else None
+    if not is_a(name, str):
         return value
     for module in map(sys.modules.get, ("numpy", "math", "scipy.special", "scipy.linalg")):
         if module is not None and is_replaced(module, name) and value is getattr(module, name, None):
             return replacement(module, name)
-    if getattr(value, "__module__", None) == "scipy._lib._array_api" and name in ("array_namespace", "xp_promote"):
+    if name in ("array_namespace", "xp_promote") and attribute(value, "__module__") == "scipy._lib._array_api":
         return lambda *args, **named: of_array_api(value, args, named)
     return value
 

@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error
-from gradcli.frameworks.gradient_libraries import TORCH, untested
+from gradcli.frameworks.gradient_libraries import TORCH, is_a, untested
 from gradcli.frameworks.torch_tensors import TorchTensors, library, name_of
 from gradcli.observe.run_record import SCORES, Watch
 from gradcli.observe.tensors import Event, Size, flat, spoken
@@ -78,9 +78,9 @@ class TorchWatch(Watch):
     def look(self, names: dict[str, Any], scope: str = "") -> None:
         """Note the names that tensors have, and what optimizers were given that never made a step."""
         for value in names.values():
-            if isinstance(value, self.torch.optim.Optimizer):
+            if is_a(value, self.torch.optim.Optimizer):
                 self.adopted(parameters_of(value))
-            elif type(value).__name__ in PARALLEL and isinstance(value, self.torch.nn.Module):
+            elif type(value).__name__ in PARALLEL and is_a(value, self.torch.nn.Module):
                 self.note(f"{type(value).__name__}: the communication between its processes is not recorded")
         super().look(names, scope)
 

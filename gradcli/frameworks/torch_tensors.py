@@ -109,7 +109,7 @@ class TorchTensors(Tensors):
         """Whether a value is a tensor that has entries; one inside a transform of torch.func has none of its own."""
         kind = type(value)
         if kind not in self.classes:
-            if not isinstance(value, self.kind) or kind.__module__.startswith("torch._subclasses"):
+            if not issubclass(kind, self.kind) or kind.__module__.startswith("torch._subclasses"):
                 return False
         return not self._wrapped(value)
 

@@ -30,6 +30,7 @@ from gradcli.frameworks.gradient_libraries import (
     NUMPY,
     TORCH,
     array_of,
+    is_a,
     is_function_class,
     is_tensor,
     kind_of,
@@ -129,7 +130,7 @@ def named_arrays(box: Box) -> Iterator[tuple[str, Any]]:
         seen.add(id(one))
         for name, value in read_by(one):
             found.setdefault(name, value)
-            if isinstance(value, FunctionType) and id(value) not in seen and root_of(value) == home:
+            if is_a(value, FunctionType) and id(value) not in seen and root_of(value) == home:
                 pending.append(value)
     for name, value in {**getattr(owner, "__dict__", {}), **found}.items():
         array = numbers_in(value) if name.isidentifier() and name not in taken else None
@@ -139,7 +140,7 @@ def named_arrays(box: Box) -> Iterator[tuple[str, Any]]:
 
 def numbers_in(value: Any) -> NDArray[Any] | None:
     """The entries of an array of NumPy or of a framework; None for anything else, of which nothing is asked."""
-    if isinstance(value, np.ndarray):
+    if is_a(value, np.ndarray):
         return value
     if library_at(type(value).__module__) is None or not hasattr(value, "__array__"):
         return None

@@ -493,7 +493,7 @@ def plain_attributes(tensors: Tensors, name: str, module: Any) -> Iterator[tuple
     """Tensors and containers that are plain attributes of a module or of one in it: name, owner, attribute, value."""
     for path, owner in module.named_modules():
         for text, value in vars(owner).items():
-            if isinstance(value, (tensors.kind, list, dict, tuple)) and not text.startswith("_"):
+            if issubclass(type(value), (tensors.kind, list, dict, tuple)) and not text.startswith("_"):
                 yield ".".join(part for part in (name, path, text) if part), owner, text, value
 
 
@@ -503,9 +503,9 @@ def _rank(tensors: Tensors, value: Any) -> int:
 
 
 def _inside(tensors: Tensors, name: str, value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, (list, tuple)):
+    if issubclass(type(value), (list, tuple)):  # `isinstance` reads `__class__`, which lazy settings compute
         return [(f"{name}[{i}]", item) for i, item in enumerate(value[:MOST])]
-    if isinstance(value, dict):
+    if issubclass(type(value), dict):
         return [(f"{name}[{key!r}]", item) for key, item in list(value.items())[:MOST]]
     if hasattr(type(value), "named_parameters"):
         own = [(f"{name}.{text}", item) for text, item in value.named_parameters()]

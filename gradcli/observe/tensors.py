@@ -265,7 +265,7 @@ def flat(xs: Sequence[Any]) -> list[Any]:
     waiting = list(xs)[::-1]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, (list, tuple)):
+        if issubclass(type(item), (list, tuple)):
             waiting.extend(reversed(item))
         else:
             items.append(item)
