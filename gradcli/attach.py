@@ -105,8 +105,8 @@ class Watching:
         if self._error is None:
             self._look()
             self._record.look(self._names)
-        found = why.explain(self._record, self._path, self._error, tensor)
-        return Reasons(found._replace(on=f"PyTorch {self._record.torch.__version__}"))
+        explanation = why.explain(self._record, self._path, self._error, tensor)
+        return Reasons(explanation._replace(on=f"PyTorch {self._record.torch.__version__}"))
 
 
 def watch(*watched: Any, every: int = 1, **named: Any) -> Watching:
@@ -124,15 +124,15 @@ def watch(*watched: Any, every: int = 1, **named: Any) -> Watching:
     torch = installed()
     frame = sys._getframe(1)
     modules, names = dict[str, Any](), dict[str, Any]()
-    spoken = {id(one): name for name, one in reversed([*frame.f_globals.items(), *frame.f_locals.items()])}
-    given = [(spoken.get(id(one), type(one).__name__.lower()), one) for one in watched]
-    for name, one in [*given, *named.items()]:
-        if isinstance(one, torch.nn.Module):
-            modules[name] = one
-        elif isinstance(one, torch.Tensor):
-            names[name] = one
+    spoken = {id(value): name for name, value in reversed([*frame.f_globals.items(), *frame.f_locals.items()])}
+    titled = [(spoken.get(id(value), type(value).__name__.lower()), value) for value in watched]
+    for name, value in [*titled, *named.items()]:
+        if isinstance(value, torch.nn.Module):
+            modules[name] = value
+        elif isinstance(value, torch.Tensor):
+            names[name] = value
         else:
-            raise TypeError(f"watch() takes modules and tensors of PyTorch, not {type(one).__name__}")
+            raise TypeError(f"watch() takes modules and tensors of PyTorch, not {type(value).__name__}")
     alone = len(modules) == 1 and not modules.keys() & named.keys()
     path = frame.f_code.co_filename
     folder = os.path.dirname(path) + os.sep if os.path.isabs(path) else path.rpartition("-")[0] or path
@@ -190,7 +190,7 @@ def draw(
     record.mark(loss)
     if model is None and params is None:
         held = around(sys._getframe(1), torch)
-        params = {name: one for name, one in held.items() if one.is_leaf or record.tensors.seq(one) in record.made}
+        params = {name: x for name, x in held.items() if x.is_leaf or record.tensors.seq(x) in record.made}
     record.look({**(parameters({"model": model}, True) if model is not None else {}), **(params or {})})
     graphs = graphs_of(record, "loss")._replace(on=f"PyTorch {torch.__version__}")
     return Drawing(drawing(graphs, ()))
@@ -209,7 +209,7 @@ def around(frame: FrameType, torch: Any) -> dict[str, Any]:
 def parameters(modules: Mapping[str, Any], alone: bool) -> dict[str, Any]:
     """The parameters of modules by their names, each behind the name of its module unless that is `alone`."""
     return {
-        text if alone else f"{name}.{text}": one
+        text if alone else f"{name}.{text}": parameter
         for name, module in modules.items()
-        for text, one in module.named_parameters()
+        for text, parameter in module.named_parameters()
     }

@@ -93,7 +93,7 @@ def operation(
             "ball": ball,
             "domain": [_interval(name, text) for text in domain] or [REAL] * len(parameters),
             "kinks": [_kink(name, parameters, text, taken) for text, taken in (kinks or {}).items()],
-            "sample": [_sample(one) for one in sample],
+            "sample": [_sample(bounds) for bounds in sample],
             "examples": list((examples or {}).items()),
         }
         definition = Formula(name, formula, parameters) if formula else None
@@ -129,10 +129,10 @@ def _read_form(form: str) -> tuple[str, dict[str, Any]]:
     except GradcliError:
         raise error("GC216", f"`{visible(form)}` is not the form of a call", help=help) from None
     call = statement.value if isinstance(statement, syntax.ExpressionStatement) else None
-    if not isinstance(call, syntax.Call) or not all(isinstance(one, syntax.Name) for one in call.args):
+    if not isinstance(call, syntax.Call) or not all(isinstance(argument, syntax.Name) for argument in call.args):
         raise error("GC216", f"`{visible(form)}` is not the form of a call", help=help)
     name = call.function.id
-    parameters: dict[str, Any] = {one.id: REQUIRED for one in call.args if isinstance(one, syntax.Name)}
+    parameters: dict[str, Any] = {argument.id: REQUIRED for argument in call.args if isinstance(argument, syntax.Name)}
     for keyword in call.keywords:
         try:
             parameters[keyword.name] = float(unparse(keyword.value))
@@ -171,9 +171,9 @@ def _impl(name: str, value: Callable[..., Any], arity: int) -> Callable[..., Any
     except (TypeError, ValueError):  # functions in C have none, ufuncs say it otherwise
         names = {}
     skipped = next(iter(names), None) == "xp"
-    free = any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in names.values())
+    free = any(taken.kind in (taken.VAR_POSITIONAL, taken.VAR_KEYWORD) for taken in names.values())
     most = getattr(value, "nin", arity if free or not names else len(names) - skipped)
-    least = most if free or not names else sum(one.default is one.empty for one in names.values()) - skipped
+    least = most if free or not names else sum(taken.default is taken.empty for taken in names.values()) - skipped
     if not least <= arity <= most:
         message = f"its value takes {least if arity < least else most} arguments, its form {arity}"
         raise _unfit(name, message, "give both the same arguments")
@@ -211,20 +211,20 @@ def _computed(name: str, value: Callable[..., Any], xs: Sequence[Any]) -> Any:
         raise _unfit(name, message, "call the function alone to see where") from problem
     shape = np.broadcast_shapes(*map(np.shape, xs))
     kinds = "biufc" if any(map(np.iscomplexobj, xs)) else "biuf"
-    found = np.asarray(result)
-    if found.dtype.kind not in kinds or found.shape != shape:
+    array = np.asarray(result)
+    if array.dtype.kind not in kinds or array.shape != shape:
         message = f"its value returns {type(result).__name__}" + (
-            f" of shape {found.shape}, its operands have shape {shape}" if found.dtype.kind in kinds else ""
+            f" of shape {array.shape}, its operands have shape {shape}" if array.dtype.kind in kinds else ""
         )
         raise _unfit(name, message, "it returns a real number for each entry of its operands")
     return result
 
 
 def _interval(name: str, text: str) -> Interval:
-    found = re.fullmatch(r"\s*([\[(])\s*([^,]+),([^,]+?)\s*([\])])\s*", text)
+    match = re.fullmatch(r"\s*([\[(])\s*([^,]+),([^,]+?)\s*([\])])\s*", text)
     try:
-        if found is not None:
-            return Interval(float(found[2]), float(found[3]), found[1] == "(", found[4] == ")")
+        if match is not None:
+            return Interval(float(match[2]), float(match[3]), match[1] == "(", match[4] == ")")
     except ValueError:
         pass
     raise _unfit(name, f"`{visible(text)}` is not an interval", 'write one such as "(0, inf)" or "[-1, 1]"')
@@ -235,9 +235,9 @@ def _kink(name: str, parameters: Mapping[str, Any], text: str, taken: str) -> Ki
     return Kink(surface, f"{text} = 0", taken)
 
 
-def _sample(one: Bounds) -> Any:
-    interval = ClosedInterval(one[0], one[1])
-    return interval if len(one) == 2 else (interval, tuple(one[2]))
+def _sample(bounds: Bounds) -> Any:
+    interval = ClosedInterval(bounds[0], bounds[1])
+    return interval if len(bounds) == 2 else (interval, tuple(bounds[2]))
 
 
 class Formula:
@@ -299,14 +299,14 @@ class Formula:
         return steps
 
     def __call__(self, *xs: Any) -> Any:
-        given = dict(zip(self.names, xs, strict=True))
+        operands = dict(zip(self.names, xs, strict=True))
         first: Any = next(x for x in xs if isinstance(x, Operand) and not isinstance(x, Closed))
         shapes = tuple([tuple(x.shape) if isinstance(x, Operand) and not self.pointwise else () for x in xs])
         values: dict[Node, Any] = {}
         result: Any = None
         for node in self._steps(shapes):
             if node.primitive is LEAF:
-                result = given[node.params["name"]]
+                result = operands[node.params["name"]]
             elif node.primitive is not CONSTANT:
                 result = node.primitive(*[values[arg] for arg in node.args], **node.params)
             elif self.pointwise and not isinstance(node.params["value"], str):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.frameworks import operations
+from gradcli.frameworks.gradient_libraries import listed
 from gradcli.frameworks.operations import ATEN, Opaque, added_up, constant, entries, moved, of_kind, pointwise
 from gradcli.graph.node import Node
 from gradcli.primitives.broadcasting import stretch
@@ -76,7 +77,7 @@ def recorded(
             for node, x in zip(inputs, example, strict=True):
                 recording.hold(x, node)
             with Operations():
-                found = function(*example)
+                results = function(*example)
     except Opaque as problem:
         raise recording.refused or problem from None
     except Exception as problem:
@@ -84,7 +85,7 @@ def recorded(
         raise recording.refused or Opaque(f"it cannot be traced: {type(problem).__name__}: {text}") from None
     if recording.refused is not None:  # the function went on
         raise recording.refused
-    return [None if x is None else recording.node(x) for x in found]
+    return [None if x is None else recording.node(x) for x in results]
 
 
 class Memory:
@@ -116,15 +117,15 @@ class Memory:
 
 def used(parts: Sequence[Node], places: Places) -> tuple[list[Node], Places]:
     """The nodes that some of the entries at these places belong to, and the places in them alone."""
-    kept, found, start, count = [], np.full(places.shape, -1), 0, 0
+    kept, renumbered, start, count = [], np.full(places.shape, -1), 0, 0
     for part in parts:
-        here = (places >= start) & (places < start + part.type.size)
-        if here.any():
+        inside = (places >= start) & (places < start + part.type.size)
+        if inside.any():
             kept.append(part)
-            found[here] = places[here] - start + count
+            renumbered[inside] = places[inside] - start + count
             count += part.type.size
         start += part.type.size
-    return kept, found
+    return kept, renumbered
 
 
 class Recording:
@@ -185,14 +186,14 @@ class Recording:
 
     def numbers(self, x: Any) -> Any:
         """The entries of a tensor that does not depend on the point; remembers rounded ones of fewer digits."""
-        found = numbers(x)
-        if is_tensor(x) and x.is_floating_point() and str(x.dtype) != "torch.float64" and (found * 256 % 1).any():
+        array = numbers(x)
+        if is_tensor(x) and x.is_floating_point() and str(x.dtype) != "torch.float64" and (array * 256 % 1).any():
             self.formats.append(str(x.dtype).removeprefix("torch."))
-        return found
+        return array
 
     def read(self, x: Any) -> Any:
         """Arguments with nodes in place of the tensors that depend on the point."""
-        return replaced(x, lambda one: self.node(one) if self.depends(one) else one)
+        return replaced(x, lambda value: self.node(value) if self.depends(value) else value)
 
     # --- operations -------------------------------------------------------------------------------------------
 
@@ -213,9 +214,9 @@ class Recording:
         if torch.Tag.nondeterministic_seeded in target.tags:
             raise Opaque(f"it draws random numbers ({name})")
         if name in FACTORIES or not any(map(self.depends, leaves_of((args, kwargs)))):
-            found = target(*args, **kwargs)
-            self.alive.append(found)
-            return found
+            results = target(*args, **kwargs)
+            self.alive.append(results)
+            return results
         if space not in ("aten", "prims"):
             raise Opaque(f"it calls {space}::{name}, whose implementation cannot be recorded")
         if name in CHECKS:
@@ -232,24 +233,24 @@ class Recording:
         if not known and not is_view(target):
             table = import_module("torch._decomp").decomposition_table
             with mode:  # PyTorch itself makes it of operations that the table may have
-                found = table.get(target, target.decompose)(*args, **kwargs)
-            if found is not NotImplemented:
-                return found
+                results = table.get(target, target.decompose)(*args, **kwargs)
+            if results is not NotImplemented:
+                return results
         return self.recorded(target, args, kwargs)
 
     def recorded(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run an operation some of whose operands depend on the point."""
         schema = target._schema.arguments
-        given = dict(zip((a.name for a in schema), args, strict=False)) | dict(kwargs)
-        written = [given[a.name] for a in schema if a.alias_info is not None and a.alias_info.is_write]
+        passed = dict(zip((a.name for a in schema), args, strict=False)) | dict(kwargs)
+        written = [passed[a.name] for a in schema if a.alias_info is not None and a.alias_info.is_write]
         if len(written) > 1:
             raise Opaque(f"the operation aten::{packet(target)} is not supported where it writes several tensors")
         for x in written:
             self.begin_writing(x)
         operands, options = self.read(args), {key: self.read(x) for key, x in kwargs.items() if key != "out"}
-        bound = {a.name: self.read(given.get(a.name, a.default_value)) for a in schema if not a.is_out}
+        bound = {a.name: self.read(passed.get(a.name, a.default_value)) for a in schema if not a.is_out}
         results = target(*args, **kwargs)
-        several = results if isinstance(results, (list, tuple)) else [results]
+        several = listed(results)
         if not all(x is None or is_tensor(x) for x in several):
             raise Opaque(BRANCHES)
         nodes = self.results(target, bound, operands, options, several)
@@ -274,15 +275,20 @@ class Recording:
         self.hold(whole, constant(self.builder, self.numbers(whole)))
 
     def results(
-        self, target: Any, bound: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], found: Sequence[Any]
+        self,
+        target: Any,
+        bound: dict[str, Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        several: Sequence[Any],
     ) -> list[Node | None]:
         """The nodes of the results of an operation, by its row of the table or by what it moves where."""
         name, row, same = packet(target), ATEN.get(packet(target)), by_entry(target)
         followed = isinstance(bound.get("index"), Node)  # positions depend on the point
         unread = Opaque(f"the operation {target.namespace}::{name} is not supported")
         nodes: Any
-        if row is None and is_view(target) and all(memory_of(x) in self.memories for x in found):
-            return [None] * len(found)  # their places in memory identify their entries
+        if row is None and is_view(target) and all(memory_of(x) in self.memories for x in several):
+            return [None] * len(several)  # their places in memory identify their entries
         if bound.get("reduce") not in (None, "sum"):
             raise Opaque(f"{unread} with reduce={bound['reduce']!r}")
         if name == "index_put" and is_mask(bound):
@@ -297,8 +303,8 @@ class Recording:
             nodes = self.moved(target, args, kwargs)
         else:
             nodes = self.by_row(row, {key: self.operand(x) if is_tensor(x) else x for key, x in bound.items()})
-        nodes = list(nodes) if isinstance(nodes, (list, tuple)) else [nodes]
-        for k, (x, node) in enumerate(zip(found, nodes, strict=False)):
+        nodes = listed(nodes)
+        for k, (x, node) in enumerate(zip(several, nodes, strict=False)):
             if x is not None and str(x.dtype) != "torch.float64" and x.is_floating_point():
                 self.formats.append(str(x.dtype).removeprefix("torch."))
             if x is None or node is None:
@@ -306,7 +312,7 @@ class Recording:
             nodes[k] = of_kind(node, kind_of(x))
             if node.type.shape != tuple(x.shape) and not target._schema.is_mutable:
                 raise unread
-        return [*nodes[: len(found)], *[None] * (len(found) - len(nodes))]
+        return [*nodes[: len(several)], *[None] * (len(several) - len(nodes))]
 
     def by_row(self, row: operations.Row, bound: dict[str, Any]) -> Any:
         """The nodes that a row of the table gives: its function takes what has its parameters' names, then operands."""
@@ -329,8 +335,7 @@ class Recording:
         def run(arrays: list[Any]) -> Any:
             stand = dict(zip(live, map(torch.from_numpy, arrays), strict=True))
             own_args, own_kwargs = replaced((args, kwargs), lambda x: stand.get(x, x) if isinstance(x, Node) else x)
-            found = target(*own_args, **own_kwargs)
-            return [one.numpy() for one in (found if isinstance(found, (list, tuple)) else [found])]
+            return [result.numpy() for result in listed(target(*own_args, **own_kwargs))]
 
         return moved(self.builder, live, run, f"the operation {target.namespace}::{packet(target)}")
 
@@ -344,8 +349,8 @@ class Recording:
         def run(*arrays: Any) -> Any:
             stand = dict(zip(live, arrays, strict=True))
             own_args, own_kwargs = replaced((args, kwargs), lambda x: stand.get(x, x) if isinstance(x, Node) else x)
-            found = target(*own_args, **own_kwargs)
-            return (found[0] if isinstance(found, tuple) else found).double().numpy()
+            results = target(*own_args, **own_kwargs)
+            return (results[0] if isinstance(results, tuple) else results).double().numpy()
 
         nothing = [torch.zeros(node.type.shape, dtype=torch.float64) for node in live]
         if sum(node.type.size for node in live) > MOST_ENTRIES:
@@ -407,15 +412,15 @@ def convolution(bound: Mapping[str, Any], x: Node, weight: Node) -> list[Node]:
         size = [(n - 1) * s - 2 * p + d * (k - 1) + more + 1 for n, k, s, p, d, more in sizes]
         zeros = x.builder.constant(0, (x.type.shape[0], groups * per, *size))
         plain = {**bound, "transposed": False, "bias": None}
-        found = operations.sent_back(lambda z: convolution(plain, z, weight)[0], [zeros], x)[0]
-        return [with_bias(found, bound)]
+        sent = operations.sent_back(lambda z: convolution(plain, z, weight)[0], [zeros], x)[0]
+        return [with_bias(sent, bound)]
     space = "uvw"[: len(kernel)]
     places = windows_of(bound, x.type.shape, kernel)
     places = places.reshape(x.type.shape[0], groups, -1, *places.shape[2:])
     kernels = operations.shaped(weight, (groups, out // groups, per, int(np.prod(kernel))))
     patches = operations.in_windows(x, places, 0.0)
-    found = operations.summed(f"ngc{space}x,gocx->ngo{space}", patches, kernels)
-    return [with_bias(operations.shaped(found, (x.type.shape[0], out, *found.type.shape[3:])), bound)]
+    product = operations.summed(f"ngc{space}x,gocx->ngo{space}", patches, kernels)
+    return [with_bias(operations.shaped(product, (x.type.shape[0], out, *product.type.shape[3:])), bound)]
 
 
 def with_bias(x: Node, bound: Mapping[str, Any]) -> Node:
@@ -487,8 +492,8 @@ def positions(x: Any) -> Places:
     import torch
 
     count = torch.arange(x.untyped_storage().nbytes() // x.element_size())
-    found: Places = count.as_strided(x.shape, x.stride(), x.storage_offset()).numpy()
-    return found
+    places: Places = count.as_strided(x.shape, x.stride(), x.storage_offset()).numpy()
+    return places
 
 
 def numbers(x: Any) -> Any:
@@ -538,18 +543,19 @@ def replaced(x: Any, how: Callable[[Any], Any]) -> Any:
     if isinstance(x, dict):
         return {key: replaced(value, how) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
-        return [replaced(one, how) for one in x] if isinstance(x, list) else tuple(replaced(one, how) for one in x)
+        values = [replaced(value, how) for value in x]
+        return values if isinstance(x, list) else tuple(values)
     return how(x)
 
 
 def leaves_of(x: Any) -> Iterator[Any]:
     """Arguments or results of an operation, one by one."""
     if isinstance(x, (list, tuple, dict)):
-        for one in x.values() if isinstance(x, dict) else x:
-            yield from leaves_of(one)
+        for value in x.values() if isinstance(x, dict) else x:
+            yield from leaves_of(value)
     else:
         yield x
 
 
 def nodes_in(x: Any) -> Iterator[Node]:
-    return (one for one in leaves_of(x) if isinstance(one, Node))
+    return (value for value in leaves_of(x) if isinstance(value, Node))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -90,18 +90,18 @@ class Box:
 
         Raises Failed where f or the derivative raises or returns nothing that could be judged.
         """
-        self._lay_out([one.name for one in self.arguments if one.array is not None])
+        self._lay_out([arg.name for arg in self.arguments if arg.array is not None])
         value, raw = self._call_f(self.x, at_the_point=True)
         if self.kind in (GRADIENT, PAIR) and self.size > 1:
-            told = f"f returns an array of shape {list(self.shape or ())}: its derivative is not a gradient"
+            message = f"f returns an array of shape {list(self.shape or ())}: its derivative is not a gradient"
             hint = "give the full Jacobian as jac=, or the vector-Jacobian product vjp=g with g(x, ct)"
-            raise Failed("f", told, help=hint)
+            raise Failed("f", message, help=hint)
         weights = np.ones(self.size)
         if self.kind == OWN:
             sent = dict(zip(self.names, self._derived(self.x, weights, at_the_point=True), strict=True))
-            data = [one.name for one in self.arguments if isinstance(one.given, (int, float))]
-            if any(getattr(one.given, "requires_grad", False) for one in self.arguments):
-                data += [one.name for one in self.arguments if getattr(one.given, "requires_grad", None) is False]
+            data = [arg.name for arg in self.arguments if isinstance(arg.value, (int, float))]
+            if any(getattr(arg.value, "requires_grad", False) for arg in self.arguments):
+                data += [arg.name for arg in self.arguments if getattr(arg.value, "requires_grad", None) is False]
             kept = [name for name in self.names if sent[name] is not None or name not in data]
             if kept and len(kept) < len(self.names):  # what backward answers with None is an option, or a constant
                 self.skipped = [name for name in self.names if name not in kept]
@@ -125,7 +125,7 @@ class Box:
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """The shape of an argument."""
-        return next(one.shape for one in self.arguments if one.name == name)
+        return next(arg.shape for arg in self.arguments if arg.name == name)
 
     # --- what the checks ask ---------------------------------------------------------------------------------
 
@@ -135,11 +135,11 @@ class Box:
             raise OutOfTime
         try:
             with np.errstate(all="ignore"):
-                found, _ = self._call_f(x, at_the_point=False)
+                values, _ = self._call_f(x, at_the_point=False)
         except Failed:
             self.outside += 1
             return np.full(self.size, np.nan)
-        return found
+        return values
 
     def values(self, points: Floats) -> Floats:
         """The outputs at some points, a row each."""
@@ -147,14 +147,14 @@ class Box:
 
     def remarks(self) -> list[str]:
         """Notes on the calls so far: prints, warnings, changed arguments, the derivative's form."""
-        whole = [one for one in self.arguments if one.integers]
+        whole = [arg for arg in self.arguments if arg.integers]
         return [
             *self.library.untested(),
             *self.listener.notes(),
             *sorted(self.changed),
             *([f"{self.role} changes its cotangent in place"] if self.library.overwritten else []),
             *(f"f reads only one triangle of {name}: checked for symmetric matrices" for name in self.symmetric),
-            *(f"{one.name} is treated as data: f accepts it as integers only" for one in whole),
+            *(f"{arg.name} is treated as data: f accepts it as integers only" for arg in whole),
             *(self.form.notes if self.form else ()),
         ]
 
@@ -180,32 +180,32 @@ class Box:
     def _lay_out(self, names: Sequence[str]) -> None:
         self.names, self.slices, at = list(names), {}, 0
         parts = []
-        for one in self.arguments:
-            if one.array is not None and one.name in names:
-                self.slices[one.name] = slice(at, at + one.array.size)
-                at += one.array.size
-                parts.append(np.asarray(one.array, dtype=np.float64).reshape(-1))
+        for arg in self.arguments:
+            if arg.array is not None and arg.name in names:
+                self.slices[arg.name] = slice(at, at + arg.array.size)
+                at += arg.array.size
+                parts.append(np.asarray(arg.array, dtype=np.float64).reshape(-1))
         self.x = np.concatenate(parts) if parts else np.zeros(0)
 
-    def given(self, x: Floats, track: bool) -> dict[str, Any]:
+    def arguments_at(self, x: Floats, track: bool) -> dict[str, Any]:
         """Arguments for one call, by name."""
-        found: dict[str, Any] = {}
-        for one in self.arguments:
-            if one.array is None:
-                found[one.name] = np.array(one.given) if isinstance(one.given, np.ndarray) else one.given
+        values: dict[str, Any] = {}
+        for arg in self.arguments:
+            if arg.array is None:
+                values[arg.name] = np.array(arg.value) if isinstance(arg.value, np.ndarray) else arg.value
                 continue
-            moved = one.array
-            if one.name in self.slices:
-                moved = x[self.slices[one.name]].reshape(one.shape)
-            kind = np.float32 if self.float32 else np.asarray(one.array).dtype
-            found[one.name] = self.library.give(
-                np.asarray(moved, dtype=kind), one.given, track and one.name in self.names
+            moved = arg.array
+            if arg.name in self.slices:
+                moved = x[self.slices[arg.name]].reshape(arg.shape)
+            kind = np.float32 if self.float32 else np.asarray(arg.array).dtype
+            values[arg.name] = self.library.give(
+                np.asarray(moved, dtype=kind), arg.value, track and arg.name in self.names
             )
-        return found
+        return values
 
     def spread(self, function: Callable[..., Any], arguments: dict[str, Any], *more: Any) -> Any:
         """A call with arguments by name, handed over as the function takes them."""
-        names = {one.name for one in self.arguments if one.keyword}
+        names = {arg.name for arg in self.arguments if arg.keyword}
         positional = [value for name, value in arguments.items() if name not in names]
         return function(*positional, *more, **{name: arguments[name] for name in names})
 
@@ -227,7 +227,7 @@ class Box:
 
     def _call_f(self, x: Floats, at_the_point: bool) -> tuple[Floats, Any]:
         """The outputs, flat; and of a pair its other half."""
-        arguments = self.given(x, track=False)
+        arguments = self.arguments_at(x, track=False)
         with self.listener.hearing("f", at_the_point):
             result = self.value_of(called("f", self.spread, self.f, arguments))
         if at_the_point:
@@ -253,14 +253,14 @@ class Box:
 
     def _derived(self, x: Floats, weights: Floats, at_the_point: bool) -> Any:
         """What the derivative returns, unread."""
-        arguments = self.given(x, track=self.kind == OWN)
+        arguments = self.arguments_at(x, track=self.kind == OWN)
         with self.listener.hearing(self.role, at_the_point):
             if self.kind == OWN:
-                of_names = (lambda given: self.spread(self.f, given), arguments, self.names, weights)
+                of_names = (partial(self.spread, self.f), arguments, self.names, weights)
                 return called(self.role, self.library.pullback, *of_names)
             assert self.derivative is not None
             if self.one_object or self.with_cache:
-                self.value_of(called("f", self.spread, self.f, self.given(x, track=False)))
+                self.value_of(called("f", self.spread, self.f, self.arguments_at(x, track=False)))
             if self.kind == VJP:
                 seed = np.asarray(weights).reshape(self.shape or ())
                 cotangent = self.library.give(seed, float(seed) if not seed.shape else seed, False)
@@ -276,11 +276,11 @@ class Box:
     def _gathered(self, raw: Any, weights: Floats) -> Floats:
         """A derivative as a flat gradient of the combination of the outputs."""
         if self.kind == OWN:
-            found = [
+            parts = [
                 np.zeros(self.shape_of(name)) if part is None else self.library.read(self.role, part)
                 for name, part in zip(self.names, raw, strict=True)
             ]
-            return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in found])
+            return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in parts])
         assert self.form is not None
         parts = self.form.read(raw, self.names)
         with np.errstate(all="ignore"):
@@ -291,9 +291,9 @@ class Box:
 
     def _compare(self, role: str, x: Floats, arguments: dict[str, Any]) -> None:
         """Whether a call changed what it was given."""
-        before = self.given(x, track=False)
+        before = self.arguments_at(x, track=False)
         for name, value in arguments.items():
-            now, then = (array_of(one) if hasattr(one, "detach") else one for one in (value, before[name]))
+            now, then = (array_of(x) if hasattr(x, "detach") else x for x in (value, before[name]))
             if hasattr(value, "dtype") and not np.array_equal(np.asarray(now), np.asarray(then), equal_nan=True):
                 self.changed.add(f"{role} changes its argument {name} in place")
 
@@ -327,7 +327,7 @@ def boxed(
     if not callable(called):
         raise error("GC732", f"{visible(repr(f), 60)} is not a function", help="give a function, and its gradient")
     arguments = arguments_of(f, at, names, wrt)
-    library = library_of(f, [one.given for one in arguments], kind == OWN)
+    library = library_of(f, [arg.value for arg in arguments], kind == OWN)
     if kind == OWN and not library.differentiates:
         hint = "give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "
         hint += "pass tensors in at= where f is a function of tensors"
@@ -341,17 +341,17 @@ def boxed(
 
 def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Callable[..., Any] | None]:
     """The kind of a derivative, and the function; GC732 where two are given."""
-    given = [one for one in (grad, jac, vjp) if one is not None and one is not False]
-    if len(given) > 1:
+    derivatives = [x for x in (grad, jac, vjp) if x is not None and x is not False]
+    if len(derivatives) > 1:
         raise error("GC732", "two derivatives are given", help="give one of grad=, jac=, vjp=")
-    if not given:
+    if not derivatives:
         return OWN, None
-    if given[0] is True:
+    if derivatives[0] is True:
         return PAIR, None
-    if not callable(given[0]):
-        raise error("GC732", f"the derivative is a {type(given[0]).__name__}, not a function")
-    kind = GRADIENT if given[0] is grad else JACOBIAN if given[0] is jac else VJP
-    return kind, given[0]
+    if not callable(derivatives[0]):
+        raise error("GC732", f"the derivative is a {type(derivatives[0]).__name__}, not a function")
+    kind = GRADIENT if derivatives[0] is grad else JACOBIAN if derivatives[0] is jac else VJP
+    return kind, derivatives[0]
 
 
 def opened(box: Box) -> tuple[Box, Floats]:
@@ -403,13 +403,13 @@ def symmetrised(box: Box, value: Floats) -> None:
                     box.symmetric.append(name)
                 break
     if box.symmetric:
-        f, names = box.f, [one.name for one in box.arguments if not one.keyword]
+        f, names = box.f, [arg.name for arg in box.arguments if not arg.keyword]
 
         @wraps(f)
         def of_symmetric(*args: Any, **kwargs: Any) -> Any:
-            given = {**dict(zip(names, args, strict=False)), **kwargs}
-            given |= {name: (given[name] + given[name].T) / 2 for name in box.symmetric}
-            return f(*(given[name] for name in names), **{name: given[name] for name in kwargs})
+            values = {**dict(zip(names, args, strict=False)), **kwargs}
+            values |= {name: (values[name] + values[name].T) / 2 for name in box.symmetric}
+            return f(*(values[name] for name in names), **{name: values[name] for name in kwargs})
 
         box.f = of_symmetric
 
@@ -436,7 +436,7 @@ def line_of(f: Any) -> int | None:
     """The line that a function is defined in; of a rule written by hand its backward's."""
     owner = getattr(f, "__self__", f)
     rules = [getattr(f, name, None) for name in ("bwd", "jvp")]  # that of defjvps is JAX's, around the user's
-    mine = [one for one in rules if one is not None and library_at(one.__module__ or "") != JAX]
+    mine = [rule for rule in rules if rule is not None and library_at(rule.__module__ or "") != JAX]
     target = owner.backward if is_function_class(owner) else next(iter(mine), f)
     target = getattr(target, "__wrapped__", target)
     code = getattr(target, "__code__", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from inspect import Parameter, ismodule, signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 COMPLEX = "it holds complex numbers, and only real arguments are varied"
 PARTS = "pass the real and the imaginary part as separate arguments: f(re, im) with z = re + 1j*im inside"
 CACHES = ("cache", "caches", "saved", "ctx")
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Argument(NamedTuple):
-    """One argument: its name, what was given, its numbers if it may move, and whether it is passed by keyword.
+    """One argument: its name, its value at the point, its numbers if it may move, and whether it goes by keyword.
 
     `integers`: whole numbers that f takes as integers only, such as labels.
     """
 
     name: str
-    given: Any
+    value: Any
     array: Floats | None
     keyword: bool = False
     integers: bool = False
@@ -52,8 +52,8 @@ class Argument(NamedTuple):
     def as_integers(self, library: Library, listed: bool = False) -> Argument:
         """The same whole numbers as data: arrays of a library, or Python's own numbers and lists."""
         whole = np.asarray(self.array).astype(np.int64)
-        given = whole.tolist() if listed or not whole.shape else library.give(whole, whole, False)
-        return self._replace(given=given, array=None, integers=True)
+        value = whole.tolist() if listed or not whole.shape else library.give(whole, whole, False)
+        return self._replace(value=value, array=None, integers=True)
 
 
 def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str] | None) -> list[Argument]:
@@ -66,42 +66,44 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
     if known is None and is_function_class(owner) and not hasattr(at, "items"):
         known = parameters(owner)
     if isinstance(at, tuple) and not hasattr(at, "_fields"):
-        given = _positional(at, known)
+        values = _positional(at, known)
     elif hasattr(at, "items"):
-        given = {str(name): value for name, value in at.items()}
+        values = {str(name): value for name, value in at.items()}
     else:
-        given = {known[0] if known else "x": at}
-    keywords = _fitted(f, given, known) if known is not None else set()
+        values = {known[0] if known else "x": at}
+    keywords = _fitted(f, values, known) if known is not None else set()
     fixed = {known[k] for k in getattr(f, "nondiff_argnums", ()) if known is not None and 0 <= k < len(known)}
-    order = [name for name in known or () if name in given] or list(given)
-    order += [name for name in given if name not in order]
-    found = []
+    order = [name for name in known or () if name in values] or list(values)
+    order += [name for name in values if name not in order]
+    arguments = []
     for name in order:
-        value = given[name]
+        value = values[name]
         array = numbers(value)
         if name in fixed or (wrt is not None and name not in wrt):
             array = None
         if array is None and name not in fixed and isinstance(value, list) and value and numbers(value) is not None:
             value = np.asarray(value)
-        found.append(Argument(name, value, array, name in keywords))
+        arguments.append(Argument(name, value, array, name in keywords))
     for name in wrt or ():
-        if name not in given:
-            raise error("GC732", f"`{visible(name)}` is not an argument that has a value", help=_meant(name, given))
-        if is_complex(given[name]):
+        if name not in values:
+            raise error("GC732", f"`{visible(name)}` is not an argument that has a value", help=_meant(name, values))
+        if is_complex(values[name]):
             raise error("GC732", f"`{visible(name)}` cannot be varied: {COMPLEX}", help=PARTS)
-        if numbers(given[name]) is None:
-            raise error("GC732", f"`{visible(name)}` cannot be varied: it holds a {type(given[name]).__name__}")
-    if not any(one.array is not None and one.array.size for one in found):
-        for one in found:
-            if is_complex(one.given):
-                told = f"no argument can be varied: `{visible(one.name)}` {COMPLEX.removeprefix('it ')}"
-                raise error("GC732", told, help=PARTS)
-            if isinstance(one.given, (dict, list, tuple)) and one.given:
-                told = f"no argument can be varied: `{visible(one.name)}` is a {type(one.given).__name__} of values"
-                raise error("GC732", told, help="pass its arrays as separate arguments, f(w, b), and build it inside")
+        if numbers(values[name]) is None:
+            raise error("GC732", f"`{visible(name)}` cannot be varied: it holds a {type(values[name]).__name__}")
+    if not any(arg.array is not None and arg.array.size for arg in arguments):
+        for arg in arguments:
+            if is_complex(arg.value):
+                message = f"no argument can be varied: `{visible(arg.name)}` {COMPLEX.removeprefix('it ')}"
+                raise error("GC732", message, help=PARTS)
+            if isinstance(arg.value, (dict, list, tuple)) and arg.value:
+                message = f"no argument can be varied: `{visible(arg.name)}` is a {type(arg.value).__name__} of values"
+                raise error(
+                    "GC732", message, help="pass its arrays as separate arguments, f(w, b), and build it inside"
+                )
         hint = "give the point as floats: --at x=2.0, or at={'x': 2.0}"
         raise error("GC732", "no argument holds floats, so none can be varied", help=hint)
-    return found
+    return arguments
 
 
 def is_complex(value: Any) -> bool:
@@ -121,12 +123,12 @@ def parameters(f: Any) -> list[str] | None:
     if is_function_class(f) or module:
         target = f.forward
     try:
-        found = list(inspect.signature(target).parameters.values())
+        taken = list(signature(target).parameters.values())
     except (TypeError, ValueError):
         return None
-    if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in found):
+    if any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in taken):
         return None
-    named = [one.name for one in found if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [parameter.name for parameter in taken if parameter.kind is not Parameter.VAR_KEYWORD]
     if is_function_class(f) and not _sets_up(f):
         named = named[1:]  # ctx
     return named
@@ -135,7 +137,7 @@ def parameters(f: Any) -> list[str] | None:
 def of_one_object(f: Any, derivative: Any) -> bool:
     """Whether both are methods of one object, whose backward may read what its forward kept."""
     owner = getattr(f, "__self__", None)
-    return owner is not None and not inspect.ismodule(owner) and getattr(derivative, "__self__", None) is owner
+    return owner is not None and not ismodule(owner) and getattr(derivative, "__self__", None) is owner
 
 
 def takes_cotangent_alone(f: Any, derivative: Any) -> bool:
@@ -153,10 +155,10 @@ def takes_cache(derivative: Any) -> bool:
 def takes_cotangent(f: Any, derivative: Any, count: int) -> bool:
     """Whether a derivative takes a cotangent: alone, before a cache, or behind the `count` arguments of a call of f."""
     try:
-        found = inspect.signature(derivative).parameters.values()
+        taken = signature(derivative).parameters.values()
     except (TypeError, ValueError):
         return False
-    needed = [one for one in found if one.kind in POSITIONAL and one.default is inspect.Parameter.empty]
+    needed = [parameter for parameter in taken if parameter.kind in POSITIONAL and parameter.default is Parameter.empty]
     return len(needed) == count + 1 or takes_cotangent_alone(f, derivative) or takes_cache(derivative)
 
 
@@ -186,17 +188,17 @@ def with_integers(arguments: Sequence[Argument], library: Library) -> Iterator[l
     Of numbers those that were given as integers, else all but one, so that something still moves; of arrays (labels,
     indices) one at a time, the last first, then all but the first; at last what was given as a list of integers.
     """
-    moving = [one for one in arguments if one.array is not None]
-    numbers = [one.name for one in moving if one.whole and not one.shape]
-    counts = [one.name for one in moving if one.whole and isinstance(one.given, int)] or numbers
-    arrays = [one.name for one in moving if one.whole and one.shape]
+    moving = [arg for arg in arguments if arg.array is not None]
+    numbers = [arg.name for arg in moving if arg.whole and not arg.shape]
+    counts = [arg.name for arg in moving if arg.whole and isinstance(arg.value, int)] or numbers
+    arrays = [arg.name for arg in moving if arg.whole and arg.shape]
     for names in (counts, *([name] for name in reversed(arrays)), [*counts, *arrays]):
         data = names[1:] if len(names) == len(moving) else names
         if data:
-            yield [one.as_integers(library) if one.name in data else one for one in arguments]
-    lists = [one.name for one in moving if one.whole and isinstance(one.given, (list, tuple))]
+            yield [arg.as_integers(library) if arg.name in data else arg for arg in arguments]
+    lists = [arg.name for arg in moving if arg.whole and isinstance(arg.value, (list, tuple))]
     if 0 < len(lists) < len(moving):
-        yield [one.as_integers(library, True) if one.name in lists else one for one in arguments]
+        yield [arg.as_integers(library, True) if arg.name in lists else arg for arg in arguments]
 
 
 # --- inner ----------------------------------------------------------------------------------------------------
@@ -209,25 +211,29 @@ def _positional(at: tuple[Any, ...], known: list[str] | None) -> dict[str, Any]:
     return dict(zip(names, at, strict=False))
 
 
-def _fitted(f: Any, given: Mapping[str, Any], known: Sequence[str]) -> set[str]:
+def _fitted(f: Any, values: Mapping[str, Any], known: Sequence[str]) -> set[str]:
     """The names that have to be passed by keyword; GC732 where a name is unknown or an argument has no value."""
     try:
-        told = inspect.signature(f.forward if is_function_class(f) else f).parameters
+        taken = signature(f.forward if is_function_class(f) else f).parameters
     except (TypeError, ValueError):
         return set()
-    free = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in told.values())
-    for name in given:
+    free = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in taken.values())
+    for name in values:
         if name not in known and not free:
             raise error("GC732", f"the function has no argument `{visible(name)}`", help=_meant(name, known))
     skipped = False
-    keywords = {name for name in given if name not in known}
+    keywords = {name for name in values if name not in known}
     for name in known:
-        one = told.get(name)
-        if name in given:
-            if one is not None and (one.kind not in POSITIONAL or skipped):
+        parameter = taken.get(name)
+        if name in values:
+            if parameter is not None and (parameter.kind not in POSITIONAL or skipped):
                 keywords.add(name)
             continue
-        if one is not None and one.default is inspect.Parameter.empty and one.kind in (*POSITIONAL, one.KEYWORD_ONLY):
+        if (
+            parameter is not None
+            and parameter.default is Parameter.empty
+            and parameter.kind in (*POSITIONAL, parameter.KEYWORD_ONLY)
+        ):
             hint = f"give it one: --at {name}=2.0, or at={{'{name}': 2.0}}"
             raise error("GC732", f"the argument `{name}` has no value", help=hint)
         skipped = True
@@ -241,7 +247,7 @@ def _meant(name: str, known: Any) -> str | None:
 
 def _sets_up(f: Any) -> bool:
     """Whether a Function keeps its context apart, so that `forward` does not take one."""
-    base = next((one for one in f.__mro__[1:] if one.__name__ == "Function"), None)
+    base = next((base for base in f.__mro__[1:] if base.__name__ == "Function"), None)
     return getattr(f, "setup_context", None) is not getattr(base, "setup_context", None)
 
 
@@ -262,72 +268,72 @@ class Form:
     @property
     def moving(self) -> list[Argument]:
         """The arguments that may move."""
-        return [one for one in self.arguments if one.array is not None]
+        return [arg for arg in self.arguments if arg.array is not None]
 
     def covered(self, value: Any) -> list[str]:
         """The names of the arguments whose gradients a first result holds; notes what is odd about it."""
-        names = [one.name for one in self.moving]
+        names = [arg.name for arg in self.moving]
         if hasattr(value, "items"):
             for name in value:
                 if name not in names:
-                    told = f"{self.role} gives a gradient for `{visible(str(name))}`, which is not varied"
-                    raise Failed(self.role, told, help=_meant(str(name), names))
-            found = [name for name in names if name in value and value[name] is not None]
-            self._missing([name for name in names if name not in found])
-            return found
+                    message = f"{self.role} gives a gradient for `{visible(str(name))}`, which is not varied"
+                    raise Failed(self.role, message, help=_meant(str(name), names))
+            covered = [name for name in names if name in value and value[name] is not None]
+            self._missing([name for name in names if name not in covered])
+            return covered
         parts = self._parts(value)
         if parts is not None:
-            return [one.name for one, part in parts if part is not None and one.array is not None]
+            return [arg.name for arg, part in parts if part is not None and arg.array is not None]
         if len(names) > 1 and not self._stacked(value):
             shape = np.shape(self.library.read(self.role, value))
             first = self.moving[0]
             if shape != self._shape(first):
-                told = f"{self.role} returns one array of shape {list(shape)} for {len(names)} arguments"
-                raise Failed(self.role, told, help="return a tuple or a dict with a gradient for each argument")
+                message = f"{self.role} returns one array of shape {list(shape)} for {len(names)} arguments"
+                raise Failed(self.role, message, help="return a tuple or a dict with a gradient for each argument")
             self._missing(names[1:])
             return names[:1]
         return names
 
     def misshapen(self, value: Any, names: Sequence[str]) -> dict[str, Failed]:
         """What is wrong with the gradients of some arguments, where others can be read; else raises Failed."""
-        found = {}
+        failures = {}
         for name in names if hasattr(value, "items") or self._parts(value) is not None else ():
             try:
                 self.read(value, [name])
             except Failed as problem:
-                found[name] = problem
-        if found and len(found) == len(names):
-            raise found[names[0]]
-        return found
+                failures[name] = problem
+        if failures and len(failures) == len(names):
+            raise failures[names[0]]
+        return failures
 
     def read(self, value: Any, names: Sequence[str]) -> list[Floats]:
         """The gradient of each of these arguments, in float64 and in its argument's shape (after f's, of a Jacobian).
 
         Raises Failed where a part is missing, is not an array of numbers, or has another shape.
         """
-        wanted = [one for one in self.arguments if one.name in names]
+        wanted = [arg for arg in self.arguments if arg.name in names]
         if value is None:
             raise Failed(self.role, f"{self.role} returns None", help="does it end without `return`?")
         parts = self._parts(value)
         if hasattr(value, "items"):
-            found = {str(name): part for name, part in value.items()}
+            by_name = {str(name): part for name, part in value.items()}
         elif parts is not None:
-            found = {one.name: part for one, part in parts}
+            by_name = {arg.name: part for arg, part in parts}
         elif len(wanted) > 1:
-            found = dict(zip(names, self.library.read(self.role, value), strict=False))
+            by_name = dict(zip(names, self.library.read(self.role, value), strict=False))
         else:
-            found = {wanted[0].name: value}
-        return [self._array(one, found.get(one.name)) for one in wanted]
+            by_name = {wanted[0].name: value}
+        return [self._array(arg, by_name.get(arg.name)) for arg in wanted]
 
     # --- inner ----------------------------------------------------------------------------------------------
 
-    def _shape(self, one: Argument) -> tuple[int, ...]:
-        return (*self.outer, *one.shape)
+    def _shape(self, arg: Argument) -> tuple[int, ...]:
+        return (*self.outer, *arg.shape)
 
-    def _array(self, one: Argument, part: Any) -> Floats:
-        what = f"{self.role} for `{one.name}`" if len(self.arguments) > 1 else self.role
+    def _array(self, arg: Argument, part: Any) -> Floats:
+        what = f"{self.role} for `{arg.name}`" if len(self.arguments) > 1 else self.role
         array = self.library.read(what, part)
-        wanted = self._shape(one)
+        wanted = self._shape(arg)
         if self.dtype is None or array.dtype.name == "float32":
             self.dtype = array.dtype.name
         if array.dtype.kind != "f":
@@ -341,9 +347,9 @@ class Form:
                 array = array[0]
                 self._note(f"{what} has an extra axis of length 1: {[1, *wanted]}")
             else:
-                told = f"{what} has shape {list(array.shape)}, but "
-                told += f"the Jacobian has {list(wanted)}" if self.outer else f"`{one.name}` has {list(wanted)}"
-                raise Failed(self.role, told, help=_mend(array, wanted, one.name))
+                message = f"{what} has shape {list(array.shape)}, but "
+                message += f"the Jacobian has {list(wanted)}" if self.outer else f"`{arg.name}` has {list(wanted)}"
+                raise Failed(self.role, message, help=_mend(array, wanted, arg.name))
         return array.astype(np.float64)
 
     def _parts(self, value: Any) -> list[tuple[Argument, Any]] | None:
@@ -353,7 +359,7 @@ class Form:
         moving = self.moving
         shape = self._shape(moving[0])
         if len(moving) == 1 and len(value) != 1 and shape and shape[0] == len(value):
-            if all(one is not None and np.ndim(one) == len(shape) - 1 for one in value):
+            if all(row is not None and np.ndim(row) == len(shape) - 1 for row in value):
                 return None  # the gradient itself, as a list of numbers
         if len(value) == len(moving) and (len(moving) > 1 or isinstance(value, tuple) or np.ndim(value[0]) > 0):
             return list(zip(moving, value, strict=True))
@@ -361,15 +367,15 @@ class Form:
             return list(zip(self.arguments, value, strict=True))
         if isinstance(value, list):
             return None
-        told = f"{self.role} returns {len(value)} parts for {len(moving)} argument{'s' if len(moving) > 1 else ''} "
-        told += f"({', '.join(one.name for one in moving)})"
+        message = f"{self.role} returns {len(value)} parts for {len(moving)} argument{'s' if len(moving) > 1 else ''} "
+        message += f"({', '.join(arg.name for arg in moving)})"
         raise Failed(
-            self.role, told, help="return one gradient for each of these arguments, or a dict with their names"
+            self.role, message, help="return one gradient for each of these arguments, or a dict with their names"
         )
 
     def _stacked(self, value: Any) -> bool:
         """Whether one array holds the partials of several numbers."""
-        scalars = all(not one.shape for one in self.moving)
+        scalars = all(not arg.shape for arg in self.moving)
         return scalars and not self.outer and np.shape(self.library.read(self.role, value)) == (len(self.moving),)
 
     def _missing(self, names: Sequence[str]) -> None:

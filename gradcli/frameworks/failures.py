@@ -90,20 +90,20 @@ class Listener:
         finally:
             sys.stdout, sys.stderr = before
             if at_the_point:
-                told = [f"{one.category.__name__}: {one.message}" for one in self._heard]
-                self.warned.setdefault(role, []).extend(text for text in told if text not in self.warned[role])
+                texts = [f"{warning.category.__name__}: {warning.message}" for warning in self._heard]
+                self.warned.setdefault(role, []).extend(text for text in texts if text not in self.warned[role])
             self._heard.clear()
 
     def notes(self) -> list[str]:
         """What was heard, in sentences."""
-        found = []
+        notes = []
         for role, sink in self.prints.items():
             if sink.count:
                 first = sink.kept.strip().partition("\n")[0]
-                found.append(f"{role} prints: {visible(first, 80)}" if first else f"{role} prints")
+                notes.append(f"{role} prints: {visible(first, 80)}" if first else f"{role} prints")
         for role, texts in self.warned.items():
-            found += [f"{role} warns at this point: {visible(text, 120)}" for text in texts[:3]]
-        return found
+            notes += [f"{role} warns at this point: {visible(text, 120)}" for text in texts[:3]]
+        return notes
 
 
 def called(role: str, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:

@@ -41,7 +41,7 @@ def record(f: Callable[..., Any], *example: Any) -> ours.Recorded:
     >>> evaluate(program, {"x": 5.0})
     [25.0]
     """
-    if all(isinstance(one, Tensor) for one in example):
+    if all(isinstance(x, Tensor) for x in example):
         return ours.record(f, *example)
     owner: Any = getattr(f, "__self__", None)
     f = owner if is_function_class(owner) else f  # of `LayerNorm.apply` the names are those of `forward`
@@ -55,16 +55,16 @@ def record(f: Callable[..., Any], *example: Any) -> ours.Recorded:
             ) from None
     if rule is None:
         raise error("GC732", f"{function_name(f)} cannot be recorded: it takes neither PyTorch tensors nor JAX arrays")
-    given = {name: leaf for name, leaf in rule.program.leaves.items() if name in rule.gradients}
+    leaves = {name: leaf for name, leaf in rule.program.leaves.items() if name in rule.gradients}
     if not is_rule(f):
-        return with_rules(ours.Recorded(rule.program.builder, given, rule.outputs), ())
-    nodes = [one.node for one in given.values()]
+        return with_rules(ours.Recorded(rule.program.builder, leaves, rule.outputs), ())
+    nodes = [leaf.node for leaf in leaves.values()]
     outputs, rules = list(rule.outputs), []
     for number, (place, cotangent) in enumerate(rule.cotangents.items()):
         title = f"{function_name(f)}#{number + 1}" if number else function_name(f)
         outputs[place] = operation(title, rule, nodes, place)
-        rules.append(judged(title, f, rule, given, place, cotangent))
-    return with_rules(ours.Recorded(rule.program.builder, given, outputs), rules)
+        rules.append(judged(title, f, rule, leaves, place, cotangent))
+    return with_rules(ours.Recorded(rule.program.builder, leaves, outputs), rules)
 
 
 def with_rules(program: ours.Recorded, rules: Sequence[HandRule]) -> ours.Recorded:
@@ -76,7 +76,7 @@ def with_rules(program: ours.Recorded, rules: Sequence[HandRule]) -> ours.Record
 def sent(rule: Rule, place: int, operands: dict[Node, Node], ct: Node) -> list[Node]:
     """What backward sends to each operand, for a cotangent of one result and zeros of the others."""
     builder = ct.builder
-    zeros = {one: builder.constant(0, one.type.shape) for one in rule.cotangents.values()}
+    zeros = {arriving: builder.constant(0, arriving.type.shape) for arriving in rule.cotangents.values()}
     filled = {**operands, **zeros, rule.cotangents[place]: ct}
     return placed(builder, list(rule.gradients.values()), filled)
 
@@ -87,20 +87,22 @@ def operation(name: str, rule: Rule, nodes: Sequence[Node], place: int) -> Node:
     def cotangents(value: Node, xs: Sequence[Node], ct: Node) -> list[Node]:
         return sent(rule, place, dict(zip(nodes, xs, strict=True)), ct)
 
-    made = by_hand(name, f"The function {name}, with its hand-written rule.", len(nodes), cotangents)
-    return rule.program.builder.apply(made, (rule.outputs[place], *nodes), {})
+    primitive = by_hand(name, f"The function {name}, with its hand-written rule.", len(nodes), cotangents)
+    return rule.program.builder.apply(primitive, (rule.outputs[place], *nodes), {})
 
 
-def judged(title: str, f: Any, rule: Rule, given: dict[str, Leaf], place: int, cotangent: Node) -> HandRule:
+def judged(title: str, f: Any, rule: Rule, arguments: dict[str, Leaf], place: int, cotangent: Node) -> HandRule:
     """The rule of one result on inputs of its own, for the oracles."""
     builder = rule.program.builder
-    leaves = {name: Leaf(name, builder.leaf(f"{title}.{name}", one.node.type.shape)) for name, one in given.items()}
-    operands = {one.node: leaves[name].node for name, one in given.items()}
+    leaves = {
+        name: Leaf(name, builder.leaf(f"{title}.{name}", leaf.node.type.shape)) for name, leaf in arguments.items()
+    }
+    operands = {leaf.node: leaves[name].node for name, leaf in arguments.items()}
     ct = builder.leaf(f"{title}.{cotangent_name([*leaves])}", cotangent.type.shape)
     (output,) = placed(builder, [rule.outputs[place]], dict(operands))
     results = tuple(sent(rule, place, operands, ct))
     line = line_of(f) or 1
-    args = tuple(one.node for one in given.values())
+    args = tuple(leaf.node for leaf in arguments.values())
     return HandRule(title, Span(line, 1, line, 1), tuple(leaves.values()), output, ct, results, args, file_of(f))
 
 

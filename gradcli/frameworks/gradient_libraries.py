@@ -106,10 +106,10 @@ class Tensors(Library):
     def give(self, array: NDArray[Any], like: Any, moves: bool) -> Any:
         """A fresh tensor, a leaf that requires a gradient where it moves."""
         kind = getattr(self.module, array.dtype.name)
-        found = self.module.tensor(array, dtype=kind)
+        tensor = self.module.tensor(array, dtype=kind)
         if is_tensor(like):
-            found = found.to(like.device)
-        return found.requires_grad_() if moves else found
+            tensor = tensor.to(like.device)
+        return tensor.requires_grad_() if moves else tensor
 
     def read(self, role: str, value: Any) -> Floats:
         """The numbers of a tensor."""
@@ -117,28 +117,27 @@ class Tensors(Library):
 
     def outputs(self, role: str, value: Any) -> list[Floats]:
         """The numbers of a tensor, or of each of a tuple of tensors."""
-        values = value if isinstance(value, (tuple, list)) else [value]
-        return [self.read(role, one) for one in values]
+        return [self.read(role, x) for x in listed(value)]
 
     def pullback(self, f: Call, arguments: Mapping[str, Any], names: Sequence[str], weights: Floats) -> list[Any]:
         """What `autograd.grad` gives for a combination of the outputs."""
         value = f({**arguments, **{name: arguments[name].clone() for name in names}} if self.copies else arguments)
-        values = [one for one in (value if isinstance(value, (tuple, list)) else [value]) if is_tensor(one)]
+        values = [x for x in listed(value) if is_tensor(x)]
         seeds, at = [], 0
-        for one in values:
-            size = int(np.prod(tuple(one.shape), dtype=np.int64))
-            piece = weights[at : at + size].reshape(tuple(one.shape))
-            kind = one.dtype if one.dtype.is_floating_point else self.module.float64
-            seeds.append(self.module.tensor(piece, dtype=kind).to(one.device))
+        for x in values:
+            size = int(np.prod(tuple(x.shape), dtype=np.int64))
+            piece = weights[at : at + size].reshape(tuple(x.shape))
+            kind = x.dtype if x.dtype.is_floating_point else self.module.float64
+            seeds.append(self.module.tensor(piece, dtype=kind).to(x.device))
             at += size
-        pairs = [(one, seed) for one, seed in zip(values, seeds, strict=True) if one.requires_grad]
+        pairs = [(x, seed) for x, seed in zip(values, seeds, strict=True) if x.requires_grad]
         if not pairs:
             raise Failed("f", "no result of f requires a gradient", help="was it computed under no_grad, or detached?")
-        given = [seed.clone() for _, seed in pairs]
-        found = sent_back(self.module, pairs, [arguments[name] for name in names])
-        changed = any(not np.array_equal(array_of(a), array_of(b[1])) for a, b in zip(given, pairs, strict=True))
+        before = [seed.clone() for _, seed in pairs]
+        sent = sent_back(self.module, pairs, [arguments[name] for name in names])
+        changed = any(not np.array_equal(array_of(a), array_of(b[1])) for a, b in zip(before, pairs, strict=True))
         self.overwritten = self.overwritten or changed
-        return found
+        return sent
 
 
 def sent_back(module: Any, pairs: Sequence[tuple[Any, Any]], targets: Sequence[Any]) -> list[Any]:
@@ -169,7 +168,7 @@ class Jax(Library):
 
     def outputs(self, role: str, value: Any) -> list[Floats]:
         """The numbers of an array, or of each leaf of a tree of arrays."""
-        return [self.read(role, one) for one in self.module.tree_util.tree_leaves(value)]
+        return [self.read(role, x) for x in self.module.tree_util.tree_leaves(value)]
 
     def pullback(self, f: Call, arguments: Mapping[str, Any], names: Sequence[str], weights: Floats) -> list[Any]:
         """What `jax.vjp` gives for a combination of the outputs."""
@@ -179,9 +178,9 @@ class Jax(Library):
         )
         leaves, tree = self.module.tree_util.tree_flatten(value)
         seeds, at = [], 0
-        for one in leaves:
-            seeds.append(self.module.numpy.asarray(weights[at : at + one.size].reshape(one.shape), dtype=one.dtype))
-            at += one.size
+        for x in leaves:
+            seeds.append(self.module.numpy.asarray(weights[at : at + x.size].reshape(x.shape), dtype=x.dtype))
+            at += x.size
         return list(back(self.module.tree_util.tree_unflatten(tree, seeds)))
 
 
@@ -191,7 +190,7 @@ def library_of(f: Any, values: Sequence[Any], own_gradient: bool) -> Library:
     A function whose gradient is written by hand (`own_gradient` false) is taken for one of NumPy unless its type or
     its arguments say otherwise: what it does inside is its own affair.
     """
-    name = next((found for found in map(kind_of, values) if found), None) or kind_of(f)
+    name = next((name for name in map(kind_of, values) if name), None) or kind_of(f)
     if name is None and own_gradient:
         name = next(named_by(f), None) or alone_beside(f)
     if name is None or name == NUMPY or name not in sys.modules:
@@ -263,6 +262,11 @@ def attribute(value: Any, name: str) -> Any:
         return getattr(value, name, None)
     except Exception:
         return None
+
+
+def listed(value: Any) -> list[Any]:
+    """What a function returns, as a list of its results."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def is_tensor(value: Any) -> bool:

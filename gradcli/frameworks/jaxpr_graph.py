@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.frameworks import operations
+from gradcli.frameworks.gradient_libraries import listed
 from gradcli.frameworks.operations import JAX, Opaque, added_up, constant, moved, of_kind, pointwise, shaped
 from gradcli.graph.node import Node
 
@@ -59,16 +60,16 @@ class Reading:
             return var.val if hasattr(var, "val") else env[var]
 
         needed = needed_by(jaxpr)
-        for one in jaxpr.eqns:
-            if not any(id(var) in needed for var in one.outvars):
+        for eqn in jaxpr.eqns:
+            if not any(id(var) in needed for var in eqn.outvars):
                 continue  # such as the result of a rule's own forward, which only effects keep
-            found = self.call(one, [read(var) for var in one.invars])
-            env.update(zip(one.outvars, found, strict=False))
+            results = self.call(eqn, [read(var) for var in eqn.invars])
+            env.update(zip(eqn.outvars, results, strict=False))
         return [read(var) for var in jaxpr.outvars]
 
-    def call(self, one: Any, xs: list[Any]) -> list[Any]:
+    def call(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """The results of one equation."""
-        name, params = one.primitive.name, one.params
+        name, params = eqn.primitive.name, eqn.params
         if name in CALLED:
             inner = next((params[key] for key in CALLS if key in params), None)
             if inner is None:
@@ -77,34 +78,33 @@ class Reading:
                 return [self.builder.call(known, xs[-1]) for known in ("slogdet_sign", "logabsdet")]
             return self.outputs(inner, xs[-len((inner.jaxpr if hasattr(inner, "jaxpr") else inner).invars) :])
         if name in METHODS:
-            return METHODS[name](self, one, xs)
+            return METHODS[name](self, eqn, xs)
         if name.startswith("random") or name in ("threefry2x32", "random_bits"):
             raise Opaque(f"it draws random numbers ({name})")
         if "callback" in name or name in ("ffi_call", "pallas_call", "custom_call"):
             raise Opaque(f"it calls {name}, whose implementation cannot be recorded")
         if name == "lu":
-            return [UNREAD] * len(one.outvars)
+            return [UNREAD] * len(eqn.outvars)
         if any(x is UNREAD for x in xs):
             raise Opaque("it uses a factor of an LU decomposition, which is not supported")
         if not any(isinstance(x, Node) for x in xs):
-            found = one.primitive.bind(*xs, **params)
-            return list(found) if one.primitive.multiple_results else [found]
-        kinds = [self.kind(var) for var in one.outvars]
+            results = eqn.primitive.bind(*xs, **params)
+            return list(results) if eqn.primitive.multiple_results else [results]
+        kinds = [self.kind(var) for var in eqn.outvars]
         row = JAX.get(name)
         if name == "scatter-add" or name == "scatter_add":
-            found = [self.added(one, xs)]
+            results = [self.added(eqn, xs)]
         elif name == "triangular_solve":
             a, b = map(self.operand, xs)
             flags = not params["lower"], params["left_side"], params["unit_diagonal"], params["transpose_a"]
-            found = [operations.triangle(a, b, *flags)]
+            results = [operations.triangle(a, b, *flags)]
         elif row is not None:
-            found = row.function(*map(self.operand, xs), **operations.options(row, params))
-            found = list(found) if isinstance(found, (list, tuple)) else [found]
+            results = listed(row.function(*map(self.operand, xs), **operations.options(row, params)))
         elif (same := operations.elementwise(name, len(xs))) is not None:
-            found = [pointwise(same, *map(self.operand, xs))]
+            results = [pointwise(same, *map(self.operand, xs))]
         else:
-            found = self.moved(one, xs)
-        return [of_kind(x, kind) if isinstance(x, Node) else x for x, kind in zip(found, kinds, strict=True)]
+            results = self.moved(eqn, xs)
+        return [of_kind(x, kind) if isinstance(x, Node) else x for x, kind in zip(results, kinds, strict=True)]
 
     def kind(self, var: Any) -> str:
         """Whether a value is of floats, whole numbers or truths; remembers formats of fewer digits."""
@@ -117,30 +117,30 @@ class Reading:
 
     # --- what only moves entries, or adds them up -----------------------------------------------------------------
 
-    def moved(self, one: Any, xs: list[Any]) -> list[Any]:
+    def moved(self, eqn: Any, xs: list[Any]) -> list[Any]:
         live = [i for i, x in enumerate(xs) if isinstance(x, Node)]
         jax = sys.modules["jax"]
 
         def run(arrays: list[Any]) -> Any:
-            given = list(xs)
+            operands = list(xs)
             for i, array in zip(live, arrays, strict=True):
-                given[i] = jax.numpy.asarray(array)
-            given = [jax.numpy.asarray(x, np.float64) if floats(x) else x for x in given]
-            return one.primitive.bind(*given, **one.params)
+                operands[i] = jax.numpy.asarray(array)
+            operands = [jax.numpy.asarray(x, np.float64) if floats(x) else x for x in operands]
+            return eqn.primitive.bind(*operands, **eqn.params)
 
-        return moved(self.builder, [xs[i] for i in live], run, f"the operation {one.primitive.name}")
+        return moved(self.builder, [xs[i] for i in live], run, f"the operation {eqn.primitive.name}")
 
-    def added(self, one: Any, xs: list[Any]) -> Node:
+    def added(self, eqn: Any, xs: list[Any]) -> Node:
         """Entries added up at positions that do not depend on the point; the transposed operation gives these."""
         jax = sys.modules["jax"]
         operand, indices, updates = xs
         if isinstance(indices, Node):
             raise Opaque("it sums entries at indices that depend on the point")
-        shape = tuple(one.outvars[0].aval.shape)
+        shape = tuple(eqn.outvars[0].aval.shape)
         count = int(np.prod(shape, dtype=np.int64))
         zero = jax.numpy.zeros(shape)
-        like = jax.numpy.zeros(tuple(one.invars[2].aval.shape))
-        back = jax.linear_transpose(lambda u: one.primitive.bind(zero, indices, u, **one.params), like)
+        like = jax.numpy.zeros(tuple(eqn.invars[2].aval.shape))
+        back = jax.linear_transpose(lambda u: eqn.primitive.bind(zero, indices, u, **eqn.params), like)
         (places,) = back(jax.numpy.arange(1.0, count + 1).reshape(shape))
         places = np.asarray(places).reshape(-1).astype(np.int64) - 1
         if (places < 0).any():
@@ -148,49 +148,50 @@ class Reading:
         result = added_up(self.builder, self.operand(updates), places, shape)
         return pointwise("add", result, self.operand(operand))
 
-    def pooled(self, one: Any, xs: list[Any]) -> list[Any]:
+    def pooled(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """The largest or smallest entries of windows."""
         (x,) = map(self.operand, xs)
-        return [operations.pooled(x, windows_of(one, x), POOLS[one.primitive.name], x.type.size)[0]]
+        return [operations.pooled(x, windows_of(eqn, x), POOLS[eqn.primitive.name], x.type.size)[0]]
 
-    def summed(self, one: Any, xs: list[Any]) -> list[Any]:
+    def summed(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """Sums over windows."""
         (x,) = map(self.operand, xs)
-        return [operations.own("sum")(operations.in_windows(x, windows_of(one, x), 0.0), axis=-1)]
+        return [operations.own("sum")(operations.in_windows(x, windows_of(eqn, x), 0.0), axis=-1)]
 
-    def spread(self, one: Any, xs: list[Any]) -> list[Any]:
+    def spread(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """What is sent to the largest or smallest entry of each window."""
         source, x = map(self.operand, xs)
-        which = {"ge": "max", "le": "min"}[one.params["select_prim"].name]
+        which = {"ge": "max", "le": "min"}[eqn.params["select_prim"].name]
         return operations.sent_back(
-            lambda x: operations.pooled(x, windows_of(one, x), which, x.type.size)[0], [x], source
+            lambda x: operations.pooled(x, windows_of(eqn, x), which, x.type.size)[0], [x], source
         )
 
     def operand(self, x: Any) -> Node:
         """A node, or the node of an array that does not depend on the point."""
         return x if isinstance(x, Node) else constant(self.builder, numbers(x))
 
-    def branched(self, one: Any, xs: list[Any]) -> list[Any]:
+    def branched(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """A cond or switch: one branch where the index is known, else all of them, of which the index chooses."""
         index, *operands = xs
-        branches = one.params["branches"]
+        branches = eqn.params["branches"]
         if not isinstance(index, Node):
             return self.outputs(branches[min(max(int(index), 0), len(branches) - 1)], operands)
-        found, *others = (self.outputs(branch, operands) for branch in branches)
+        results, *others = (self.outputs(branch, operands) for branch in branches)
         for k, other in enumerate(others, 1):
             chosen = pointwise("greater_equal", of_kind(index, "int"), k)
-            found = [
-                pointwise("where", chosen, self.operand(y), self.operand(x)) for x, y in zip(found, other, strict=True)
+            results = [
+                pointwise("where", chosen, self.operand(y), self.operand(x))
+                for x, y in zip(results, other, strict=True)
             ]
-        return found
+        return results
 
-    def platform(self, one: Any, xs: list[Any]) -> list[Any]:
+    def platform(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """The branch of a function that has one for some platforms."""
-        return [next(k for k, names in enumerate(one.params["platforms"]) if names is None or "cpu" in names)]
+        return [next(k for k, names in enumerate(eqn.params["platforms"]) if names is None or "cpu" in names)]
 
-    def repeated(self, one: Any, xs: list[Any]) -> list[Any]:
+    def repeated(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """A while_loop whose number of turns does not depend on the point, written out."""
-        params = one.params
+        params = eqn.params
         fixed, more = int(params["cond_nconsts"]), int(params["body_nconsts"])
         carry = xs[fixed + more :]
         for _ in range(MOST_TURNS + 1):
@@ -202,10 +203,10 @@ class Reading:
             carry = self.outputs(params["body_jaxpr"], [*xs[fixed : fixed + more], *carry])
         raise Opaque(f"it has a while_loop of more than {MOST_TURNS} turns, which is not supported")
 
-    def solved(self, one: Any, xs: list[Any]) -> list[Any]:
+    def solved(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """A linear system with a matrix; JAX has it as the function that multiplies by the matrix."""
-        count, matvec = one.params["const_lengths"].matvec, one.params["jaxprs"].matvec
-        matrices, (b, *others) = xs[:count], xs[sum(one.params["const_lengths"]) :]
+        count, matvec = eqn.params["const_lengths"].matvec, eqn.params["jaxprs"].matvec
+        matrices, (b, *others) = xs[:count], xs[sum(eqn.params["const_lengths"]) :]
         unread = Opaque("it solves a linear system that is not given by a matrix, which is not supported")
         shape = (int(b.shape[-1]),) * 2
         if others or len(matrices) != 1 or tuple(matrices[0].shape) != shape:
@@ -220,12 +221,12 @@ class Reading:
         a = self.operand(matrices[0])
         a = a if way == "as it is" else operations.swapped(a, -2, -1)
         rows = len(b.shape) > 1
-        found = operations.solved(a, operations.swapped(self.operand(b), -2, -1) if rows else self.operand(b))
-        return [operations.swapped(found, -2, -1) if rows else found]
+        solution = operations.solved(a, operations.swapped(self.operand(b), -2, -1) if rows else self.operand(b))
+        return [operations.swapped(solution, -2, -1) if rows else solution]
 
-    def scanned(self, one: Any, xs: list[Any]) -> list[Any]:
+    def scanned(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """A scan of a few turns, written out."""
-        params = one.params
+        params = eqn.params
         length, consts, carried = int(params["length"]), int(params["num_consts"]), int(params["num_carry"])
         if length > MOST_TURNS:
             raise Opaque(f"it has a scan of {length} turns, which is not supported")
@@ -233,8 +234,8 @@ class Reading:
         turns = range(length - 1, -1, -1) if params["reverse"] else range(length)
         rows: dict[int, list[Any]] = {}
         for turn in turns:
-            found = self.outputs(params["jaxpr"], [*fixed, *carry, *(slice_of(x, turn) for x in stacks)])
-            carry, rows[turn] = found[:carried], found[carried:]
+            results = self.outputs(params["jaxpr"], [*fixed, *carry, *(slice_of(x, turn) for x in stacks)])
+            carry, rows[turn] = results[:carried], results[carried:]
         stacked = [self.stacked([rows[turn][k] for turn in range(length)]) for k in range(len(rows[0]) if rows else 0)]
         return [*carry, *stacked]
 
@@ -254,11 +255,11 @@ METHODS = {
 }  # fmt: skip
 
 
-def windows_of(one: Any, x: Node) -> Any:
+def windows_of(eqn: Any, x: Node) -> Any:
     """The windows of an operation on an array."""
-    params, rank = one.params, len(x.type.shape)
+    params, rank = eqn.params, len(x.type.shape)
     if any(n != 1 for n in params.get("base_dilation", ())):
-        raise Opaque(f"the operation {one.primitive.name} is not supported where its operand is dilated")
+        raise Opaque(f"the operation {eqn.primitive.name} is not supported where its operand is dilated")
     dilation = params.get("window_dilation", (1,) * rank)
     size, stride = params["window_dimensions"], params["window_strides"]
     return operations.windows(x.type.shape, size, stride, params["padding"], dilation)
@@ -275,9 +276,9 @@ def slice_of(x: Any, turn: int) -> Any:
 def needed_by(jaxpr: Any) -> set[int]:
     """The variables that the results of a jaxpr depend on, by `id`."""
     needed = {id(var) for var in jaxpr.outvars}
-    for one in reversed(jaxpr.eqns):
-        if any(id(var) in needed for var in one.outvars):
-            needed.update(id(var) for var in one.invars)
+    for eqn in reversed(jaxpr.eqns):
+        if any(id(var) in needed for var in eqn.outvars):
+            needed.update(id(var) for var in eqn.invars)
     return needed
 
 

@@ -132,13 +132,13 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
             return called(REDUCED[name], ufunc.reduce, xs, {**named, "axis": axis})
         if how != "__call__" or named:
             raise Opaque(f"it calls {name} in a way that is not supported")
-        found = Symbol(entrywise(name, xs))
+        result = Symbol(entrywise(name, xs))
         if out is None:
-            return found
+            return result
         (target,) = out
         if not isinstance(target, Symbol):
             raise Opaque("it writes into an array that it made itself")
-        target.node = stretch(of_kind(found.node, target.node.type.kind), target.shape)
+        target.node = stretch(of_kind(result.node, target.node.type.kind), target.shape)
         return target
 
     def __array_function__(self, func: Any, types: Any, args: Any, named: Any) -> Any:
@@ -219,19 +219,19 @@ def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
         return Symbol(entrywise(name, args))
     rule: Any = primitive.call or primitive.definition or primitive
     try:
-        found = rule(*map(operand_of, args), **named)
+        results = rule(*map(operand_of, args), **named)
     except Exception as problem:  # it may take other operands than NumPy does
         raise Opaque(f"the function {name} is not supported") from problem
-    parts = found if isinstance(found, tuple) else (found,)
+    parts = results if isinstance(results, tuple) else (results,)
     if not all(isinstance(part, Node) for part in parts):
         raise Opaque(f"the function {name} is not supported")
-    return tuple(map(Symbol, parts)) if isinstance(found, tuple) else Symbol(found)
+    return tuple(map(Symbol, parts)) if isinstance(results, tuple) else Symbol(results)
 
 
 def operand_of(x: Any) -> Any:
     """An operand as a node, where it is not a single number or option."""
-    if isinstance(x, (list, tuple)) and any(isinstance(one, (Symbol, np.ndarray)) for one in x):
-        return tuple(node_of(one) for one in x)
+    if isinstance(x, (list, tuple)) and any(isinstance(part, (Symbol, np.ndarray)) for part in x):
+        return tuple(node_of(part) for part in x)
     return node_of(x) if isinstance(x, (Symbol, np.ndarray)) else x
 
 
@@ -241,9 +241,9 @@ def by_entries(name: str, func: Callable[..., Any], args: Sequence[Any], named: 
 
     def collected(x: Any) -> Any:
         if isinstance(x, (list, tuple)):
-            return type(x)([collected(one) for one in x])
+            return type(x)([collected(part) for part in x])
         if isinstance(x, np.ndarray) and x.dtype.kind == "f" and name not in ("take", "repeat"):
-            x = Symbol(constant(here(), x))
+            x = Symbol(constant(current_builder(), x))
         if isinstance(x, Symbol):
             live.append(x)
         return x
@@ -251,34 +251,34 @@ def by_entries(name: str, func: Callable[..., Any], args: Sequence[Any], named: 
     args = [collected(x) for x in args]
 
     def run(arrays: list[Any]) -> Any:
-        given = iter(arrays)
+        remaining = iter(arrays)
 
         def swapped(x: Any) -> Any:
             if isinstance(x, (list, tuple)):
-                return type(x)([swapped(one) for one in x])
-            return next(given) if isinstance(x, Symbol) else x
+                return type(x)([swapped(part) for part in x])
+            return next(remaining) if isinstance(x, Symbol) else x
 
         return func(*(swapped(x) for x in args), **named)
 
-    found = moved(here(), [x.node for x in live], run, f"the function {name}")
-    return Symbol(found[0]) if len(found) == 1 else [Symbol(one) for one in found]
+    results = moved(current_builder(), [x.node for x in live], run, f"the function {name}")
+    return Symbol(results[0]) if len(results) == 1 else [Symbol(result) for result in results]
 
 
 def entrywise(name: str, xs: Sequence[Any]) -> Node:
     """An operation entry by entry, by NumPy's, SciPy's or `math`'s name of it."""
-    given = [node_of(x) for x in xs]
+    nodes = [node_of(x) for x in xs]
     if name == "matmul":
-        return operations.contracted(*given)
+        return operations.contracted(*nodes)
     if name in ("power", "float_power", "pow") and isinstance(xs[1], (int, float)):
-        return operations.powered(given[0], xs[1])
+        return operations.powered(nodes[0], xs[1])
     if name in ("positive", "conjugate"):
-        return given[0]
+        return nodes[0]
     if name == "isfinite":
-        return operations.finite(given[0])
-    known = operations.elementwise(name, len(given))
+        return operations.finite(nodes[0])
+    known = operations.elementwise(name, len(nodes))
     if known is None:
         raise Opaque(f"the function {name} is not supported")
-    return pointwise(known, *given)
+    return pointwise(known, *nodes)
 
 
 def add_at(x: Symbol, index: Any, value: Any = 1.0) -> None:
@@ -326,9 +326,9 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 
 def corrcoef(x: Any, rowvar: bool = True) -> Any:
-    found = cov(x, rowvar)
-    spread = np.sqrt(np.diag(found))
-    return found / np.outer(spread, spread)
+    matrix = cov(x, rowvar)
+    spread = np.sqrt(np.diag(matrix))
+    return matrix / np.outer(spread, spread)
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
@@ -409,8 +409,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
 
 
 WRITTEN: dict[str, Callable[..., Any]] = {
-    one.__name__: one
-    for one in (
+    function.__name__: function
+    for function in (
         *(average, convolve, corrcoef, correlate, cov, diff, gradient, interp, linspace, percentile, polyval, ptp),
         *(quantile, select),
     )
@@ -421,8 +421,8 @@ WRITTEN: dict[str, Callable[..., Any]] = {
 
 
 def cholesky(a: Any, lower: bool = False) -> Any:
-    found = np.linalg.cholesky(recorded(a))
-    return found if lower else found.T
+    factor = np.linalg.cholesky(recorded(a))
+    return factor if lower else factor.T
 
 
 def cho_factor(a: Any, lower: bool = False) -> Any:
@@ -445,7 +445,7 @@ def as_in_numpy(name: str) -> Callable[..., Any]:
 
 
 OF_LINALG: dict[str, Callable[..., Any]] = {
-    **{one.__name__: one for one in (cholesky, cho_factor, cho_solve, solve_triangular)},
+    **{function.__name__: function for function in (cholesky, cho_factor, cho_solve, solve_triangular)},
     **{name: as_in_numpy(name) for name in ("det", "inv", "solve")},
 }
 WITHOUT_EFFECT = ("check_finite", "overwrite_a", "overwrite_b")  # options of them that no value depends on
@@ -454,7 +454,7 @@ WITHOUT_EFFECT = ("check_finite", "overwrite_a", "overwrite_b")  # options of th
 # --- operands -----------------------------------------------------------------------------------------------------
 
 
-def here() -> Builder:
+def current_builder() -> Builder:
     """The builder of the recording in this thread."""
     if RECORDER.builder is None:
         raise Opaque("an array of a recording is used after its end")
@@ -468,13 +468,13 @@ def node_of(x: Any) -> Node:
     if isinstance(x, Symbol):
         return x.node
     if isinstance(x, (list, tuple)) and holds(x):
-        nodes = [node_of(one) for one in x]
-        shape = np.broadcast_shapes(*(one.type.shape for one in nodes))
-        if any(one.type.shape != shape for one in nodes):
+        nodes = [node_of(entry) for entry in x]
+        shape = np.broadcast_shapes(*(node.type.shape for node in nodes))
+        if any(node.type.shape != shape for node in nodes):
             raise Opaque("it makes an array of arrays of different shapes")
-        flat = operations.joined([shaped(of_kind(one, "float"), (one.type.size,)) for one in nodes])
+        flat = operations.joined([shaped(of_kind(node, "float"), (node.type.size,)) for node in nodes])
         return shaped(flat, (len(nodes), *shape))
-    return constant(here(), x)
+    return constant(current_builder(), x)
 
 
 def holds(x: Any) -> bool:
@@ -484,7 +484,7 @@ def holds(x: Any) -> bool:
 
 def plain(index: Any) -> Any:
     """An index; Opaque where it depends on values."""
-    if any(isinstance(one, Symbol) for one in (index if isinstance(index, tuple) else (index,))):
+    if any(isinstance(part, Symbol) for part in (index if isinstance(index, tuple) else (index,))):
         raise Opaque("it selects entries at indices that depend on the point")
     return index
 
@@ -570,7 +570,7 @@ def as_recorded(value: Any) -> Any:
     if is_a(value, ModuleType):
         return Module(value) if value.__name__ in ("numpy", "math", "scipy", "scipy.special", "scipy.linalg") else value
     name = attribute(value, "__name__") if callable(value) else None
-    if not is_a(name, str):
+    if not isinstance(name, str):
         return value
     for module in map(sys.modules.get, ("numpy", "math", "scipy.special", "scipy.linalg")):
         if module is not None and is_replaced(module, name) and value is getattr(module, name, None):
@@ -601,7 +601,7 @@ class Module:
 
 
 def is_replaced(module: Any, name: str) -> bool:
-    """Whether a function does not ask its arguments what to do: it makes an array, or is one of `math` or SciPy."""
+    """Whether a function does not follow the protocols of arrays: it makes one, or is a function of `math` or SciPy."""
     if module is np:
         return name in MAKERS
     known = {"math": functions(), "scipy.special": OF_SPECIAL, "scipy.linalg": OF_LINALG}.get(module.__name__, ())
@@ -612,7 +612,7 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
     """The function itself, but for arrays that are recorded."""
     own = getattr(module, name)
 
-    def made(*args: Any, **named: Any) -> Any:
+    def of_recorded(*args: Any, **named: Any) -> Any:
         if RECORDER.builder is None or not args:
             return own(*args, **named)
         if module is not np and not any(map(holds, args)):
@@ -620,7 +620,7 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
         if module is math:
             return Symbol(entrywise(name, args))
         if module.__name__ == "scipy.linalg":
-            return OF_LINALG[name](*args, **{key: one for key, one in named.items() if key not in WITHOUT_EFFECT})
+            return OF_LINALG[name](*args, **{key: value for key, value in named.items() if key not in WITHOUT_EFFECT})
         if module is not np:
             return called(name, own, args, {"axis": None, **named})
         if name == "full":
@@ -629,9 +629,9 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
             return own(*args, **named).view(Numbers)
         if name in FILLED:
             kind = np.dtype(args[1] if len(args) > 1 else named.get("dtype") or float).kind
-            return filled(args[0], constant(here(), FILLED[name])) if kind == "f" else own(*args, **named)
+            return filled(args[0], constant(current_builder(), FILLED[name])) if kind == "f" else own(*args, **named)
         if not holds(args[0]):
             return own(*args, **named)
         return args[0] if isinstance(args[0], Symbol) and name != "array" else Symbol(node_of(args[0]))
 
-    return made
+    return of_recorded

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.frameworks.gradient_libraries import listed
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.node import Node
 from gradcli.graph.types import Type
@@ -55,7 +56,7 @@ class Row(NamedTuple):
         return list(signature(self.function).parameters)
 
 
-def own(name: str) -> Callable[..., Any]:
+def own(name: str) -> Callable[..., Node]:
     """A function of the script language."""
     primitive = functions()[name]
     return primitive.call or primitive.definition or primitive
@@ -146,8 +147,8 @@ def pointwise(name: str, *xs: Any) -> Node:
     kind = "bool" if logical else max([least, *(x.type.kind for x in choices)], key=order.index)
     counted = kind == "int" and name in ("add", "sub", "mul", "neg", "mod")  # what counts is computed in floats
     kinds = ["bool", kind, kind] if name == "where" else ["float" if counted else kind] * len(nodes)
-    found = builder.call(name, *(stretch(of_kind(x, k), shape) for x, k in zip(nodes, kinds, strict=True)))
-    return of_kind(found, "int") if counted else found
+    result = builder.call(name, *(stretch(of_kind(x, k), shape) for x, k in zip(nodes, kinds, strict=True)))
+    return of_kind(result, "int") if counted else result
 
 
 def elementwise(name: str, count: int) -> str | None:
@@ -176,8 +177,7 @@ def extreme(which: str) -> Callable[..., Any]:
 
 def variance(x: Node, axis: Any = None, correction: Any = None, unbiased: Any = None, keepdims: bool = False) -> Node:
     less = int(unbiased) if unbiased is not None else 1 if correction is None else int(correction)
-    found: Node = own("var")(x, axis=axis, ddof=less, keepdims=keepdims)
-    return found
+    return own("var")(x, axis=axis, ddof=less, keepdims=keepdims)
 
 
 def deviation(x: Node, axis: Any = None, correction: Any = None, unbiased: Any = None, keepdims: bool = False) -> Node:
@@ -189,8 +189,8 @@ def along(name: str) -> Callable[..., Node]:
 
     def running(x: Node, axis: int, reverse: bool = False) -> Node:
         turned = own("flip")(x, axis) if reverse else x
-        found: Node = own(name)(turned, axis=axis) if x.type.shape else x
-        return own("flip")(found, axis) if reverse else found
+        sums: Node = own(name)(turned, axis=axis) if x.type.shape else x
+        return own("flip")(sums, axis) if reverse else sums
 
     return running
 
@@ -198,8 +198,7 @@ def along(name: str) -> Callable[..., Node]:
 def powered(x: Any, exponent: Any) -> Node:
     """A power; an exponent that is a whole number stays one."""
     if isinstance(exponent, (int, float)) and float(exponent).is_integer() and isinstance(x, Node):
-        found: Node = of_kind(x, "float") ** int(exponent)
-        return found
+        return of_kind(x, "float") ** int(exponent)
     return pointwise("pow", x, exponent)
 
 
@@ -209,8 +208,8 @@ def scaled(name: str) -> Callable[..., Node]:
 
 
 def rounded(x: Any, other: Any, rounding_mode: str | None = None) -> Node:
-    found = pointwise("div", x, other)
-    return found if rounding_mode is None else found.builder.call(rounding_mode, found)
+    quotient = pointwise("div", x, other)
+    return quotient if rounding_mode is None else quotient.builder.call(rounding_mode, quotient)
 
 
 def remainder(x: Any, other: Any) -> Node:
@@ -226,28 +225,26 @@ def limited(x: Node, min: Any = None, max: Any = None) -> Node:
 
 def copied(x: Node, src: Any) -> Node:
     """What an array holds after another one was copied into it."""
-    found: Node = stretch(node_of(src, x), x.type.shape)
-    return found
+    copy: Node = stretch(node_of(src, x), x.type.shape)
+    return copy
 
 
 def swapped(x: Node, dim0: int = 0, dim1: int = 1) -> Node:
-    found: Node = own("swapaxes")(x, dim0, dim1) if len(x.type.shape) > 1 else x
-    return found
+    return own("swapaxes")(x, dim0, dim1) if len(x.type.shape) > 1 else x
 
 
 def expanded(x: Node, size: Sequence[int]) -> Node:
     own_sizes = (1,) * (len(size) - len(x.type.shape)) + x.type.shape
-    found: Node = stretch(x, tuple(n if m == -1 else int(m) for m, n in zip(size, own_sizes, strict=True)))
-    return found
+    copy: Node = stretch(x, tuple(n if m == -1 else int(m) for m, n in zip(size, own_sizes, strict=True)))
+    return copy
 
 
 def contracted(x: Node, y: Node) -> Node:
     """A product of vectors, matrices or stacks of matrices."""
     x, y = of_kind(x, "float"), of_kind(y, "float")
     if len(x.type.shape) == len(y.type.shape) < 2:
-        found: Node = own("sum")(pointwise("mul", x, y))
-        return found
-    return own("matmul")(x, y)  # type: ignore[no-any-return]
+        return own("sum")(pointwise("mul", x, y))
+    return own("matmul")(x, y)
 
 
 def added_product(x: Any, mat1: Node, mat2: Node, beta: Any = 1, alpha: Any = 1) -> Node:
@@ -256,23 +253,22 @@ def added_product(x: Any, mat1: Node, mat2: Node, beta: Any = 1, alpha: Any = 1)
 
 def summed(subscripts: str, *xs: Node) -> Node:
     """A contraction by letters."""
-    found: Node = own("einsum")(subscripts, *(of_kind(x, "float") for x in xs))
-    return found
+    return own("einsum")(subscripts, *(of_kind(x, "float") for x in xs))
 
 
 def dot_general(x: Node, y: Node, dimension_numbers: Any) -> Node:
     """JAX's contraction: batch axes first, then the free ones of x and of y."""
     (over_x, over_y), (with_x, with_y) = dimension_numbers
     letters = iter("abcdefghijklmnopqrstuvwxyz")
-    one = [next(letters) for _ in x.type.shape]
+    letters_of_x = [next(letters) for _ in x.type.shape]
     other = ["" for _ in y.type.shape]
     for i, j in [*zip(over_x, over_y, strict=True), *zip(with_x, with_y, strict=True)]:
-        other[j] = one[i]
+        other[j] = letters_of_x[i]
     other = [letter or next(letters) for letter in other]
-    result = [one[i] for i in with_x]
-    result += [letter for i, letter in enumerate(one) if i not in (*over_x, *with_x)]
+    result = [letters_of_x[i] for i in with_x]
+    result += [letter for i, letter in enumerate(letters_of_x) if i not in (*over_x, *with_x)]
     result += [letter for j, letter in enumerate(other) if j not in (*over_y, *with_y)]
-    return summed(f"{''.join(one)},{''.join(other)}->{''.join(result)}", x, y)
+    return summed(f"{''.join(letters_of_x)},{''.join(other)}->{''.join(result)}", x, y)
 
 
 def picked(x: Node, axis: int, index: Node) -> Node:
@@ -303,7 +299,7 @@ def top(x: Node, k: int, axis: int = -1, largest: bool = True) -> Any:
     values, order = sorted_along(x, axis, largest)
     (at,) = axes_of(x, axis)
     places = np.take(np.arange(x.type.size).reshape(x.type.shape), np.arange(k), at)
-    return tuple(entries(x.builder, [one], places.reshape(-1), places.shape) for one in (values, order))
+    return tuple(entries(x.builder, [array], places.reshape(-1), places.shape) for array in (values, order))
 
 
 def put(x: Node, axis: int, index: Node, src: Any = None, value: Any = 0) -> Node:
@@ -390,8 +386,8 @@ def triangle(
 
 def factor(x: Node, upper: bool = False) -> Node:
     """The Cholesky factor of a matrix."""
-    found = x.builder.call("cholesky", x)
-    return swapped(found, -2, -1) if upper else found
+    lower = x.builder.call("cholesky", x)
+    return swapped(lower, -2, -1) if upper else lower
 
 
 def of_factor(x: Node, upper: bool = False) -> Node:
@@ -405,8 +401,9 @@ def sent_back(forward: Callable[..., Node], operands: Sequence[Node], cotangent:
     """What an operation sends back to its operands, as if none of them depended on another."""
     builder = cotangent.builder
     leaves = [builder.fresh_leaf(x.type) for x in operands]
-    found = pull(builder, [(forward(*leaves), cotangent)], leaves)
-    nodes = [builder.constant(0, x.type.shape) if one is None else one for x, one in zip(operands, found, strict=True)]
+    sent = pull(builder, [(forward(*leaves), cotangent)], leaves)
+    zeros = [builder.constant(0, x.type.shape) for x in operands]
+    nodes = [zero if node is None else node for zero, node in zip(zeros, sent, strict=True)]
     return placed(builder, nodes, dict(zip(leaves, operands, strict=True)))
 
 
@@ -534,14 +531,14 @@ ATEN = {name: row for row in TABLE for name in row.aten.split()}
 JAX = {name: row for row in TABLE for name in row.jax.split()}
 
 
-def options(row: Row, given: Mapping[str, Any]) -> dict[str, Any]:
+def options(row: Row, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters that the function of a row takes, by its names of them; one axis is a number, none are all."""
     known = row.parameters
-    found = {PARAMETERS.get(key, key): value for key, value in given.items()}
-    if isinstance(found.get("axis"), (list, tuple)):
-        axes = tuple(map(int, found["axis"]))
-        found["axis"] = axes[0] if len(axes) == 1 else axes or None
-    return {key: value for key, value in found.items() if key in known}
+    by_name = {PARAMETERS.get(key, key): value for key, value in parameters.items()}
+    if isinstance(by_name.get("axis"), (list, tuple)):
+        axes = tuple(map(int, by_name["axis"]))
+        by_name["axis"] = axes[0] if len(axes) == 1 else axes or None
+    return {key: value for key, value in by_name.items() if key in known}
 
 
 # --- movement -----------------------------------------------------------------------------------------------------
@@ -564,21 +561,20 @@ def moved(
     others = [-labels, *(rng.permutation(count) + count + 7.0 for _ in range(ORDERS))]
 
     def results(numbers: NDArray[Any]) -> list[NDArray[np.float64]]:
-        given, start = [], 0
+        operands, start = [], 0
         for x, size in zip(xs, sizes, strict=True):
-            given.append(numbers[start : start + size].reshape(x.type.shape).copy())
+            operands.append(numbers[start : start + size].reshape(x.type.shape).copy())
             start += size
-        found = run(given)
-        return [np.asarray(one, np.float64) for one in (found if isinstance(found, (list, tuple)) else [found])]
+        return [np.asarray(result, np.float64) for result in listed(run(operands))]
 
     try:
-        found = [results(numbers) for numbers in (labels, *others)]
+        runs = [results(numbers) for numbers in (labels, *others)]
     except Opaque:
         raise
     except Exception:  # whatever an operation raises on numbers that are none of its own
         raise unread from None
     nodes = []
-    for first, *again in zip(*found, strict=True):
+    for first, *again in zip(*runs, strict=True):
         places = first.reshape(-1).astype(np.int64) - 1
         if not ((first == first.round()) & (first >= 0) & (first <= count)).all():
             raise unread
@@ -609,10 +605,10 @@ def entries(builder: Builder, xs: Sequence[Node], places: NDArray[np.int64], sha
     steps = np.diff(places)
     if places.size and places.size > 1 and (steps == steps[0]).all() and steps[0] > 0:
         size = (places.size,)
-        found = builder.call("slice", whole, start=(int(places[0]),), step=(int(steps[0]),), size=size)
+        taken = builder.call("slice", whole, start=(int(places[0]),), step=(int(steps[0]),), size=size)
     else:
-        found = builder.call("take_static", whole, indices=tuple(map(int, places)), axis=-1)
-    return shaped(found, shape)
+        taken = builder.call("take_static", whole, indices=tuple(map(int, places)), axis=-1)
+    return shaped(taken, shape)
 
 
 def rectangle(places: NDArray[np.int64], shape: tuple[int, ...]) -> list[tuple[int, ...]] | None:
@@ -620,12 +616,12 @@ def rectangle(places: NDArray[np.int64], shape: tuple[int, ...]) -> list[tuple[i
     if not places.size or not shape or (places < 0).any():
         return None
     axes = [np.unique(along) for along in np.unravel_index(places.reshape(-1), shape)]
-    steps = [int(one[1] - one[0]) if one.size > 1 else 1 for one in axes]
-    if not all((np.diff(one) == step).all() for one, step in zip(axes, steps, strict=True)):
+    steps = [int(axis[1] - axis[0]) if axis.size > 1 else 1 for axis in axes]
+    if not all((np.diff(axis) == step).all() for axis, step in zip(axes, steps, strict=True)):
         return None
     if not np.array_equal(np.ravel_multi_index(np.ix_(*axes), shape).reshape(-1), places.reshape(-1)):
         return None
-    return [tuple([int(one[0]) for one in axes]), tuple(steps), tuple([one.size for one in axes])]
+    return [tuple([int(axis[0]) for axis in axes]), tuple(steps), tuple([axis.size for axis in axes])]
 
 
 def added_up(builder: Builder, x: Node, places: NDArray[np.int64], shape: tuple[int, ...]) -> Node:
@@ -634,5 +630,5 @@ def added_up(builder: Builder, x: Node, places: NDArray[np.int64], shape: tuple[
     if not kept.size:
         return builder.constant(0, shape)
     flat = entries(builder, [x], kept, kept.shape)
-    found = builder.call("put_static", flat, indices=tuple(map(int, places[kept])), axis=-1, size=prod(shape))
-    return shaped(found, shape)
+    sums = builder.call("put_static", flat, indices=tuple(map(int, places[kept])), axis=-1, size=prod(shape))
+    return shaped(sums, shape)

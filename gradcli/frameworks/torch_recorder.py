@@ -73,7 +73,9 @@ class TorchWatch(Watch):
         """While it lasts, what PyTorch does is recorded."""
         with Recorder(self).attached():
             yield
-        self.notes += [f"the entries of a {kind} were not read: {told}" for kind, told in self.tensors.unread.items()]
+        self.notes += [
+            f"the entries of a {kind} were not read: {reason}" for kind, reason in self.tensors.unread.items()
+        ]
 
     def look(self, names: dict[str, Any], scope: str = "") -> None:
         """Note the names that tensors have, and what optimizers were given that never made a step."""
@@ -148,16 +150,16 @@ class TorchWatch(Watch):
         inner: dict[Any, set[int]] = {}  # new nodes, and which of their results are read
         pending = list(node.next_functions)
         while pending:
-            one, at = pending.pop()
-            mark = None if one is None else self.mark_of(one, at)
+            below, at = pending.pop()
+            mark = None if below is None else self.mark_of(below, at)
             if mark is not None:
                 before.add(mark)
-            elif one is not None:
-                pending += () if one in inner else one.next_functions
-                inner.setdefault(one, set()).add(at)
-        for one in sorted(inner, key=lambda one: one._sequence_nr()):
-            for at in sorted(inner[one]):
-                self.between(one, at)
+            elif below is not None:
+                pending += () if below in inner else below.next_functions
+                inner.setdefault(below, set()).add(at)
+        for below in sorted(inner, key=lambda below: below._sequence_nr()):
+            for at in sorted(inner[below]):
+                self.between(below, at)
         if inner and self.extents:
             self.read_saved([node, *inner])
         return self.edges(node), before
@@ -170,7 +172,7 @@ class TorchWatch(Watch):
 
     def edges(self, node: Any) -> list[int]:
         """The marks of what a node reads."""
-        marks = [self.mark_of(one, at) for one, at in node.next_functions if one is not None]
+        marks = [self.mark_of(below, at) for below, at in node.next_functions if below is not None]
         return [mark for mark in marks if mark is not None]
 
     def read_saved(self, nodes: Sequence[Any]) -> None:
@@ -360,11 +362,11 @@ class Recorder:
 
     def outside(self, gradients: Any = ()) -> bool:
         """Whether what runs cannot be recorded, which is said once."""
-        told = "inside a transform of torch.func" if self.tensors.transforming() else ""
-        told = told or ("in a batched backward" if self.tensors.batched(gradients) else "")
-        if told:
-            self.watch.note(f"{told} nothing is recorded")
-        return bool(told)
+        where = "inside a transform of torch.func" if self.tensors.transforming() else ""
+        where = where or ("in a batched backward" if self.tensors.batched(gradients) else "")
+        if where:
+            self.watch.note(f"{where} nothing is recorded")
+        return bool(where)
 
     def plain(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Call a function that the mode saw."""
@@ -380,8 +382,8 @@ class Recorder:
             with self.unseen():
                 return note(*args)
         except Exception as problem:
-            told = f"{what} is missing from the record: {type(problem).__name__}: {str(problem).partition(chr(10))[0]}"
-            self.watch.note(told)
+            text = f"{type(problem).__name__}: {str(problem).partition(chr(10))[0]}"
+            self.watch.note(f"{what} is missing from the record: {text}")
             return None
 
     def called(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -417,7 +419,7 @@ class Recorder:
             self.watch.cut(CUTS[name], operands, result if self.tensors.is_tensor(result) else None)
         elif isinstance(result, (self.torch.Tensor, list, tuple, dict)) and not name.endswith(FRESH):
             for x in flat(list(result.values()) if isinstance(result, dict) else [result]):
-                if self.tensors.is_tensor(x) and not any(x is one for one in operands):
+                if self.tensors.is_tensor(x) and not any(x is operand for operand in operands):
                     self.made(name, operands, x)
 
     def made(self, name: str, operands: list[Any], result: Any) -> None:
@@ -521,15 +523,15 @@ class Recorder:
 
     def nodes(self, roots: Sequence[Any]) -> list[Any]:
         """Every node that a backward may visit."""
-        found: dict[int, Any] = {}
+        reached: dict[int, Any] = {}
         pending = [self.root(x) for x in roots]
         while pending:
             node = pending.pop()
             number = self.tensors.number(node)
-            if number not in found:
-                found[number] = node
-                pending += [one for one, _ in node.next_functions if one is not None]
-        return list(found.values())
+            if number not in reached:
+                reached[number] = node
+                pending += [below for below, _ in node.next_functions if below is not None]
+        return list(reached.values())
 
     def root(self, tensor: Any) -> Any:
         """Where a backward begins: the node of a tensor, or what accumulates into a leaf."""
@@ -540,13 +542,13 @@ class Recorder:
         if hasattr(node, "variable"):
             return node.register_hook(partial(self.arrived, node.variable))
         to: list[tuple[str, int] | None] = []
-        for one, _ in node.next_functions:
-            if one is None:
+        for below, _ in node.next_functions:
+            if below is None:
                 to.append(None)
-            elif hasattr(one, "variable"):
-                to.append(("leaf", self.watch.mark(one.variable)))
+            elif hasattr(below, "variable"):
+                to.append(("leaf", self.watch.mark(below.variable)))
             else:
-                to.append(("node", self.tensors.number(one)))
+                to.append(("node", self.tensors.number(below)))
         number, line = self.tensors.number(node), self.watch.line_of(node)
         return node.register_hook(partial(self.ran, number, name_of(node), line, to))
 

@@ -30,19 +30,19 @@ WAITING = 1 << 24  # bytes of gradients that are kept until it is known whether 
 class Fetched:
     """A few numbers on a device, fetched with all others that wait there."""
 
-    __slots__ = ("_found", "_tensors")
+    __slots__ = ("_tensors", "_values")
 
-    def __init__(self, tensors: TorchTensors, found: Any) -> None:
-        self._tensors, self._found = tensors, found
+    def __init__(self, tensors: TorchTensors, values: Any) -> None:
+        self._tensors, self._values = tensors, values
         tensors.waiting.append(self)
 
     @property
     def values(self) -> list[float]:
         """The numbers."""
-        if not isinstance(self._found, list):
+        if not isinstance(self._values, list):
             self._tensors.fetch()
-        found: list[float] = self._found
-        return found
+        values: list[float] = self._values
+        return values
 
     def __float__(self) -> float:
         return self.values[0]
@@ -164,10 +164,10 @@ class TorchTensors(Tensors):
     def number(self, node: Any) -> int:
         """The number of a node, which it carries in its metadata: those of PyTorch are counted by thread."""
         held = node.metadata
-        found: int | None = held.get(self._key)
-        if found is None:
-            found = held[self._key] = next(self._numbers)
-        return found
+        number: int | None = held.get(self._key)
+        if number is None:
+            number = held[self._key] = next(self._numbers)
+        return number
 
     def base(self, tensor: Any) -> Any:
         return tensor._base
@@ -242,18 +242,18 @@ class TorchTensors(Tensors):
         """Copy the numbers that wait from their devices, with one copy each."""
         waiting, self.waiting = self.waiting, []
         devices: dict[Any, dict[tuple[Any, bool], list[Fetched]]] = {}
-        for one in waiting:
-            kinds = devices.setdefault(one._found.device, {})
-            kinds.setdefault((one._found.dtype, one._found.ndim > 0), []).append(one)
+        for fetched in waiting:
+            tensor = fetched._values
+            devices.setdefault(tensor.device, {}).setdefault((tensor.dtype, tensor.ndim > 0), []).append(fetched)
         for device, kinds in devices.items():
             wide = self._wide(device)
             lines = []
             for (_, line), alike in kinds.items():  # as few launches as kinds of numbers
-                found = [one._found for one in alike]
-                lines.append((self.torch.cat(found) if line else self.torch.stack(found)).to(wide))
+                tensors = [fetched._values for fetched in alike]
+                lines.append((self.torch.cat(tensors) if line else self.torch.stack(tensors)).to(wide))
             numbers = iter(self.torch.cat(lines).tolist())
-            for one in itertools.chain(*kinds.values()):
-                one._found = list(itertools.islice(numbers, one._found.numel()))
+            for fetched in itertools.chain(*kinds.values()):
+                fetched._values = list(itertools.islice(numbers, fetched._values.numel()))
 
     def _wide(self, device: Any) -> Any:
         """The format in which norms are computed on a device."""
@@ -273,13 +273,13 @@ class TorchTensors(Tensors):
 
     def sizes(self, values: Sequence[Any]) -> list[Size]:
         """The sizes of some tensors; the norms of those on a device are computed together."""
-        far = {k: one for k, x in enumerate(values) if (one := self.far(x)) is not None and one.is_floating_point()}
+        far = {k: y for k, x in enumerate(values) if (y := self.far(x)) is not None and y.is_floating_point()}
         if not far:
             return list(map(self.size, values))
         entries = list(far.values())
         norms = self.torch._foreach_norm(entries, 2, dtype=self._wide(entries[0].device))
-        found: dict[int, Size] = {k: FetchedSize(Fetched(self, norm)) for k, norm in zip(far, norms, strict=True)}
-        return [found[k] if k in found else self.size(x) for k, x in enumerate(values)]
+        fetched: dict[int, Size] = {k: FetchedSize(Fetched(self, norm)) for k, norm in zip(far, norms, strict=True)}
+        return [fetched[k] if k in fetched else self.size(x) for k, x in enumerate(values)]
 
     def _near(self, value: Any) -> Size:
         """The size of a dense tensor in main memory, in single or double precision."""

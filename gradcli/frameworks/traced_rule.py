@@ -35,6 +35,7 @@ from gradcli.frameworks.gradient_libraries import (
     is_tensor,
     kind_of,
     library_at,
+    listed,
     read_by,
     sent_back,
 )
@@ -120,19 +121,19 @@ def named_arrays(box: Box) -> Iterator[tuple[str, Any]]:
     They are other arguments, attributes of an object whose methods these are, globals and closure cells.
     """
     taken = {*box.names, *functions()}
-    found: dict[str, Any] = {one.name: one.given for one in box.arguments}
+    values: dict[str, Any] = {arg.name: arg.value for arg in box.arguments}
     owner = getattr(box.f, "__self__", None)
-    inside = [getattr(one, name, None) for one in (box.f, owner) for name in PARTS]
+    inside = [getattr(rule, name, None) for rule in (box.f, owner) for name in PARTS]
     pending, seen = [box.f, box.derivative, *inside], set[int]()
-    home = root_of(next((one for one in pending if hasattr(one, "__code__")), None))
+    home = root_of(next((function for function in pending if hasattr(function, "__code__")), None))
     while pending:
-        one = pending.pop(0)
-        seen.add(id(one))
-        for name, value in read_by(one):
-            found.setdefault(name, value)
+        function = pending.pop(0)
+        seen.add(id(function))
+        for name, value in read_by(function):
+            values.setdefault(name, value)
             if is_a(value, FunctionType) and id(value) not in seen and root_of(value) == home:
                 pending.append(value)
-    for name, value in {**getattr(owner, "__dict__", {}), **found}.items():
+    for name, value in {**getattr(owner, "__dict__", {}), **values}.items():
         array = numbers_in(value) if name.isidentifier() and name not in taken else None
         if array is not None and array.dtype.kind in "fiub" and 1 < array.size <= MOST_NAMED:
             yield name, array.astype(np.float64) if array.dtype.kind == "b" else array
@@ -141,7 +142,7 @@ def named_arrays(box: Box) -> Iterator[tuple[str, Any]]:
 def numbers_in(value: Any) -> NDArray[Any] | None:
     """The entries of an array of NumPy or of a framework; None for anything else, of which nothing is asked."""
     if is_a(value, np.ndarray):
-        return value
+        return np.asarray(value)
     if library_at(type(value).__module__) is None or not hasattr(value, "__array__"):
         return None
     try:
@@ -169,18 +170,17 @@ def second_points(box: Box, seed: int) -> list[Floats]:
 
 def call(box: Box, moved: Sequence[Any], function: Any = None) -> Any:
     """f, or another function, with tensors for the arguments that are judged, and the others as they are given."""
-    given = box.given(box.x, False)
+    arguments = box.arguments_at(box.x, False)
     if box.library.name == TORCH:  # of its own, into which it may write
-        given = {name: value.clone() if is_tensor(value) else value for name, value in given.items()}
-    return box.spread(function or box.f, {**given, **dict(zip(box.names, moved, strict=True))})
+        arguments = {name: value.clone() if is_tensor(value) else value for name, value in arguments.items()}
+    return box.spread(function or box.f, {**arguments, **dict(zip(box.names, moved, strict=True))})
 
 
 def written_gradients(box: Box, moved: Sequence[Any]) -> list[Any]:
     """What the gradient that was written by hand returns, one tensor for each argument that is judged."""
-    found = call(box, moved, box.derivative)
-    parts = list(found) if isinstance(found, (list, tuple)) else [found]
+    parts = listed(call(box, moved, box.derivative))
     if len(parts) == len(box.arguments):
-        parts = [part for part, one in zip(parts, box.arguments, strict=True) if one.name in box.names]
+        parts = [part for part, arg in zip(parts, box.arguments, strict=True) if arg.name in box.names]
     if len(parts) != len(box.names):
         raise Opaque("its gradient returns something other than a tensor for each argument")
     return parts
@@ -203,18 +203,17 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
     torch = sys.modules[TORCH]
 
     def tensors_of(value: Any) -> list[Any]:
-        found = value if isinstance(value, (list, tuple)) else [value]
-        if not all(is_tensor(one) for one in found):
+        if not all(map(is_tensor, listed(value))):
             raise Opaque("it returns something other than tensors")
-        return list(found)
+        return listed(value)
 
     def results_at(leaves: list[Any]) -> list[Any]:
-        copies = [one.clone() if box.library.copies else one for one in leaves]
+        copies = [x.clone() if box.library.copies else x for x in leaves]
         return tensors_of(call(box, copies))
 
     def first_call(kind: Any) -> list[Any]:
         with torch.enable_grad():
-            return results_at([one.clone().to(kind).requires_grad_() for one in example])
+            return results_at([x.clone().to(kind).requires_grad_() for x in example])
 
     example = [torch.from_numpy(array) for array in arrays_at(box, box.x)]
     kind = torch.float64
@@ -223,19 +222,19 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
     except RuntimeError:  # its own tensors are of float32, and do not go with others
         kind = torch.float32
         first = first_call(kind)
-    places = [k for k, one in enumerate(first) if one.requires_grad and box.kind == OWN]
-    shapes = [tuple(one.shape) for one in first]
+    places = [k for k, x in enumerate(first) if x.requires_grad and box.kind == OWN]
+    shapes = [tuple(x.shape) for x in first]
 
-    def both(*given: Any) -> Any:
+    def both(*arguments: Any) -> Any:
         with torch.enable_grad():
-            moved = [one.detach().requires_grad_() for one in given[len(places) :]]
+            moved = [x.detach().requires_grad_() for x in arguments[len(places) :]]
             results = results_at(moved)
             if box.kind == GRADIENT:
-                copies = [one.detach().clone() for one in moved]
-                return [*(one.detach() for one in (*results, *tensors_of(written_gradients(box, copies))))]
-            pairs = [(results[k], ct) for k, ct in zip(places, given, strict=False)]
+                copies = [x.detach().clone() for x in moved]
+                return [*(x.detach() for x in (*results, *tensors_of(written_gradients(box, copies))))]
+            pairs = [(results[k], ct) for k, ct in zip(places, arguments, strict=False)]
             sent = sent_back(torch, pairs, moved) if pairs else []
-        return [*(one.detach() for one in results), *sent]
+        return [*(x.detach() for x in results), *sent]
 
     def cotangents(seed: int) -> list[Any]:
         draw = np.random.default_rng(seed)
@@ -248,7 +247,7 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
         tensors = [torch.from_numpy(array).to(kind) for array in arrays_at(box, x)]
         return aten_graph.recorded(builder, both, [*sent.values(), *leaves], [*cotangents(seed), *tensors], formats)
 
-    found = nodes_at(box.x, seed)
+    nodes = nodes_at(box.x, seed)
     reason = "it cannot be traced at a second point"
     for x in second_points(box, seed):
         try:
@@ -256,12 +255,12 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
         except Opaque as problem:
             reason = str(problem)
             continue
-        if found != other:
+        if nodes != other:
             raise Opaque("traced at two points it gives two graphs: does it compute with NumPy, or keep state?")
         break
     else:
         raise Opaque(reason)
-    outputs, back = found[: len(first)], found[len(first) :]
+    outputs, back = nodes[: len(first)], nodes[len(first) :]
     if box.kind == GRADIENT:
         outputs = [shaped(outputs[0], ())]
     return outputs, sent, _gradients(box, builder, leaves, back), formats
@@ -279,16 +278,16 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
         return jax.tree_util.tree_leaves(call(box, moved))
 
     graph = jaxpr_graph.traced(forward, example)
-    kinds = [one.dtype.kind for one in graph.out_avals]
-    shapes = [tuple(map(int, one.shape)) for one in graph.out_avals]
+    kinds = [aval.dtype.kind for aval in graph.out_avals]
+    shapes = [tuple(map(int, aval.shape)) for aval in graph.out_avals]
     places = [k for k, kind in enumerate(kinds) if kind in "fV" and box.kind == OWN]
 
-    def backward(*given: Any) -> Any:
+    def backward(*arguments: Any) -> Any:
         if box.kind == GRADIENT:
-            return written_gradients(box, given)
-        _, back = jax.vjp(forward, *given[len(places) :])
+            return written_gradients(box, arguments)
+        _, back = jax.vjp(forward, *arguments[len(places) :])
         seeds: list[Any] = [np.zeros(shape, jax.dtypes.float0) for shape in shapes]
-        for k, ct in zip(places, given, strict=False):
+        for k, ct in zip(places, arguments, strict=False):
             seeds[k] = ct
         return back(seeds)
 
@@ -297,11 +296,11 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
     sent = sent_to(builder, box.names, shapes, places)
     formats: list[str] = []
     reading = jaxpr_graph.Reading(builder, formats)
-    outputs = [_node(builder, one) for one in reading.outputs(graph, leaves)]
+    outputs = [_node(builder, x) for x in reading.outputs(graph, leaves)]
     if box.kind == GRADIENT:
         outputs = [shaped(outputs[0], ())]
-    found = [_node(builder, one) for one in reading.outputs(back, [*sent.values(), *leaves])]
-    return outputs, sent, _gradients(box, builder, leaves, found), formats
+    gradients = [_node(builder, x) for x in reading.outputs(back, [*sent.values(), *leaves])]
+    return outputs, sent, _gradients(box, builder, leaves, gradients), formats
 
 
 # --- NumPy --------------------------------------------------------------------------------------------------------
@@ -310,22 +309,22 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
 def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
     """Results, cotangents, gradients and formats of a function of NumPy's arrays and of its written derivative."""
     moved = dict(zip(box.names, map(numpy_graph.Symbol, leaves), strict=True))
-    given = {**box.given(box.x, False), **moved}
+    arguments = {**box.arguments_at(box.x, False), **moved}
     symbols = numpy_graph.Symbols()
     derivative: Any = box.derivative
     sent: dict[int, Node] = {}
     try:
         with numpy_graph.recording(builder, box.f, derivative):
-            value = box.value_of(box.spread(box.f, {**given, **copies(moved)}))
+            value = box.value_of(box.spread(box.f, {**arguments, **copies(moved)}))
             if box.kind == PAIR:
                 value, raw = value
             output = symbols.read("f", value).node
             if box.kind == VJP or (box.kind == JACOBIAN and box.shape):
                 sent = sent_to(builder, box.names, [output.type.shape], [0])
             if box.kind == VJP:
-                raw = box.pull({**given, **copies(moved)}, numpy_graph.Symbol(sent[0]))
+                raw = box.pull({**arguments, **copies(moved)}, numpy_graph.Symbol(sent[0]))
             elif box.kind != PAIR:
-                raw = box.spread(derivative, {**given, **copies(moved)})
+                raw = box.spread(derivative, {**arguments, **copies(moved)})
             outer = (box.shape or ()) if box.kind == JACOBIAN else ()
             parts = Form(box.role, symbols, box.arguments, outer).read(raw, box.names)
     finally:
@@ -341,7 +340,7 @@ def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
 
 def copies(symbols: dict[str, numpy_graph.Symbol]) -> dict[str, numpy_graph.Symbol]:
     """Arguments for one call, which may write into them."""
-    return {name: numpy_graph.Symbol(one.node) for name, one in symbols.items()}
+    return {name: numpy_graph.Symbol(symbol.node) for name, symbol in symbols.items()}
 
 
 # --- inner --------------------------------------------------------------------------------------------------------
@@ -353,12 +352,12 @@ def _node(builder: Builder, x: Any) -> Node:
 
 def _gradients(box: Box, builder: Builder, leaves: list[Node], back: Sequence[Any]) -> dict[str, Node]:
     """What is sent to each argument that is judged; zeros where nothing is."""
-    found = {}
+    gradients = {}
     for name, leaf, node in zip(box.names, leaves, [*back, *[None] * (len(leaves) - len(back))], strict=True):
-        found[name] = builder.constant(0, leaf.type.shape) if node is None else node
-        if found[name].type.shape != leaf.type.shape:
+        gradients[name] = builder.constant(0, leaf.type.shape) if node is None else node
+        if gradients[name].type.shape != leaf.type.shape:
             raise Opaque("its backward returns an array of another shape")
-    return found
+    return gradients
 
 
 # --- how it is used ---------------------------------------------------------------------------------------------------
@@ -379,52 +378,51 @@ def by_usage(box: Box, seed: int) -> dict[str, str]:
     use = {TORCH: used_by_torch, EAGER: used_by_torch, JAX: used_by_jax}.get(box.library.name)
     if use is None or box.kind != OWN or not np.isfinite(box.x).all():
         return {}
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     with box.listener.hearing(box.role, False), np.errstate(all="ignore"):
-        for name, told in differences(box, partial(use, box, seed)):
-            found.setdefault(name, told)
-    return found
+        for name, text in differences(box, partial(use, box, seed)):
+            words.setdefault(name, text)
+    return words
 
 
 def used_by_torch(box: Box, seed: int, names: Sequence[str], which: int | None = None) -> Use:
     """A use in which these arguments require a gradient, and a cotangent arrives at all results or at one."""
     module: Any = sys.modules[box.library.name]
-    arguments = box.given(box.x, False)
+    arguments = box.arguments_at(box.x, False)
     for name in names:
         arguments[name].requires_grad_()
-    given = {**arguments, **{name: arguments[name].clone() for name in names if box.library.copies}}
-    value = box.spread(box.f, given)
-    results = [one for one in (value if isinstance(value, (tuple, list)) else [value]) if is_tensor(one)]
+    copies = {name: arguments[name].clone() for name in names if box.library.copies}
+    results = [x for x in listed(box.spread(box.f, {**arguments, **copies})) if is_tensor(x)]
     draw = np.random.default_rng(seed)
-    cotangents = [draw.uniform(0.5, 1.5, tuple(one.shape)) for one in results]
-    pairs = [(one, ct) for one, ct in zip(results, cotangents, strict=True) if one.requires_grad]
+    cotangents = [draw.uniform(0.5, 1.5, tuple(x.shape)) for x in results]
+    pairs = [(x, ct) for x, ct in zip(results, cotangents, strict=True) if x.requires_grad]
     chosen = pairs if which is None else pairs[which : which + 1]
-    found = [None for _ in names]
+    returned = [None for _ in names]
     if chosen:
-        seeded = [(one, module.tensor(ct, dtype=one.dtype).to(one.device)) for one, ct in chosen]
-        found = sent_back(module, seeded, [arguments[name] for name in names])
-    sent = {name: part_of(box, name, one) for name, one in zip(names, found, strict=True)}
-    return Use([np.asarray(array_of(one)) for one in results], len(pairs), sent)
+        seeded = [(x, module.tensor(ct, dtype=x.dtype).to(x.device)) for x, ct in chosen]
+        returned = sent_back(module, seeded, [arguments[name] for name in names])
+    sent = {name: part_of(box, name, part) for name, part in zip(names, returned, strict=True)}
+    return Use([np.asarray(array_of(x)) for x in results], len(pairs), sent)
 
 
 def used_by_jax(box: Box, seed: int, names: Sequence[str]) -> Use:
     """A use in which these arguments are differentiated. A cotangent of zeros arrives at results that are not used."""
     jax: Any = sys.modules[JAX]
-    arguments = box.given(box.x, False)
+    arguments = box.arguments_at(box.x, False)
 
     def run(*moved: Any) -> list[Any]:
-        given = {**arguments, **dict(zip(names, moved, strict=True))}
-        return list(jax.tree_util.tree_leaves(box.spread(box.f, given)))
+        value = box.spread(box.f, {**arguments, **dict(zip(names, moved, strict=True))})
+        return list(jax.tree_util.tree_leaves(value))
 
     if not names:
         return Use(list(map(np.asarray, run())), 1, {})
     value, back = jax.vjp(run, *[arguments[name] for name in names])
     draw = np.random.default_rng(seed)
-    seeds: list[Any] = [np.zeros(one.shape, jax.dtypes.float0) for one in value]
-    for k, one in enumerate(value):
-        if one.dtype.kind in "fV":
-            seeds[k] = jax.numpy.asarray(draw.uniform(0.5, 1.5, one.shape), one.dtype)
-    sent = {name: part_of(box, name, one) for name, one in zip(names, back(seeds), strict=True)}
+    seeds: list[Any] = [np.zeros(leaf.shape, jax.dtypes.float0) for leaf in value]
+    for k, leaf in enumerate(value):
+        if leaf.dtype.kind in "fV":
+            seeds[k] = jax.numpy.asarray(draw.uniform(0.5, 1.5, leaf.shape), leaf.dtype)
+    sent = {name: part_of(box, name, part) for name, part in zip(names, back(seeds), strict=True)}
     return Use(list(map(np.asarray, value)), 1, sent)
 
 
@@ -436,38 +434,38 @@ def differences(box: Box, use: Callable[..., Use]) -> Iterator[tuple[str, str]]:
         return
     if not all(same(box, whole.sent[name], again.sent[name]) for name in box.names):
         return  # random numbers, or state: the verdict says so
-    for k, (one, other) in enumerate(zip(plain.value, whole.value, strict=True)):
-        if one.dtype.kind == "f" and not same(box, one, other):
-            told = f"its result {k} changes" if len(plain.value) > 1 else "its value changes"
-            yield box.names[0], f"{told} when a gradient is taken: {gap(one, other)}"
+    for k, (array, other) in enumerate(zip(plain.value, whole.value, strict=True)):
+        if array.dtype.kind == "f" and not same(box, array, other):
+            text = f"its result {k} changes" if len(plain.value) > 1 else "its value changes"
+            yield box.names[0], f"{text} when a gradient is taken: {gap(array, other)}"
     for name in box.names if len(box.names) > 1 else ():
-        told = f"where only {name} requires a gradient"
+        text = f"where only {name} requires a gradient"
         try:
             alone = use([name]).sent[name]
         except NotImplementedError:
             continue
         except Exception as problem:
-            yield name, f"the backward pass raises {told}: {describe(problem)}"
+            yield name, f"the backward pass raises {text}: {describe(problem)}"
             continue
         if not same(box, whole.sent[name], alone):
-            yield name, f"the backward pass gives different gradients {told}: {gap(whole.sent[name], alone)}"
+            yield name, f"the backward pass gives different gradients {text}: {gap(whole.sent[name], alone)}"
     if whole.results < 2:
         return
-    total = {name: np.zeros_like(one) for name, one in whole.sent.items()}
+    total = {name: np.zeros_like(array) for name, array in whole.sent.items()}
     for which in range(whole.results):
         try:
             alone_too = use(box.names, which).sent
         except NotImplementedError:
             return
         except Exception as problem:
-            told = f"the backward pass raises where only result {which} is used: {describe(problem)}"
-            yield from ((name, told) for name in box.names)
+            text = f"the backward pass raises where only result {which} is used: {describe(problem)}"
+            yield from ((name, text) for name in box.names)
             return
         total = {name: total[name] + alone_too[name] for name in total}
     for name, summed in total.items():
         if not same(box, whole.sent[name], summed):
-            told = "the gradients of the single results do not add up to the gradient of all of them"
-            yield name, f"{told}: {gap(whole.sent[name], summed)}"
+            text = "the gradients of the single results do not add up to the gradient of all of them"
+            yield name, f"{text}: {gap(whole.sent[name], summed)}"
 
 
 def part_of(box: Box, name: str, sent: Any) -> Floats:
@@ -477,26 +475,26 @@ def part_of(box: Box, name: str, sent: Any) -> Floats:
     return np.asarray(box.library.read(box.role, sent), np.float64)
 
 
-def same(box: Box, one: Floats, other: Floats) -> bool:
+def same(box: Box, array: Floats, other: Floats) -> bool:
     """Whether two gradients are the same but for rounding."""
-    return alike(one, other, LOOSE if box.float32 or box.dtype != "float64" else CLOSE)
+    return alike(array, other, LOOSE if box.float32 or box.dtype != "float64" else CLOSE)
 
 
-def alike(one: Floats, other: Floats, close: float) -> bool:
+def alike(array: Floats, other: Floats, close: float) -> bool:
     """Whether two arrays agree to a part of their largest entry, and are finite in the same places."""
-    if one.shape != other.shape or not np.array_equal(np.isfinite(one), np.isfinite(other)):
+    if array.shape != other.shape or not np.array_equal(np.isfinite(array), np.isfinite(other)):
         return False
-    finite = np.isfinite(one)
-    scale = max(np.abs(one[finite]).max(initial=0.0), np.abs(other[finite]).max(initial=0.0))
-    return bool((np.abs(one - other)[finite] <= close * scale).all())
+    finite = np.isfinite(array)
+    scale = max(np.abs(array[finite]).max(initial=0.0), np.abs(other[finite]).max(initial=0.0))
+    return bool((np.abs(array - other)[finite] <= close * scale).all())
 
 
-def gap(one: Floats, other: Floats) -> str:
+def gap(array: Floats, other: Floats) -> str:
     """The entry that differs most, as both have it."""
-    if one.shape != other.shape:
-        return f"of shape {list(other.shape)}, not {list(one.shape)}"
-    apart = np.nan_to_num(np.abs(one - other), nan=np.inf).reshape(-1)
+    if array.shape != other.shape:
+        return f"of shape {list(other.shape)}, not {list(array.shape)}"
+    apart = np.nan_to_num(np.abs(array - other), nan=np.inf).reshape(-1)
     at = int(apart.argmax())
-    place = list(map(int, np.unravel_index(at, one.shape)))
+    place = list(map(int, np.unravel_index(at, array.shape)))
     entry = f" at {place}" if place else ""
-    return f"{other.reshape(-1)[at]!s} instead of {one.reshape(-1)[at]!s}{entry}"
+    return f"{other.reshape(-1)[at]!s} instead of {array.reshape(-1)[at]!s}{entry}"

@@ -93,7 +93,7 @@ def check_callable(
     with boxed(
         f, grad, at=at, jac=jac, vjp=vjp, names=names, wrt=wrt, timeout=timeout, dtype=dtype, stage=stage
     ) as box:
-        about = About(title or f"{function_name(f)}({', '.join(one.name for one in box.arguments)})", file, line_of(f))
+        about = About(title or f"{function_name(f)}({', '.join(arg.name for arg in box.arguments)})", file, line_of(f))
         arguments = box.arguments
         try:
             box, value = opened(box)
@@ -148,18 +148,18 @@ def report_on(
         others, more = examined(box, value, seed, options.samples, options.rtol)
         verdicts = {**others, **exact}
     remarks = [*box.remarks(), *seen, *not_judged(box), *more, *nothing_sent(box, verdicts)]
-    points = {one.name: np.asarray(one.array) for one in arguments if one.array is not None}
+    points = {argument.name: np.asarray(argument.array) for argument in arguments if argument.array is not None}
     where = point_text(points, box.names or list(points))
-    found = [(f"callable:{name}", "callable", name, about.file, about.line, one) for name, one in verdicts.items()]
-    found += [(f"vjp:{rule.text}", "vjp", str(rule.leaf), rule.file, rule.line, one) for rule, one in rules]
+    rows = [(f"callable:{name}", "callable", name, about.file, about.line, out) for name, out in verdicts.items()]
+    rows += [(f"vjp:{rule.text}", "vjp", str(rule.leaf), rule.file, rule.line, out) for rule, out in rules]
     checks = []
-    for identity, kind, name, file, line, one in found:
+    for identity, kind, name, file, line, out in rows:
         shown = {"at": where, "seed": seed, "library": TITLES[box.library.name]}
-        evidence = plain({**shown, **selected(one.evidence, options.witnesses)})
+        evidence = plain({**shown, **selected(out.evidence, options.witnesses)})
         if box.outside and kind == "callable":
             evidence["outside"] = "f raises at some points near the given one"
-        passed = acceptable(one, {options.require}, options.allow_kink, options.lenient)
-        checks.append(Check(identity, file, line, kind, name, one.verdict, evidence, one.message, passed=passed))
+        passed = acceptable(out, {options.require}, options.allow_kink, options.lenient)
+        checks.append(Check(identity, file, line, kind, name, out.verdict, evidence, out.message, passed=passed))
     checks += [failed_check(problem, about, name) for name, problem in box.misshapen.items()]
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
     return Report(about.title, tuple(checks), tuple(notes))
@@ -170,7 +170,7 @@ def report_on(
 
 def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:
     """How to say that an argument to which a backward pass sends nothing is meant as data."""
-    refuted = [name for name, one in verdicts.items() if one.verdict == "DISAGREES"]
+    refuted = [name for name, verdict in verdicts.items() if verdict.verdict == "DISAGREES"]
     if not refuted or box.kind != OWN or len(box.names) < 2:
         return
     sent = box.pullback(box.x, np.ones(box.size), at_the_point=True)
@@ -201,7 +201,7 @@ def failed_check(problem: Failed, about: About, name: str | None = None) -> Chec
 def seed_of(title: str, arguments: Sequence[Argument]) -> int:
     """A seed from the name of the function and the point."""
     digest = sha256(title.encode())
-    for one in arguments:
-        if one.array is not None:
-            digest.update(np.ascontiguousarray(one.array).tobytes())
+    for argument in arguments:
+        if argument.array is not None:
+            digest.update(np.ascontiguousarray(argument.array).tobytes())
     return int.from_bytes(digest.digest()[:4], "big")

@@ -56,8 +56,8 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
         with np.errstate(all="ignore"):
             gap = float(np.nanmax(np.abs(claims - again)) / np.nanmax(np.abs(claims)))
         if not gap <= LINEAR:
-            told = f"{box.role} gives different gradients at the same point, by {gap:.1g}"
-            return for_all(box, "INCONCLUSIVE", f"{told}: is it random, or does it keep state?")
+            message = f"{box.role} gives different gradients at the same point, by {gap:.1g}"
+            return for_all(box, "INCONCLUSIVE", f"{message}: is it random, or does it keep state?")
     if box.kind == VJP or (box.kind == OWN and box.size > 1):
         notes += linearity(box, weights, claims)
     d = seeded_directions(box.x, 1, seed)[0]
@@ -68,18 +68,18 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
     if scatter.any() or not np.array_equal(value, box.again()):
         notes.append("f gives different values at the same point: is it random, or does it keep state?")
         doubt = "but f returns different values when called again"
-    given = [one.array.dtype.name for one in box.arguments if one.array is not None]
-    precise = DIGITS[SINGLE if box.float32 or SINGLE in (*given, box.claimed) else "float64"]
-    found = {}
+    kinds = [argument.array.dtype.name for argument in box.arguments if argument.array is not None]
+    precise = DIGITS[SINGLE if box.float32 or SINGLE in (*kinds, box.claimed) else "float64"]
+    verdicts = {}
     for name in box.names:
         nearby = partial(beside, box, survey, name, samples)
         weighed = ByDifferences(survey, name, box.shape_of(name), nearby, box.role, row_names, doubt, precise, box=box)
         try:
-            found[name] = weighed.verdict()
+            verdicts[name] = weighed.verdict()
         except OutOfTime:
             text = f"time ran out ({box.seconds:g} s) before a verdict: allow more with --timeout"
-            found[name] = Outcome("INCONCLUSIVE", text, {})
-    return found
+            verdicts[name] = Outcome("INCONCLUSIVE", text, {})
+    return verdicts
 
 
 def for_all(box: Box, verdict: str, message: str) -> dict[str, Outcome]:
@@ -91,9 +91,9 @@ def not_judged(box: Box) -> Iterator[str]:
     """What is said of arguments that are not judged."""
     for name in box.skipped:
         yield f"{box.role} gives nothing for {name}: not checked"
-    for one in box.arguments:
-        if is_complex(one.given):
-            yield f"{one.name} is not checked: {COMPLEX}; {PARTS}"
+    for argument in box.arguments:
+        if is_complex(argument.value):
+            yield f"{argument.name} is not checked: {COMPLEX}; {PARTS}"
 
 
 def precision(box: Box) -> Iterator[str]:
@@ -131,7 +131,7 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> list[Survey]:
     part = box.slices[name]
     generator = np.random.default_rng(survey.seed + 7)
     sizes, places = np.unique(np.abs(box.x[part]), return_inverse=True)
-    found: list[Survey] = []
+    surveys: list[Survey] = []
     values: list[tuple[str, Floats]] = []
     for _ in range(samples if sizes.any() else 0):
         factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
@@ -153,7 +153,7 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> list[Survey]:
             d[part] = seeded_directions(x, 1, survey.seed)[0][part]
             other.lacks = lacks
             other.look_along([d])
-            found.append(other)
+            surveys.append(other)
         except Failed:
             continue
-    return found
+    return surveys

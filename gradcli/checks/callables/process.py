@@ -97,8 +97,8 @@ def check_target(
         report = ended(child, python, lenient)
     if written := child.written.decode("utf-8", "replace").strip():
         heard = [*heard, f"the code writes to standard output: {visible(written, 80)}"]
-    told = [Diagnostic("GC734", visible(text, 300), severity="note") for text in heard]
-    report = replace(report, diagnostics=(*notes, *report.diagnostics, *told))
+    remarks = [Diagnostic("GC734", visible(text, 300), severity="note") for text in heard]
+    report = replace(report, diagnostics=(*notes, *report.diagnostics, *remarks))
     shared = (monotonic() - started) / max(len(report.checks), 1)  # the checks of a function share its calls
     return timed(report, [shared] * len(report.checks))
 
@@ -129,7 +129,7 @@ def judged(
     Raises Lost where the process ends before.
     """
     if "refusal" in first:
-        raise GradcliError(*(Diagnostic(code, told, help=hint, severity=s) for code, told, hint, s in first["refusal"]))
+        raise GradcliError(*(Diagnostic(code, text, help=hint, severity=s) for code, text, hint, s in first["refusal"]))
     try:
         place, _, name = python.rpartition(":")
         title = visible(f"{os.path.basename(place) if file_of(python) else place}:{name}", 200)
@@ -163,11 +163,11 @@ class RemoteBox(Box):
         self.library.name = str(opened["library"])
         if self.library.name not in TITLES:
             raise ValueError("an unknown library")
-        self.given_arguments = [argument(arrays, *one) for one in opened["given"]]  # before f was called
-        self.arguments = [argument(arrays, *one) for one in opened["arguments"]]
+        self.given_arguments = [argument(arrays, *parts) for parts in opened["given"]]  # before f was called
+        self.arguments = [argument(arrays, *parts) for parts in opened["arguments"]]
         for name, read in FIELDS.items():
             setattr(self, name, read(opened[name]))
-        self.misshapen = {str(name): Failed(**told) for name, told in opened["misshapen"].items()}
+        self.misshapen = {str(name): Failed(**failure) for name, failure in opened["misshapen"].items()}
         self.outside = 0
         self._claimed = opened["claimed"]
         self._lay_out(self.names)
@@ -210,10 +210,10 @@ class RemoteBox(Box):
             raise OutOfTime
         if "failed" in answer:
             raise Failed(**answer["failed"])
-        found = answer["found"]
-        if found.shape != (size,):
-            raise ValueError(f"an answer of {found.size} numbers, not {size}")
-        return np.asarray(found, dtype=np.float64)
+        numbers = answer["found"]
+        if numbers.shape != (size,):
+            raise ValueError(f"an answer of {numbers.size} numbers, not {size}")
+        return np.asarray(numbers, dtype=np.float64)
 
 
 def argument(arrays: Mapping[str, Floats], name: str, moves: bool, keyword: bool) -> Argument:
@@ -323,8 +323,8 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
         return failed(Failed(what, f"{what} ended the process {how}", place=place), About(title, file, None))
     message = f"{what} did not return within {child.seconds:g} s and was stopped"
     evidence: dict[str, object] = {"role": what}
-    found = Check("callable", file, None, "callable", None, "INCONCLUSIVE", evidence, message, passed=lenient)
-    return Report(title, (found,))
+    check = Check("callable", file, None, "callable", None, "INCONCLUSIVE", evidence, message, passed=lenient)
+    return Report(title, (check,))
 
 
 def crash_place(text: bytes) -> str | None:

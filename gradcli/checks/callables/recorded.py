@@ -71,33 +71,39 @@ class Rigorous(NamedTuple):
     notes: list[str]
 
 
-def by_recording(box: Box, found: Message, seed: int, samples: int, witnesses: tuple[str, ...] = ()) -> Rigorous:
+def by_recording(box: Box, recorded: Message, seed: int, samples: int, witnesses: tuple[str, ...] = ()) -> Rigorous:
     """What the oracles decide of what `recording` found; no verdict where only values can.
 
     The recording may come from another process, so all of it is verified: the combination of outputs is built here, and
     values and gradients must be those that the function itself gives.
     """
-    other_use = {str(name): Outcome("DISAGREES", str(told), {}) for name, told in found.pop("used", {}).items()}
+    other_use = {
+        str(name): Outcome("DISAGREES", str(message), {}) for name, message in recorded.pop("used", {}).items()
+    }
     undecided = Rigorous(other_use, [], [])
-    if not found:
+    if not recorded:
         return undecided
     try:
-        if "unfit" in found:
-            raise Opaque(str(found["unfit"]))
-        program, subjects, rules = read(box, found, seed)
+        if "unfit" in recorded:
+            raise Opaque(str(recorded["unfit"]))
+        program, subjects, rules = read(box, recorded, seed)
         verdicts = judged(box, [*subjects, *rules], seed, samples, witnesses)
         if box.library.name != EAGER:
-            verdicts = [(one, with_size(one, verdict)) for one, verdict in verdicts if stands(found, one, verdict)]
+            verdicts = [
+                (subject, with_size(subject, verdict))
+                for subject, verdict in verdicts
+                if stands(recorded, subject, verdict)
+            ]
     except (OutOfTime, GradcliError):
         return undecided
     except Opaque as problem:
         return undecided._replace(notes=[f"checked by its values alone: {problem}"] if str(problem) else [])
     inside = [pair for pair in verdicts if pair[0].file is not None]
-    own = {str(one.leaf): blaming(verdict, inside) for one, verdict in verdicts if one.file is None}
-    notes, left = notes_on(program, found, box), [name for name in box.names if name not in own]
-    if any(one.note == NONLINEAR for one in subjects):
+    own = {str(subject.leaf): blaming(verdict, inside) for subject, verdict in verdicts if subject.file is None}
+    notes, left = notes_on(program, recorded, box), [name for name in box.names if name not in own]
+    if any(subject.note == NONLINEAR for subject in subjects):
         notes.append(NONLINEAR)
-    if left and found.get("rule"):
+    if left and recorded.get("rule"):
         notes.append(f"{', '.join(left)}: checked by values, since the exact oracles cannot decide below rounding")
     return Rigorous({**own, **other_use}, inside, notes)
 
@@ -112,13 +118,13 @@ def recording(box: Box, seed: int) -> Message:
     arguments and results are used.
     """
     used = by_usage(box, seed)
-    found: Message = {"used": used} if used else {}
+    recorded: Message = {"used": used} if used else {}
     try:
-        return {**found, **(of_framework if box.library.name in (TORCH, JAX, NUMPY) else of_tensors)(box, seed)}
+        return {**recorded, **(of_framework if box.library.name in (TORCH, JAX, NUMPY) else of_tensors)(box, seed)}
     except Opaque as problem:
-        return {**found, "unfit": str(problem)}
+        return {**recorded, "unfit": str(problem)}
     except GradcliError:
-        return found
+        return recorded
 
 
 def of_tensors(box: Box, seed: int) -> Message:
@@ -142,10 +148,10 @@ def of_function(box: Box, program: Any, seed: int) -> Message:
 
 def of_class(box: Box, program: Any, seed: int) -> Message:
     """The recording of a `Function`'s forward, and of its backward, which is a rule written by hand."""
-    rule = next((one for one in program.rules if one.name == owner(box).__name__), None)
+    rule = next((other for other in program.rules if other.name == owner(box).__name__), None)
     if box.shape is None or rule is None or {*box.names} - {leaf.name for leaf in rule.leaves}:
         raise Opaque("")
-    program.rules = tuple(one for one in program.rules if one is not rule)
+    program.rules = tuple(other for other in program.rules if other is not rule)
     name = cotangent_name(box.names)
     arriving = program.builder.leaf(name, rule.cotangent.type.shape)
     program.leaves[name] = Leaf(name, arriving, np.zeros(arriving.type.shape))
@@ -175,9 +181,12 @@ def of_framework(box: Box, seed: int) -> Message:
 def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, Node], seed: int) -> Message:
     """A recording as plain data: one table of nodes, and which rows of it are what."""
     rules: list[tuple[Subject, dict[str, Any]]] = [
-        (one, {"judged": one.judged, "target": one.target, "output": rule.output, "cotangent": rule.cotangent})
+        (
+            subject,
+            {"judged": subject.judged, "target": subject.target, "output": rule.output, "cotangent": rule.cotangent},
+        )
         for rule in getattr(program, "rules", ())
-        for one in of_rule(rule, at_point(program), seed)
+        for subject in of_rule(rule, at_point(program), seed)
     ]
     nodes = [*outputs, *gradients.values(), *(node for _, parts in rules for node in parts.values())]
     try:
@@ -190,8 +199,8 @@ def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, N
         "outputs": [rows[node] for node in outputs],
         "gradients": {name: rows[node] for name, node in gradients.items()},
         "rules": [
-            {**{name: rows[node] for name, node in parts.items()}, **{name: getattr(one, name) for name in ABOUT}}
-            for one, parts in rules
+            {**{name: rows[node] for name, node in parts.items()}, **{name: getattr(subject, name) for name in ABOUT}}
+            for subject, parts in rules
         ],
     }
 
@@ -199,26 +208,26 @@ def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, N
 # --- reading: where it is judged --------------------------------------------------------------------------------
 
 
-def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], list[Subject]]:
+def read(box: Box, recorded: Message, seed: int) -> tuple[Program, list[Subject], list[Subject]]:
     """The program of a recording, the gradients with respect to the arguments, and the rules inside it."""
     try:
-        program, nodes = restore_nodes(found["flat"], catalogue())
-        outputs = [nodes[row] for row in found["outputs"]]
-        gradients = {str(name): nodes[row] for name, row in found["gradients"].items()}
-        rules = [rule_of(one, nodes) for one in found["rules"]]
+        program, nodes = restore_nodes(recorded["flat"], catalogue())
+        outputs = [nodes[row] for row in recorded["outputs"]]
+        gradients = {str(name): nodes[row] for name, row in recorded["gradients"].items()}
+        rules = [rule_of(row, nodes) for row in recorded["rules"]]
         unknown = {*box.names} - program.leaves.keys()
     except Exception:  # a table that nothing of ours wrote
         raise Opaque("its recording cannot be read") from None
     if unknown or gradients.keys() != {*box.names}:
         raise Opaque("its recording cannot be read")
     values = at_point(program, box, box.x)
-    formats = [str(name) for name in found.get("formats", ())]
+    formats = [str(name) for name in recorded.get("formats", ())]
     loose = bool(formats) or box.float32 or single(box)
     same_values(box, program, outputs, seed, loose)
-    by_hand = bool(found.get("by hand"))
-    arriving = {int(k): str(name) for k, name in found.get("cotangents", {}).items()}
+    by_hand = bool(recorded.get("by hand"))
+    arriving = {int(k): str(name) for k, name in recorded.get("cotangents", {}).items()}
     note: str | None = None
-    if by_hand and not arriving and [one.type.shape for one in outputs] == [()]:  # of one number: its own gradient
+    if by_hand and not arriving and [node.type.shape for node in outputs] == [()]:  # of one number: its own gradient
         (total,) = outputs
     elif by_hand:
         if not arriving or {*arriving.values()} - program.leaves.keys() or not {*arriving} <= {*range(len(outputs))}:
@@ -243,19 +252,19 @@ def read(box: Box, found: Message, seed: int) -> tuple[Program, list[Subject], l
         if arriving:
             values = nonlinear_at(subjects, list(arriving.values()))
         rest = np.zeros if arriving else np.ones
-        pieces = [values[arriving[k]] if k in arriving else rest(one.type.shape) for k, one in enumerate(outputs)]
-        told = "its backward pass gives another result when it is recorded"
-        same_sent(box, subjects, pieces, LOOSE if loose else CLOSE, told)
+        pieces = [values[arriving[k]] if k in arriving else rest(node.type.shape) for k, node in enumerate(outputs)]
+        reason = "its backward pass gives another result when it is recorded"
+        same_sent(box, subjects, pieces, LOOSE if loose else CLOSE, reason)
     else:
         weights = evaluated(derivatives.grad(total, list(outputs)), subjects[0].values)
         same_sent(box, subjects, weights, 0.0, "its backward pass differs from the derivative of its operations")
-    for one in rules:
-        assert one.output is not None
-        one.surfaces = surfaces_of(one.output)
+    for rule in rules:
+        assert rule.output is not None
+        rule.surfaces = surfaces_of(rule.output)
     return program, subjects, rules
 
 
-def stands(found: Message, one: Subject, verdict: Outcome) -> bool:
+def stands(recorded: Message, subject: Subject, verdict: Outcome) -> bool:
     """Whether a verdict on a graph of PyTorch or JAX holds for the function.
 
     Such a graph does not show what is detached, or computed under no_grad. Inside a rule nothing else is expected; of
@@ -264,13 +273,13 @@ def stands(found: Message, one: Subject, verdict: Outcome) -> bool:
     """
     if verdict.verdict in ("PROVED", "CERTIFIED", "IMPRECISE"):
         return True
-    if not found.get("rule"):
+    if not recorded.get("rule"):
         return False
     if verdict.verdict != "DISAGREES":
         return True
-    if found.get("formats"):
-        return relative_gap(one) > ROUNDED
-    return relative_gap(one) > CLOSE or not same_double(verdict)
+    if recorded.get("formats"):
+        return relative_gap(subject) > ROUNDED
+    return relative_gap(subject) > CLOSE or not same_double(verdict)
 
 
 def same_double(verdict: Outcome) -> bool:
@@ -283,46 +292,48 @@ def same_double(verdict: Outcome) -> bool:
         return False
 
 
-def with_size(one: Subject, verdict: Outcome) -> Outcome:
+def with_size(subject: Subject, verdict: Outcome) -> Outcome:
     """A refutation by a small difference says how large it is: a solver or an iteration may make it."""
-    if verdict.verdict != "DISAGREES" or not 0 < (gap := relative_gap(one)) < ALIKE:
+    if verdict.verdict != "DISAGREES" or not 0 < (gap := relative_gap(subject)) < ALIKE:
         return verdict
-    told = f" (a relative {gap:.0g}: if f is computed approximately, rtol= allows for it)"
-    return verdict._replace(message=verdict.message + told)
+    remark = f" (a relative {gap:.0g}: if f is computed approximately, rtol= allows for it)"
+    return verdict._replace(message=verdict.message + remark)
 
 
-def relative_gap(one: Subject) -> float:
+def relative_gap(subject: Subject) -> float:
     """How far what is judged lies from the derivative, beside the largest entry."""
-    exact, claimed = evaluated(sides(one), one.values)
+    exact, claimed = evaluated(sides(subject), subject.values)
     size = float(np.abs(exact).max(initial=0.0))
     return float(np.abs(exact - claimed).max(initial=0.0)) / size if size else np.inf
 
 
-def sides(one: Subject) -> list[Node]:
+def sides(subject: Subject) -> list[Node]:
     """The derivative, and what is judged."""
-    assert one.output is not None and one.target is not None
-    return [*derivatives.grad(one.output, [one.target]), one.judged]
+    assert subject.output is not None and subject.target is not None
+    return [*derivatives.grad(subject.output, [subject.target]), subject.judged]
 
 
 def single(box: Box) -> bool:
     """Whether some argument has fewer digits than float64."""
-    return any(one.array is not None and np.asarray(one.array).dtype != np.float64 for one in box.arguments)
+    return any(
+        x is not None and np.asarray(x).dtype != np.float64 for x in (argument.array for argument in box.arguments)
+    )
 
 
-def rule_of(one: Message, nodes: Sequence[Node]) -> Subject:
+def rule_of(rule: Message, nodes: Sequence[Node]) -> Subject:
     """A backward inside a function, on inputs of its own."""
     return Subject(
         "vjp",
-        nodes[one["judged"]],
-        {str(name): np.asarray(value, dtype=np.float64) for name, value in one["values"].items()},
-        [str(name) for name in one["moving"]],
-        leaf=str(one["leaf"]),
-        line=None if one["line"] is None else int(one["line"]),
-        text=str(one["text"]),
-        output=paired(nodes[one["output"]], nodes[one["cotangent"]]),
-        target=nodes[one["target"]],
-        rule=str(one["rule"]),
-        file=None if one["file"] is None else str(one["file"]),
+        nodes[rule["judged"]],
+        {str(name): np.asarray(value, dtype=np.float64) for name, value in rule["values"].items()},
+        [str(name) for name in rule["moving"]],
+        leaf=str(rule["leaf"]),
+        line=None if rule["line"] is None else int(rule["line"]),
+        text=str(rule["text"]),
+        output=paired(nodes[rule["output"]], nodes[rule["cotangent"]]),
+        target=nodes[rule["target"]],
+        rule=str(rule["rule"]),
+        file=None if rule["file"] is None else str(rule["file"]),
     )
 
 
@@ -344,11 +355,11 @@ def added(scalars: Sequence[Node]) -> Node:
 
 def ran(box: Box, record: Any) -> Any:
     """The recording of a function whose arguments are the ones that are judged."""
-    names, given = box.names, box.given(box.x, False)
+    names, tensors = box.names, box.arguments_at(box.x, False)
 
     @wraps(box.f)  # the scope in which tensors have names
     def named(*moved: Any) -> Any:
-        return box.spread(box.f, {**box.given(box.x, False), **dict(zip(names, moved, strict=True))})
+        return box.spread(box.f, {**box.arguments_at(box.x, False), **dict(zip(names, moved, strict=True))})
 
     parameter = inspect.Parameter
     if not all(name.isidentifier() for name in names) or len({*names}) < len(names):
@@ -358,7 +369,7 @@ def ran(box: Box, record: Any) -> Any:
     )
     try:
         with box.listener.hearing("f", False):
-            program = record(named, *(given[name] for name in names))
+            program = record(named, *(tensors[name] for name in names))
     except Exception as problem:  # whatever the function of a user raises on stand-ins
         raise Opaque(describe(problem)) from None
     large(program, program.outputs)
@@ -384,8 +395,8 @@ def same_values(box: Box, program: Program, outputs: Sequence[Node], seed: int, 
     for way in ways:
         x = box.x + way
         own = box.value(x)
-        found = np.concatenate([part.reshape(-1) for part in evaluated(outputs, at_point(program, box, x))])
-        if not alike(found, own, LOOSE if loose else CLOSE):
+        values = np.concatenate([part.reshape(-1) for part in evaluated(outputs, at_point(program, box, x))])
+        if not alike(values, own, LOOSE if loose else CLOSE):
             raise Opaque("its recording does not reproduce its values")
 
 
@@ -394,33 +405,33 @@ def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict
 
     A proof near one cotangent says nothing of those that are clipped.
     """
-    given = dict(subjects[0].values)
-    for one in subjects:
-        pair = sides(one)
+    usual = dict(subjects[0].values)
+    for subject in subjects:
+        pair = sides(subject)
         for scale in SCALES:
-            values = {**given, **{name: np.asarray(scale * given[name]) for name in cotangents}}
+            values = {**usual, **{name: np.asarray(scale * usual[name]) for name in cotangents}}
             exact, claimed = (part.reshape(-1) for part in evaluated(pair, values))
             if not alike(claimed, exact, CLOSE):
-                (base,) = evaluated([one.judged], given)
+                (base,) = evaluated([subject.judged], usual)
                 if alike(claimed, scale * base.reshape(-1), CLOSE):
                     break  # wrong, but linear
                 for other in subjects:
                     other.values, other.note = values, NONLINEAR
                 return values
-    return given
+    return usual
 
 
-def same_sent(box: Box, subjects: Sequence[Subject], weights: Sequence[Floats], close: float, told: str) -> None:
+def same_sent(box: Box, subjects: Sequence[Subject], weights: Sequence[Floats], close: float, reason: str) -> None:
     """Opaque unless the real backward pass sends what the recording gives, entry by entry or beside the largest."""
     sent = box.pullback(box.x, np.concatenate([part.reshape(-1) for part in weights]), at_the_point=True)
-    for one in subjects:
-        here = sent[box.slices[str(one.leaf)]]
-        found = evaluated([one.judged], one.values)[0].reshape(-1)
+    for subject in subjects:
+        returned = sent[box.slices[str(subject.leaf)]]
+        expected = evaluated([subject.judged], subject.values)[0].reshape(-1)
         with np.errstate(invalid="ignore"):  # inf - inf
-            near = np.abs(found - here) <= LIMIT_ULPS * np.spacing(np.abs(here))
-        equal = bool((near | (found == here) | (np.isnan(found) & np.isnan(here))).all())
-        if not equal and not (close and alike(found, here, close)):
-            raise Opaque(told)
+            near = np.abs(expected - returned) <= LIMIT_ULPS * np.spacing(np.abs(returned))
+        equal = bool((near | (expected == returned) | (np.isnan(expected) & np.isnan(returned))).all())
+        if not equal and not (close and alike(expected, returned, close)):
+            raise Opaque(reason)
 
 
 # --- the verdicts -------------------------------------------------------------------------------------------------
@@ -435,23 +446,23 @@ def judged(
     oracle.warm()
     ours = box.library.name == EAGER
     seconds = box.seconds if ours else box.seconds / 2  # the rest is for what values have to decide
-    exact = Exact(oracle, [node for one in subjects for node in one.nodes()], seconds)
-    found = []
-    for one in subjects:
-        one.settings = Settings(samples, seed=seed)
-        _, outcome = verdict_on(exact, one, witnesses)
+    exact = Exact(oracle, [node for subject in subjects for node in subject.nodes()], seconds)
+    verdicts = []
+    for subject in subjects:
+        subject.settings = Settings(samples, seed=seed)
+        _, outcome = verdict_on(exact, subject, witnesses)
         if outcome.verdict in DECIDED or (ours and "unanswered" in outcome.evidence):
             evidence = {**outcome.evidence, "graph": "recorded"}
-            found.append((one, outcome._replace(evidence=evidence, diagnostics=())))
-    return found
+            verdicts.append((subject, outcome._replace(evidence=evidence, diagnostics=())))
+    return verdicts
 
 
-def notes_on(program: Program, found: Message, box: Box) -> list[str]:
+def notes_on(program: Program, recorded: Message, box: Box) -> list[str]:
     """Notes on the graph."""
     if box.library.name != EAGER:
-        formats = [*found.get("formats", ()), *(["float32"] if box.float32 or single(box) else [])]
-        told = f"it computes in {' and '.join(dict.fromkeys(formats))}: checked as a formula over the real numbers"
-        return [told] if formats else []
+        formats = [*recorded.get("formats", ()), *(["float32"] if box.float32 or single(box) else [])]
+        note = f"it computes in {' and '.join(dict.fromkeys(formats))}: checked as a formula over the real numbers"
+        return [note] if formats else []
     held = sum(1 for node in reachable(program.outputs) if node.primitive.name == "detach")
     return ["f detaches a value: it is held constant here, as in backward"] if held else []
 

@@ -24,7 +24,7 @@ from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.frameworks.box import boxed, line_of, opened
 from gradcli.frameworks.call_arguments import takes_cotangent
 from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called, place_of
-from gradcli.frameworks.gradient_libraries import library_of
+from gradcli.frameworks.gradient_libraries import attribute, library_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ def main() -> None:
         try:
             serve(request, requests, answers)
         except GradcliError as problem:
-            refusal = [[one.code, one.message, one.help, one.severity] for one in problem.diagnostics]
+            refusal = [[x.code, x.message, x.help, x.severity] for x in problem.diagnostics]
             send(answers, {"refusal": refusal})
         except OSError:
             pass  # the parent has ended
@@ -107,13 +107,13 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
         with boxed(
             f, True if own else None, **written, at=at, wrt=wrt, timeout=seconds, dtype=dtype, stage=stage
         ) as box:
-            given = box.arguments
+            at_first = box.arguments
             box, value = opened(box)
             first: Message = {name: getattr(box, name) for name in FIELDS}
             first |= {"line": line, "heard": loader.listener.notes(), "library": box.library.name, "value": value}
-            for name, taken in (("given", given), ("arguments", box.arguments)):  # before and after the first call
-                first[name] = [[one.name, one.array is not None, one.keyword] for one in taken]
-            misshapen = {name: vars(one) for name, one in box.misshapen.items()}
+            for name, taken in (("given", at_first), ("arguments", box.arguments)):  # before and after the first call
+                first[name] = [[argument.name, argument.array is not None, argument.keyword] for argument in taken]
+            misshapen = {name: vars(failure) for name, failure in box.misshapen.items()}
             send(answers, {**first, "misshapen": misshapen, "claimed": box.claimed})
             while (question := receive(requests)) is not None:
                 send(answers, answer(box, question))
@@ -137,22 +137,22 @@ class Loader:
         if place not in self.modules:
             with self.listener, self.listener.hearing("the module", False):
                 self.modules[place] = called("the module", self.load, place)
-        found: Any = self.modules[place]
+        target: Any = self.modules[place]
         for part in name.split("."):
-            if not hasattr(found, part):
-                public = [one for one in dir(found) if not one.startswith("_")]
+            if not hasattr(target, part):
+                public = [text for text in dir(target) if not text.startswith("_")]
                 guess = did_you_mean(part, public)
                 ours = self.modules[place].__name__
-                public = [one for one in public if getattr(getattr(found, one), "__module__", "") == ours] or public
+                own = [text for text in public if attribute(attribute(target, text), "__module__") == ours]
                 raise error(
                     "GC731",
                     f"{visible(place, 200)} has no `{visible(part)}`",
                     help=f"did you mean `{guess}`?"
                     if guess
-                    else f"it has {', '.join(public[:8]) or 'no public names'}",
+                    else f"it has {', '.join((own or public)[:8]) or 'no public names'}",
                 )
-            found = getattr(found, part)
-        return found
+            target = getattr(target, part)
+        return target
 
     def load(self, place: str) -> ModuleType:
         """The module of a path or of a dotted name."""

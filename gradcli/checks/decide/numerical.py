@@ -440,8 +440,8 @@ def missing_factor(box: Box, known: Comparison) -> list[Reading]:
     """
     claimed, where = known.claimed, ""
     arrays = {argument.name: argument.array for argument in box.arguments if argument.array is not None}
-    data = [argument for argument in box.arguments if getattr(argument.given, "dtype", None) == np.float64]
-    arrays |= {argument.name: argument.given for argument in data}
+    data = [argument for argument in box.arguments if getattr(argument.value, "dtype", None) == np.float64]
+    arrays |= {argument.name: argument.value for argument in data}
     arrays["f"] = np.asarray(box.value(box.x))
     shapes: list[tuple[int, ...]] = [claimed.shape]
     if box.size == 1:
