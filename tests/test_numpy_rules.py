@@ -709,6 +709,30 @@ def test_nothing_stays_replaced_and_objects_forget_the_recording() -> None:
     assert all(getattr(module, name) is value for (module, name), value in before.items())
 
 
+HISTORY: list[Any] = []
+
+
+def running(x: Any, gamma: Any, state: dict[str, Any] = {"mean": np.zeros(3)}) -> Any:  # noqa: B006
+    state["mean"] = 0.9 * state["mean"] + 0.1 * x.mean(axis=0)
+    HISTORY.append(x)
+    return gamma * (x - x.mean(axis=0)), gamma
+
+
+def test_running_statistics_and_histories_forget_the_recording() -> None:
+    """A forward that keeps something in a default argument, a global list or an option is recorded all the same."""
+    at = {"x": X, "gamma": np.array([1.0, 2.0, 3.0])}
+
+    def backward(dout: Any, cache: Any) -> dict[str, Any]:
+        return {"x": cache * (dout - dout.mean(axis=0))}
+
+    assert check_callable(running, vjp=backward, at=at).checks[0].verdict == "PROVED"
+    assert all(type(x) is np.ndarray for x in HISTORY)
+    assert type(running.__defaults__[0]["mean"]) is np.ndarray  # type: ignore[index]
+    state = {"mean": np.zeros(3)}
+    assert check_callable(running, vjp=backward, at={**at, "state": state}).checks[0].verdict == "PROVED"
+    assert not state["mean"].any()  # every call had its own
+
+
 class Dense:
     """A layer as people write it: backward reads what forward kept."""
 

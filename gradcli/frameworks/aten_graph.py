@@ -275,20 +275,15 @@ class Recording:
         self.hold(whole, constant(self.builder, self.numbers(whole)))
 
     def results(
-        self,
-        target: Any,
-        bound: dict[str, Any],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        several: Sequence[Any],
+        self, target: Any, bound: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], own: Sequence[Any]
     ) -> list[Node | None]:
-        """The nodes of the results of an operation, by its row of the table or by what it moves where."""
+        """The nodes of an operation's `own` results, by its row of the table or by what it moves where."""
         name, row, same = packet(target), ATEN.get(packet(target)), by_entry(target)
         followed = isinstance(bound.get("index"), Node)  # positions depend on the point
         unread = Opaque(f"the operation {target.namespace}::{name} is not supported")
         nodes: Any
-        if row is None and is_view(target) and all(memory_of(x) in self.memories for x in several):
-            return [None] * len(several)  # their places in memory identify their entries
+        if row is None and is_view(target) and all(memory_of(x) in self.memories for x in own):
+            return [None] * len(own)  # their places in memory identify their entries
         if bound.get("reduce") not in (None, "sum"):
             raise Opaque(f"{unread} with reduce={bound['reduce']!r}")
         if name == "index_put" and is_mask(bound):
@@ -304,7 +299,7 @@ class Recording:
         else:
             nodes = self.by_row(row, {key: self.operand(x) if is_tensor(x) else x for key, x in bound.items()})
         nodes = listed(nodes)
-        for k, (x, node) in enumerate(zip(several, nodes, strict=False)):
+        for k, (x, node) in enumerate(zip(own, nodes, strict=False)):
             if x is not None and str(x.dtype) != "torch.float64" and x.is_floating_point():
                 self.formats.append(str(x.dtype).removeprefix("torch."))
             if x is None or node is None:
@@ -312,7 +307,7 @@ class Recording:
             nodes[k] = of_kind(node, kind_of(x))
             if node.type.shape != tuple(x.shape) and not target._schema.is_mutable:
                 raise unread
-        return [*nodes[: len(several)], *[None] * (len(several) - len(nodes))]
+        return [*nodes[: len(own)], *[None] * (len(own) - len(nodes))]
 
     def by_row(self, row: operations.Row, bound: dict[str, Any]) -> Any:
         """The nodes that a row of the table gives: its function takes what has its parameters' names, then operands."""

@@ -192,7 +192,7 @@ class Box:
         values: dict[str, Any] = {}
         for arg in self.arguments:
             if arg.array is None:
-                values[arg.name] = np.array(arg.value) if isinstance(arg.value, np.ndarray) else arg.value
+                values[arg.name] = own_copy(arg.value)
                 continue
             moved = arg.array
             if arg.name in self.slices:
@@ -296,6 +296,15 @@ class Box:
             now, then = (array_of(x) if hasattr(x, "detach") else x for x in (value, before[name]))
             if hasattr(value, "dtype") and not np.array_equal(np.asarray(now), np.asarray(then), equal_nan=True):
                 self.changed.add(f"{role} changes its argument {name} in place")
+
+
+def own_copy(value: Any) -> Any:
+    """Data for one call, which may write into arrays, dicts and lists."""
+    if isinstance(value, np.ndarray):
+        return np.array(value)
+    if type(value) is dict:
+        return {key: own_copy(entry) for key, entry in value.items()}
+    return type(value)(map(own_copy, value)) if type(value) in (list, tuple) else value
 
 
 def described(value: Any) -> str:

@@ -98,9 +98,8 @@ def arguments_of(f: Any, at: Any, names: Sequence[str] | None, wrt: Sequence[str
                 raise error("GC732", message, help=PARTS)
             if isinstance(arg.value, (dict, list, tuple)) and arg.value:
                 message = f"no argument can be varied: `{visible(arg.name)}` is a {type(arg.value).__name__} of values"
-                raise error(
-                    "GC732", message, help="pass its arrays as separate arguments, f(w, b), and build it inside"
-                )
+                hint = "pass its arrays as separate arguments, f(w, b), and build it inside"
+                raise error("GC732", message, help=hint)
         hint = "give the point as floats: --at x=2.0, or at={'x': 2.0}"
         raise error("GC732", "no argument holds floats, so none can be varied", help=hint)
     return arguments
@@ -229,11 +228,8 @@ def _fitted(f: Any, values: Mapping[str, Any], known: Sequence[str]) -> set[str]
             if parameter is not None and (parameter.kind not in POSITIONAL or skipped):
                 keywords.add(name)
             continue
-        if (
-            parameter is not None
-            and parameter.default is Parameter.empty
-            and parameter.kind in (*POSITIONAL, parameter.KEYWORD_ONLY)
-        ):
+        kinds = (*POSITIONAL, Parameter.KEYWORD_ONLY)
+        if parameter is not None and parameter.default is Parameter.empty and parameter.kind in kinds:
             hint = f"give it one: --at {name}=2.0, or at={{'{name}': 2.0}}"
             raise error("GC732", f"the argument `{name}` has no value", help=hint)
         skipped = True

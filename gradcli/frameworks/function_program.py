@@ -94,10 +94,8 @@ def operation(name: str, rule: Rule, nodes: Sequence[Node], place: int) -> Node:
 def judged(title: str, f: Any, rule: Rule, arguments: dict[str, Leaf], place: int, cotangent: Node) -> HandRule:
     """The rule of one result on inputs of its own, for the oracles."""
     builder = rule.program.builder
-    leaves = {
-        name: Leaf(name, builder.leaf(f"{title}.{name}", leaf.node.type.shape)) for name, leaf in arguments.items()
-    }
-    operands = {leaf.node: leaves[name].node for name, leaf in arguments.items()}
+    leaves = {name: Leaf(name, builder.leaf(f"{title}.{name}", x.node.type.shape)) for name, x in arguments.items()}
+    operands = {x.node: leaves[name].node for name, x in arguments.items()}
     ct = builder.leaf(f"{title}.{cotangent_name([*leaves])}", cotangent.type.shape)
     (output,) = placed(builder, [rule.outputs[place]], dict(operands))
     results = tuple(sent(rule, place, operands, ct))

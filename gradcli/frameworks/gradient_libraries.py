@@ -241,7 +241,7 @@ def read_by(f: Any) -> Iterator[tuple[str, Any]]:
         scope, cells = f.__globals__, f.__closure__ or ()
         yield from ((name, scope[name]) for name in f.__code__.co_names if name in scope)
         pairs = zip(f.__code__.co_freevars, cells, strict=True)
-        yield from ((name, cell.cell_contents) for name, cell in pairs if _filled(cell))
+        yield from ((name, cell.cell_contents) for name, cell in pairs if is_filled(cell))
 
 
 def alone_beside(f: Any) -> str | None:
@@ -254,6 +254,14 @@ def alone_beside(f: Any) -> str | None:
 def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
     """As `isinstance`, but without reading `__class__`, which a proxy of another object may compute."""
     return issubclass(type(value), kinds)
+
+
+def is_filled(cell: Any) -> bool:
+    """Whether a cell of a closure has a value by now, other than None."""
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
 
 
 def attribute(value: Any, name: str) -> Any:
@@ -284,10 +292,3 @@ def array_of(tensor: Any) -> Any:
 def is_function_class(f: Any) -> bool:
     """Whether f is a subclass of `autograd.Function`, of PyTorch or of gradcli."""
     return is_a(f, type) and kind_of(f) in (TORCH, EAGER) and hasattr(f, "apply") and hasattr(f, "backward")
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False

@@ -179,10 +179,8 @@ class Reading:
         results, *others = (self.outputs(branch, operands) for branch in branches)
         for k, other in enumerate(others, 1):
             chosen = pointwise("greater_equal", of_kind(index, "int"), k)
-            results = [
-                pointwise("where", chosen, self.operand(y), self.operand(x))
-                for x, y in zip(results, other, strict=True)
-            ]
+            pairs = [map(self.operand, pair) for pair in zip(other, results, strict=True)]
+            results = [pointwise("where", chosen, *pair) for pair in pairs]
         return results
 
     def platform(self, eqn: Any, xs: list[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import numpy as np
 
 from gradcli.frameworks import operations
 from gradcli.frameworks.failures import PACKAGE, is_users
-from gradcli.frameworks.gradient_libraries import Library, attribute, is_a
+from gradcli.frameworks.gradient_libraries import Library, attribute, is_a, is_filled
 from gradcli.frameworks.operations import Opaque, constant, moved, of_kind, pointwise, shaped
 from gradcli.graph.node import Node
 from gradcli.primitives import functions
@@ -35,6 +35,7 @@ IN_PLACE = ("sort", "partition", "put", "resize")  # as methods; as functions th
 MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty", "full", "eye", "identity")
 OF_SPECIAL = ("logsumexp", "softmax", "log_softmax")  # Python functions of scipy.special; its others are ufuncs
 MOST_NODES = 10_000
+MOST_KEPT = 10_000  # values among which something is looked for that the function keeps
 FILLED = {"zeros": 0.0, "empty": 0.0, "ones": 1.0}
 REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logaddexp": "logsumexp"}
 
@@ -514,23 +515,59 @@ def pulled_back(cotangent: Node, jacobian: Node) -> Node:
 
 @contextmanager
 def recording(builder: Builder, *called: Any) -> Iterator[None]:
-    """What makes arrays, and the functions of `math`, take part in the recording in the modules of some functions."""
+    """What makes arrays, and the functions of `math`, take part in the recording in the modules of some functions.
+
+    What the functions keep meanwhile, in names of their modules, objects, dicts and lists, is forgotten at its end.
+    """
     scopes = with_imports([scope for function in called for scope in scopes_of(function)])
-    kept = [(scope, name, value) for scope in scopes for name, value in scope.items()]
+    before = [(held, held.copy()) for held in containers([*scopes, *called])]
     RECORDER.builder = builder
     try:
-        for scope, name, value in kept:
-            scope[name] = as_recorded(value)
+        for scope in scopes:
+            scope.update({name: as_recorded(value) for name, value in scope.items()})
         yield
     finally:
         RECORDER.builder = None
-        for scope, name, value in kept:
-            scope[name] = value
+        for held, content in before:
+            restore(held, content)
+
+
+def containers(roots: Sequence[Any]) -> Iterator[dict[Any, Any] | list[Any]]:
+    """The dicts and lists in which functions and objects of the user may keep something."""
+    pending, seen = [*roots][::-1], set[int]()
+    while pending and len(seen) < MOST_KEPT:
+        value = pending.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if is_a(value, (dict, list)):
+            yield value
+            pending[:0] = value.values() if is_a(value, dict) else value[:MOST_KEPT]
+        elif is_a(value, tuple):
+            pending[:0] = value
+        elif is_a(value, partial):
+            pending[:0] = value.func, value.args, value.keywords
+        elif is_a(value, MethodType):
+            pending[:0] = value.__func__, value.__self__
+        elif is_a(value, FunctionType):
+            cells = [cell.cell_contents for cell in value.__closure__ or () if is_filled(cell)]
+            pending[:0] = value.__defaults__, value.__kwdefaults__, *cells
+        elif is_users(file_of_module(type(value).__module__)):
+            pending[:0] = [attribute(value, "__dict__")]
+
+
+def restore(held: Any, content: Any) -> None:
+    """Give a dict or a list the content that it had."""
+    if is_a(held, list):
+        held[:] = content
+        return
+    for key in held.keys() - content.keys():
+        del held[key]
+    held.update({key: value for key, value in content.items() if held.get(key) is not value})
 
 
 def scopes_of(function: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
     """The names of the modules that a function, and those that its closure holds, were written in."""
-    inside = []
     if is_a(function, partial):
         inside = [function.func]
     elif not is_a(function, (FunctionType, MethodType)):
@@ -538,9 +575,7 @@ def scopes_of(function: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
     else:
         if not str(function.__globals__.get("__name__")).startswith("gradcli."):
             yield function.__globals__
-        for cell in function.__closure__ or ():
-            with suppress(ValueError):  # an empty cell
-                inside.append(cell.cell_contents)
+        inside = [cell.cell_contents for cell in function.__closure__ or () if is_filled(cell)]
     for inner in inside if depth else ():
         if callable(inner):
             yield from scopes_of(inner, depth - 1)
@@ -559,10 +594,16 @@ def with_imports(scopes: list[dict[str, Any]]) -> list[dict[str, Any]]:
             else:
                 home = (value if is_a(value, type) else type(value)).__module__
                 scope = attribute(sys.modules.get(home), "__dict__") or {}
-            if id(scope) not in reached and is_users(str(scope.get("__file__") or PACKAGE)):
+            if id(scope) not in reached and is_users(file_of_module(scope.get("__name__"))):
                 reached[id(scope)] = scope
                 pending.append(scope)
     return [*reached.values()]
+
+
+def file_of_module(name: Any) -> str:
+    """The file of a module; that of this package where it is unknown, except for what is typed into an interpreter."""
+    file = attribute(sys.modules.get(name) if is_a(name, str) else None, "__file__")
+    return str(file) if file else "" if name == "__main__" else PACKAGE
 
 
 def as_recorded(value: Any) -> Any:

@@ -73,9 +73,7 @@ class TorchWatch(Watch):
         """While it lasts, what PyTorch does is recorded."""
         with Recorder(self).attached():
             yield
-        self.notes += [
-            f"the entries of a {kind} were not read: {reason}" for kind, reason in self.tensors.unread.items()
-        ]
+        self.notes += [f"the entries of a {kind} were not read: {why}" for kind, why in self.tensors.unread.items()]
 
     def look(self, names: dict[str, Any], scope: str = "") -> None:
         """Note the names that tensors have, and what optimizers were given that never made a step."""

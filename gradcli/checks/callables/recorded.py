@@ -77,9 +77,7 @@ def by_recording(box: Box, recorded: Message, seed: int, samples: int, witnesses
     The recording may come from another process, so all of it is verified: the combination of outputs is built here, and
     values and gradients must be those that the function itself gives.
     """
-    other_use = {
-        str(name): Outcome("DISAGREES", str(message), {}) for name, message in recorded.pop("used", {}).items()
-    }
+    other_use = {str(name): Outcome("DISAGREES", str(text), {}) for name, text in recorded.pop("used", {}).items()}
     undecided = Rigorous(other_use, [], [])
     if not recorded:
         return undecided
@@ -89,11 +87,7 @@ def by_recording(box: Box, recorded: Message, seed: int, samples: int, witnesses
         program, subjects, rules = read(box, recorded, seed)
         verdicts = judged(box, [*subjects, *rules], seed, samples, witnesses)
         if box.library.name != EAGER:
-            verdicts = [
-                (subject, with_size(subject, verdict))
-                for subject, verdict in verdicts
-                if stands(recorded, subject, verdict)
-            ]
+            verdicts = [(x, with_size(x, verdict)) for x, verdict in verdicts if stands(recorded, x, verdict)]
     except (OutOfTime, GradcliError):
         return undecided
     except Opaque as problem:
@@ -181,12 +175,9 @@ def of_framework(box: Box, seed: int) -> Message:
 def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, Node], seed: int) -> Message:
     """A recording as plain data: one table of nodes, and which rows of it are what."""
     rules: list[tuple[Subject, dict[str, Any]]] = [
-        (
-            subject,
-            {"judged": subject.judged, "target": subject.target, "output": rule.output, "cotangent": rule.cotangent},
-        )
+        (x, {"judged": x.judged, "target": x.target, "output": rule.output, "cotangent": rule.cotangent})
         for rule in getattr(program, "rules", ())
-        for subject in of_rule(rule, at_point(program), seed)
+        for x in of_rule(rule, at_point(program), seed)
     ]
     nodes = [*outputs, *gradients.values(), *(node for _, parts in rules for node in parts.values())]
     try:
@@ -315,9 +306,7 @@ def sides(subject: Subject) -> list[Node]:
 
 def single(box: Box) -> bool:
     """Whether some argument has fewer digits than float64."""
-    return any(
-        x is not None and np.asarray(x).dtype != np.float64 for x in (argument.array for argument in box.arguments)
-    )
+    return any(arg.array is not None and np.asarray(arg.array).dtype != np.float64 for arg in box.arguments)
 
 
 def rule_of(rule: Message, nodes: Sequence[Node]) -> Subject:
