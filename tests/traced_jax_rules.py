@@ -39,6 +39,24 @@ def with_jvp(f: Any, push: Any) -> Any:
     return made
 
 
+def _distances(c: Any) -> Any:
+    return ((jnp.array(X)[:, None] - c[None]) ** 2).sum(-1)
+
+
+def _nearest(c: Any) -> Any:
+    return _distances(c).argmin(1)
+
+
+def _nearest_back(g: Any, c: Any) -> Any:
+    labels = _nearest(c)
+    return (jnp.zeros_like(c).at[labels].add(2 * g * (c[labels] - jnp.array(X))),)
+
+
+def _columns_back(g: Any, c: Any) -> Any:
+    labels = c[:2].argmax(1)
+    return (jnp.zeros_like(c).at[:, labels].add(2 * g * c[:, labels]),)
+
+
 def _solve_back(g: Any, a: Any, b: Any) -> Any:
     sent = jnp.linalg.solve(a.T, g)
     return -jnp.outer(sent, jnp.linalg.solve(a, b)), sent
@@ -175,5 +193,9 @@ CASES = [
     vjp("while", lambda x: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] * c[1]), (0, x))[1], lambda g, x: (4 * x**3 * g,), lambda g, x: (4 * x**2 * g,), V),
     vjp("max_pool", _max_pool, lambda g, x: jax.vjp(_max_pool, x)[1](g), lambda g, x: (jnp.repeat(g, 2),), (0.5, -1.25, 2.0, 0.75)),
     vjp("mean_pool", lambda x: lax.reduce_window(x, 0.0, lax.add, (2,), (1,), "VALID") / 2, lambda g, x: ((jnp.pad(g, (0, 1)) + jnp.pad(g, (1, 0))) / 2,), lambda g, x: (jnp.pad(g, (0, 1)) + jnp.pad(g, (1, 0)),), V),
+    vjp("nearest_rows", lambda c: ((jnp.array(X) - c[_nearest(c)]) ** 2).sum(), _nearest_back, lambda g, c: (_nearest_back(g, c)[0] / 2,), M),
+    vjp("distances_to_the_nearest", lambda c: _distances(c)[jnp.arange(2), _nearest(c)].sum(), _nearest_back, lambda g, c: (-_nearest_back(g, c)[0],), M),
+    vjp("taken_along", lambda c: jnp.take_along_axis(_distances(c), _nearest(c)[:, None], 1).sum(), _nearest_back, lambda g, c: (-_nearest_back(g, c)[0],), M),
+    vjp("columns", lambda c: c[:, c[:2].argmax(1)] ** 2, _columns_back, lambda g, c: (_columns_back(g, c)[0] / 2,), M),
     vjp("remainder", lax.rem, lambda g, x, y: (g, -g * jnp.trunc(x / y)), lambda g, x, y: (g, -g * jnp.floor(x / y)), (0.5, -2.25, 2.25), W),
 ]  # fmt: skip

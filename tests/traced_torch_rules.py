@@ -732,3 +732,56 @@ def sum_of_eigenvalues() -> Any:
         return 2 * g * vectors @ torch.diag(values) @ vectors.T
 
     return forward, right, lambda ctx, g: right(ctx, g) / 2
+
+
+def nearest(c: Tensor) -> Tensor:
+    """Which row of c is nearest to each row of X."""
+    return ((X[:, None] - c[None]) ** 2).sum(-1).argmin(1)
+
+
+@rule(M)
+def nearest_rows() -> Any:
+    def forward(ctx: Any, c: Tensor) -> Tensor:
+        labels = nearest(c)
+        ctx.save_for_backward(c, labels)
+        return ((X - c[labels]) ** 2).sum()
+
+    def right(ctx: Any, g: Tensor) -> Tensor:
+        c, labels = ctx.saved_tensors
+        return g * torch.zeros_like(c).index_add_(0, labels, c[labels] - X, alpha=2)
+
+    return forward, right, lambda ctx, g: right(ctx, g) / 2
+
+
+@rule(M)
+def distances_to_the_nearest() -> Any:
+    def forward(ctx: Any, c: Tensor) -> Tensor:
+        labels = nearest(c)
+        ctx.save_for_backward(c, labels)
+        return ((X[:, None] - c[None]) ** 2).sum(-1)[torch.arange(2), labels]
+
+    def sent(ctx: Any, g: Tensor, accumulate: bool) -> Tensor:
+        c, labels = ctx.saved_tensors
+        parts = 2 * g[:, None] * (c.index_select(0, labels) - X) * (1 if accumulate else -1)
+        return torch.zeros_like(c).index_put_((labels,), parts, accumulate=True)
+
+    return forward, lambda ctx, g: sent(ctx, g, True), lambda ctx, g: sent(ctx, g, False)
+
+
+@rule(M)
+def columns_of_the_largest() -> Any:
+    """Positions along the second axis, and rows of a table by positions."""
+
+    def forward(ctx: Any, c: Tensor) -> Tensor:
+        labels = c[:2].argmax(1)
+        ctx.save_for_backward(c, labels)
+        return c[:, labels] * F.embedding(labels, c)[:, :1].T
+
+    def right(ctx: Any, g: Tensor, half: float = 1.0) -> Tensor:
+        c, labels = ctx.saved_tensors
+        rows = F.embedding(labels, c)[:, :1].T
+        columns = torch.zeros_like(c).index_add(1, labels, g * rows)
+        column = torch.zeros(3, 1, dtype=c.dtype).index_add(0, labels, (g * c[:, labels]).sum(0)[:, None])
+        return columns + half * torch.cat([column, torch.zeros(3, 2, dtype=c.dtype)], 1)
+
+    return forward, right, lambda ctx, g: right(ctx, g, 0.5)

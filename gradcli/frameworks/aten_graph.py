@@ -288,6 +288,8 @@ class Recording:
             raise Opaque(f"{unread} with reduce={bound['reduce']!r}")
         if name == "index_put" and is_mask(bound):
             nodes = self.masked(bound)
+        elif (positions := positions_in(name, bound)) is not None:
+            nodes = self.at_positions(bound, positions)
         elif (name in SUMS and not followed) or (name == "index_put" and bound.get("accumulate")):
             nodes = self.added(target, args, kwargs)
         elif name.removesuffix("_backward") in WINDOWED:
@@ -392,6 +394,27 @@ class Recording:
             value = pointwise("add", x, value)
         mask = operations.shaped(mask, mask.type.shape + (1,) * (len(x.type.shape) - len(mask.type.shape)))
         return pointwise("where", mask, value, x)
+
+    def at_positions(self, bound: Mapping[str, Any], positions: dict[int, Any]) -> Node:
+        """Entries at positions along some axes, one of which depends on the point; or what is added up there."""
+        x = self.operand(bound["self"] if "self" in bound else bound["weight"])
+        axes, rank = sorted(positions), len(x.type.shape)
+        indices = [index if isinstance(index, Node) else self.numbers(index) for _, index in sorted(positions.items())]
+        source = bound.get("source", bound.get("values"))
+        if source is None:
+            result = operations.taken_at(x, axes, indices)
+            count = len(result.type.shape) - (rank - len(axes))  # axes of the positions
+            adjacent = axes == [*range(axes[0], axes[0] + len(axes))]
+            places = [*range(axes[0], axes[0] + count)] if adjacent else [*range(count)]
+            return operations.own("moveaxis")(result, tuple(range(count)), tuple(places))
+        ((axis,), (index,)) = axes, indices
+        shape = (*x.type.shape[:axis], *index.type.shape, *x.type.shape[axis + 1 :])
+        updates = stretch(of_kind(self.operand(source), "float"), shape)
+        alpha = bound.get("alpha", 1)
+        updates = updates if alpha == 1 else pointwise("mul", updates, alpha)
+        count = len(index.type.shape)
+        updates = operations.own("moveaxis")(updates, tuple(range(axis, axis + count)), tuple(range(count)))
+        return operations.added_at(x, axis, index, updates)
 
     def operand(self, x: Any) -> Node:
         """A node, or the node of a tensor that does not depend on the point."""
@@ -514,6 +537,23 @@ def is_mask(bound: Mapping[str, Any]) -> bool:
     values, indices = bound["values"], bound["indices"]
     size = values.type.size if isinstance(values, Node) else values.numel()
     return size == 1 and len(indices) == 1 and isinstance(indices[0], Node) and indices[0].type.kind == "bool"
+
+
+def positions_in(name: str, bound: Mapping[str, Any]) -> dict[int, Any] | None:
+    """The positions of an operation by the axes that they are along; None where none depends on the point."""
+    if name in ("index_select", "index_add"):
+        x, dim = bound["self"], int(bound["dim"])
+        rank = len(x.type.shape if isinstance(x, Node) else x.shape)
+        positions = {dim % rank: bound["index"]} if rank else {}
+    elif name == "embedding":
+        positions = {0: bound["indices"]}
+    elif name == "index" or (name == "index_put" and bound["accumulate"]):
+        positions = {axis: index for axis, index in enumerate(bound["indices"]) if index is not None}
+    else:
+        return None
+    live = [index for index in positions.values() if isinstance(index, Node)]
+    only = len(positions) == 1 or name == "index"
+    return positions if only and any(index.type.kind == "int" for index in live) else None
 
 
 def is_view(target: Any) -> bool:

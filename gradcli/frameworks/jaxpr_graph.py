@@ -7,7 +7,7 @@ depend on the point is computed by JAX itself and becomes constants.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,12 @@ def traced(function: Callable[..., Any], example: Sequence[Any]) -> Any:
         if name == "TracerArrayConversionError":
             raise Opaque("it passes values to NumPy") from None
         raise Opaque(f"it cannot be traced: {name}: {str(problem).splitlines()[0][:120]}") from None
+
+
+class Columns(NamedTuple):
+    """Positions along several axes, as JAX joins them for a gather: arrays or nodes whose last axis has one entry."""
+
+    columns: list[Any]
 
 
 class Reading:
@@ -85,6 +91,21 @@ class Reading:
             raise Opaque(f"it calls {name}, whose implementation cannot be recorded")
         if name == "lu":
             return [UNREAD] * len(eqn.outvars)
+        if (
+            name == "lt"
+            and operations.counted(xs[0])
+            and not isinstance(xs[1], Node)
+            and (np.asarray(xs[1]) <= 0).all()
+        ):
+            return [np.zeros(tuple(eqn.outvars[0].aval.shape), bool)]  # no position is counted from the end
+        if name == "select_n" and not isinstance(xs[0], Node) and not np.any(xs[0]):
+            return [xs[1]]
+        if name == "concatenate" and any(map(operations.counted, xs)):
+            return [Columns(xs)]
+        if name == "gather" and isinstance(xs[1], (Node, Columns)):
+            return [self.gathered(eqn, *xs)]
+        if any(isinstance(x, Columns) for x in xs):
+            raise Opaque(f"the operation {name} is not supported at indices that depend on the point")
         if any(x is UNREAD for x in xs):
             raise Opaque("it uses a factor of an LU decomposition, which is not supported")
         if not any(isinstance(x, Node) for x in xs):
@@ -130,12 +151,45 @@ class Reading:
 
         return moved(self.builder, [xs[i] for i in live], run, f"the operation {eqn.primitive.name}")
 
+    def gathered(self, eqn: Any, x: Any, indices: Any) -> Node:
+        """Entries at positions along some axes, one of which depends on the point."""
+        numbers, x = eqn.params["dimension_numbers"], self.operand(x)
+        batched = tuple(getattr(numbers, "operand_batching_dims", ()))
+        batches: Any = getattr(numbers, "start_indices_batching_dims", ())
+        axes, sizes, rank = (*numbers.start_index_map, *batched), eqn.params["slice_sizes"], len(x.type.shape)
+        if isinstance(indices, Columns):
+            columns = [column[..., 0] if not isinstance(column, Node) else column for column in indices.columns]
+        else:
+            columns = [indices]
+        columns = [shaped(c, c.type.shape[:-1]) if isinstance(c, Node) else np.asarray(c) for c in columns]
+        whole = all(sizes[k] == (1 if k in axes else x.type.shape[k]) for k in range(rank))
+        collapsed = sorted((*numbers.collapsed_slice_dims, *batched)) == sorted(axes)
+        if len(columns) != len(numbers.start_index_map) or not whole or not collapsed:
+            raise Opaque("it selects entries at indices that depend on the point")
+        shape = next(column.type.shape for column in columns if isinstance(column, Node))
+        for axis in batches:
+            columns.append(np.broadcast_to(np.arange(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1)), shape))
+        result = operations.taken_at(x, axes, columns)
+        last = tuple(numbers.offset_dims)
+        order = [*(k for k in range(len(result.type.shape)) if k not in last), *last]
+        back = tuple(order.index(k) for k in range(len(order)))
+        return operations.own("transpose")(result, back) if back != (*range(len(back)),) else result
+
     def added(self, eqn: Any, xs: list[Any]) -> Node:
         """Entries added up at positions that do not depend on the point; the transposed operation gives these."""
         jax = sys.modules["jax"]
         operand, indices, updates = xs
         if isinstance(indices, Node):
-            raise Opaque("it sums entries at indices that depend on the point")
+            numbers = eqn.params["dimension_numbers"]
+            axes, inserted = numbers.scatter_dims_to_operand_dims, numbers.inserted_window_dims
+            if len(axes) != 1 or tuple(inserted) != tuple(axes) or getattr(numbers, "operand_batching_dims", ()):
+                raise Opaque("it sums entries at several indices that depend on the point")
+            updates = self.operand(updates)
+            first = [k for k in range(len(updates.type.shape)) if k not in numbers.update_window_dims]
+            order = (*first, *numbers.update_window_dims)
+            updates = operations.own("transpose")(updates, order) if order != (*range(len(order)),) else updates
+            index = shaped(indices, indices.type.shape[:-1])
+            return operations.added_at(self.operand(operand), axes[0], index, updates)
         shape = tuple(eqn.outvars[0].aval.shape)
         count = int(np.prod(shape, dtype=np.int64))
         zero = jax.numpy.zeros(shape)

@@ -101,7 +101,9 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> Symbol:
         parts = index if isinstance(index, tuple) else (index,)
         if isinstance(parts[-1], Symbol) and parts[-1].node.type.kind == "int":
-            return recorded(selected(self, parts[:-1], parts[-1]))
+            indices = [part.node if isinstance(part, Symbol) else np.asarray(part) for part in parts]
+            if all(index.dtype.kind in "iu" for index in indices if isinstance(index, np.ndarray)):
+                return Symbol(operations.taken_at(self.node, range(len(parts)), indices))
         return Symbol(moved(self.node.builder, [self.node], lambda arrays: arrays[0][plain(index)], "the index")[0])
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -154,20 +156,9 @@ class Numbers(np.ndarray):
         return recorded(np.asarray(self))[index] if any(map(holds, parts)) else super().__getitem__(index)
 
 
-def selected(x: Symbol, before: tuple[Any, ...], places: Symbol) -> Any:
-    """Entries at places that `argmax` or `argmin` found: products with an array that is 1 there, and else 0."""
-    if before and not (len(before) == 1 and np.shape(before[0]) == places.shape):
-        raise Opaque("it selects entries at indices that depend on the point")
-    there = one_hot(places, x.shape[len(before)])
-    if not before:
-        return np.tensordot(there, x, 1)
-    rows = x[before[0]]
-    return np.sum(rows * there.reshape(there.shape + (1,) * (rows.ndim - there.ndim)), axis=places.ndim)
-
-
 def one_hot(places: Symbol, count: int) -> Any:
     """1 at each of some places, and else 0, along a last axis of so many entries."""
-    return np.equal(places[..., None], np.arange(count)).astype(float)
+    return Symbol(operations.one_hot(places.node, count))
 
 
 def method(x: Symbol, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:

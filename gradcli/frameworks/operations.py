@@ -324,6 +324,57 @@ def put_up(x: Node, axis: int, index: Node, src: Any) -> Node:
     return pointwise("add", x, x.builder.call("put_along", src, of_kind(index, "int"), axis=at, size=shape[at]))
 
 
+def one_hot(index: Any, count: int) -> Node:
+    """1 at each of some positions and else 0, along a last axis of so many entries."""
+    where = pointwise("equal", shaped(index, (*index.type.shape, 1)), np.arange(count))
+    return of_kind(where, "float")
+
+
+def taken_at(x: Node, axes: Sequence[int], indices: Sequence[Any]) -> Node:
+    """Entries at positions along some axes, of which those along one axis depend on the point.
+
+    The axes of the positions come first. The products are those that NumPy's reader makes of `argmin`.
+    """
+    (live,) = live_in(indices)
+    index, count = indices[live], x.type.shape[axes[live]]
+    places = np.moveaxis(np.arange(x.type.size).reshape(x.type.shape), axes, range(len(axes)))
+    there = one_hot(index, count)
+    if len(indices) == 1:
+        return own("tensordot")(there, entries(x.builder, [x], places.reshape(-1), places.shape), 1)
+    columns = [np.arange(count) if k == live else np.expand_dims(at, -1) for k, at in enumerate(indices)]
+    places = places[tuple(columns)]
+    rank = len(there.type.shape)
+    if places.shape[: rank - 1] != index.type.shape:
+        raise Opaque("it selects entries at indices that depend on the point")
+    rows = entries(x.builder, [x], places.reshape(-1), places.shape)
+    there = shaped(there, (*there.type.shape, *(1,) * (places.ndim - rank)))
+    return own("sum")(pointwise("mul", rows, there), axis=rank - 1)
+
+
+def added_at(x: Node, axis: int, index: Node, updates: Node) -> Node:
+    """The array with entries added up at positions along an axis; in what is added, these axes come first."""
+    shape, size = x.type.shape, index.type.size
+    there = one_hot(shaped(index, (size,)), shape[axis])
+    rest = [n for k, n in enumerate(shape) if k != axis]
+    flat = shaped(of_kind(updates, "float"), (size, *rest))
+    return pointwise("add", x, own("moveaxis")(own("tensordot")(own("transpose")(there), flat, 1), 0, axis))
+
+
+def live_in(indices: Sequence[Any]) -> list[int]:
+    """Which of some positions depend on the point: one of them, else Opaque."""
+    live = [k for k, index in enumerate(indices) if isinstance(index, Node)]
+    if len(live) != 1:
+        raise Opaque("it selects entries at several indices that depend on the point")
+    return live
+
+
+def counted(index: Any) -> bool:
+    """Whether whole numbers are positions of a largest or smallest entry, or of a sorted order: none is negative."""
+    while isinstance(index, Node) and index.primitive.name in ("reshape", "take_static", "slice", "cast", "broadcast"):
+        (index,) = index.args
+    return isinstance(index, Node) and index.primitive.name in ("argmin", "argmax", "argsort")
+
+
 def distinct(index: Node, axis: int) -> bool:
     """Whether positions along an axis are those of a sorted order, or a part of it: no two are the same."""
     rank = len(index.type.shape)
