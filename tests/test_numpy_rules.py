@@ -546,6 +546,11 @@ def test_at_two_equal_centres_nothing_is_proved() -> None:
     assert check_callable(*CHOSEN["one entry"][:2], at=np.array([1.0, 1.0, 0.5])).checks[0].verdict == "KINK"
 
 
+def centred(w: Any) -> Any:
+    Xc = X - X.mean(axis=0)  # what NumPy computes has the name that the code gives it
+    return np.sum((Xc @ w) ** 2)
+
+
 class Fit:
     def __init__(self) -> None:
         self.A, self.b = POINTS[:5], ANSWERS[:5]
@@ -570,6 +575,7 @@ def test_readings_have_the_names_of_the_code() -> None:
         (Fit().loss, Fit().gradient, V[:3], "`b` has the other sign"),
         (lambda t: np.exp(t[0]) ** 2, lambda t: np.eye(3)[0] * np.exp(t[0]) ** 2, V[:3], "`exp(t[0])**2`"),
         (loss, lambda w, M, t: {"w": M.T @ (M @ w - t)}, (V[:3], A, b), "`(M @ w - t)**2`"),
+        (centred, lambda w: (X - X.mean(axis=0)).T @ ((X - X.mean(axis=0)) @ w), V[:3], "`(Xc @ w)**2`"),
         (lambda w: np.sum((exp @ w) ** 2), lambda w: exp.T @ (exp @ w), V[:3], "`(data[5,3] @ w)**2`"),
     ]
     for f, df, at, text in rows:

@@ -154,7 +154,7 @@ class Reading:
     def gathered(self, eqn: Any, x: Any, indices: Any) -> Node:
         """Entries at positions along some axes, one of which depends on the point."""
         numbers, x = eqn.params["dimension_numbers"], self.operand(x)
-        batched = tuple(getattr(numbers, "operand_batching_dims", ()))
+        batched: Any = getattr(numbers, "operand_batching_dims", ())
         batches: Any = getattr(numbers, "start_indices_batching_dims", ())
         axes, sizes, rank = (*numbers.start_index_map, *batched), eqn.params["slice_sizes"], len(x.type.shape)
         if isinstance(indices, Columns):
@@ -182,7 +182,8 @@ class Reading:
         if isinstance(indices, Node):
             numbers = eqn.params["dimension_numbers"]
             axes, inserted = numbers.scatter_dims_to_operand_dims, numbers.inserted_window_dims
-            if len(axes) != 1 or tuple(inserted) != tuple(axes) or getattr(numbers, "operand_batching_dims", ()):
+            batched: Any = getattr(numbers, "operand_batching_dims", ())
+            if len(axes) != 1 or tuple(inserted) != tuple(axes) or batched:
                 raise Opaque("it sums entries at several indices that depend on the point")
             updates = self.operand(updates)
             first = [k for k in range(len(updates.type.shape)) if k not in numbers.update_window_dims]

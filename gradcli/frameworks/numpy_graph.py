@@ -21,12 +21,14 @@ from gradcli.frameworks import operations
 from gradcli.frameworks.failures import PACKAGE, is_users
 from gradcli.frameworks.gradient_libraries import Library, attribute, is_a, is_filled
 from gradcli.frameworks.operations import Opaque, constant, moved, of_kind, pointwise, shaped
-from gradcli.graph.node import Node
+from gradcli.graph.node import DATA, Node
 from gradcli.primitives import functions
 from gradcli.primitives.broadcasting import stretch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from gradcli.graph.builder import Builder
 
@@ -44,6 +46,7 @@ class Recorder(threading.local):
     """Where nodes are made in this thread; None while nothing is recorded."""
 
     builder: Builder | None = None
+    taken: Sequence[str] = ()  # names of the arguments that are judged
 
 
 RECORDER = Recorder()
@@ -466,7 +469,22 @@ def node_of(x: Any) -> Node:
             raise Opaque("it makes an array of arrays of different shapes")
         flat = operations.joined([shaped(of_kind(node, "float"), (node.type.size,)) for node in nodes])
         return shaped(flat, (len(nodes), *shape))
-    return constant(current_builder(), x)
+    node = constant(current_builder(), x)
+    if node.primitive is DATA and isinstance(x, np.ndarray):
+        name_by_code(node.builder, node.params["digest"], x)
+    return node
+
+
+def name_by_code(builder: Builder, digest: str, array: NDArray[Any]) -> None:
+    """Give an array that the function has computed the name of the variable that it is in, unless it has a name."""
+    if builder.data[digest].name:
+        return
+    frame = sys._getframe(2)
+    while frame.f_back is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    name = next((name for name, value in frame.f_locals.items() if value is array), None)
+    if name is not None and name not in {*RECORDER.taken, *functions(), *(data.name for data in builder.data.values())}:
+        builder.data[digest].name = name
 
 
 def holds(x: Any) -> bool:
@@ -505,14 +523,14 @@ def pulled_back(cotangent: Node, jacobian: Node) -> Node:
 
 
 @contextmanager
-def recording(builder: Builder, *called: Any) -> Iterator[None]:
+def recording(builder: Builder, taken: Sequence[str], *called: Any) -> Iterator[None]:
     """What makes arrays, and the functions of `math`, take part in the recording in the modules of some functions.
 
     What the functions keep meanwhile, in names of their modules, objects, dicts and lists, is forgotten at its end.
     """
     scopes = with_imports([scope for function in called for scope in scopes_of(function)])
     before = [(held, held.copy()) for held in containers([*scopes, *called])]
-    RECORDER.builder = builder
+    RECORDER.builder, RECORDER.taken = builder, taken
     try:
         for scope in scopes:
             scope.update({name: as_recorded(value) for name, value in scope.items()})

@@ -314,7 +314,7 @@ def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
     derivative: Any = box.derivative
     sent: dict[int, Node] = {}
     try:
-        with numpy_graph.recording(builder, box.f, derivative):
+        with numpy_graph.recording(builder, box.names, box.f, derivative):
             value = box.value_of(box.spread(box.f, {**arguments, **copies(moved)}))
             if box.kind == PAIR:
                 value, raw = value
