@@ -59,10 +59,7 @@ def displayed(judge: Callable[Script, checks.Report]) -> Callable[Script, Report
         return Report(**vars(judge(*args, **kwargs)))
 
     taken = signature(judge)
-    shown = [
-        parameter.replace(default="all") if parameter.name == "witnesses" else parameter
-        for parameter in taken.parameters.values()
-    ]
+    shown = [x.replace(default="all") if x.name == "witnesses" else x for x in taken.parameters.values()]
     judged.__signature__ = taken.replace(parameters=shown)  # type: ignore[attr-defined]
     return judged
 
