@@ -121,6 +121,11 @@ def test_a_process_that_has_grown_is_replaced_between_scripts(oracle: Oracle, mo
     assert oracle._process is not second
 
 
+def test_the_graph_of_a_script_is_let_go_when_its_check_is_over(oracle: Oracle) -> None:
+    assert verdicts("x**2*y", oracle) == ["PROVED", "PROVED"]
+    assert oracle._programs == 1 and oracle._held is None
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_an_oracle_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
     wanted = check_script("x**2", at={"x": 3.0})

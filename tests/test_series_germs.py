@@ -83,6 +83,20 @@ TIES = [
     ("where(x > 0, 1/(1 + exp(1/x)**2), 0)", 0.0, "smooth", [0, 0]),
     ("where(x > 0, x*(exp(1/x)*exp(2/x))**-0.5 + x, 0)", 0.0, "KINK", [0, 1]),
     ("where(x > 0, x**2*polygamma(1, x), 1)", 0.0, "smooth", [0, 0]),
+    ("abs(x)**0.3", 0.0, "BOUNDARY", [-INF, INF]),
+    ("abs(x)**(1/3)", 0.0, "BOUNDARY", [-INF, INF]),
+    ("abs(x)**0.3*abs(x)**0.7", 0.0, "KINK", [-1, 1]),
+    ("where(x > 0, x**(0.1 + 0.2)*x**0.7, 0)", 0.0, "KINK", [0, 1]),
+    ("abs(x)**where(x < 2, e, 3)/abs(x)**(e - 0.3)", 1.0, "smooth", [0.3, 0.3]),
+    ("where(x == 0, 0, abs(x)**(e - 2))", 0.0, "unknown", [None, None]),
+    ("where(x == 0, 0, abs(x)**(pi - 2)/abs(x)**(pi - 3))", 0.0, "unknown", [None, None]),
+    ("gammainc(0.5, x**2)", 0.0, "KINK", [-2 / math.pi**0.5, 2 / math.pi**0.5]),
+    ("where(x > 0, gammainc(1.5, x), 0)", 0.0, "smooth", [0, 0]),
+    ("where(x > 0, gammaincc(0.5, x), 1)", 0.0, "BOUNDARY", [0, -INF]),
+    ("gammainc(1.5, x)", 0.0, "BOUNDARY", [None, 0]),
+    ("betainc(0.5, 2, x**2)", 0.0, "KINK", [-1.5, 1.5]),
+    ("betainc(2, 1.5, x)", 1.0, "BOUNDARY", [0, None]),
+    ("where(x < 1, betainc(2, 0.5, x), 1)", 1.0, "BOUNDARY", [INF, 0]),
 ]  # fmt: skip
 
 
@@ -137,6 +151,11 @@ EXPANSIONS: list[tuple[str, Callable[[Any], Any]]] = [
     ("abs(log(x))**0.75", lambda x: (-log(x)) ** 0.75),
     ("tanh(log(abs(log(x))))", lambda x: mpmath.tanh(log(-log(x)))),
     ("atan2(1, x) + atan2(x, -1)", lambda x: mpmath.atan2(1, x) + mpmath.atan2(x, -1)),
+    ("(x + x**2)**(1/3)*log(x)", lambda x: mpmath.cbrt(x + x**2) * log(x)),
+    ("gammainc(1.5, sin(x))", lambda x: mpmath.gammainc(1.5, 0, mpmath.sin(x), regularized=True)),
+    ("gammaincc(0.25, x + x**2)", lambda x: mpmath.gammainc(0.25, x + x**2, mpmath.inf, regularized=True)),
+    ("betainc(0.5, 2.5, sinh(x))", lambda x: mpmath.betainc(0.5, 2.5, 0, mpmath.sinh(x), regularized=True)),
+    ("betainc(2, 0.75, 1 - x)", lambda x: mpmath.betainc(2, 0.75, 0, 1 - x, regularized=True)),
 ]
 
 
@@ -177,6 +196,20 @@ def test_verdicts_name_the_limit() -> None:
     left_open = check_script("where(x > 0, x*sin(1/x), 0)", at={"x": 0.0}).checks[0]
     assert left_open.verdict == "INCONCLUSIVE"
     assert check_script("where(x > 0, x*log(x), 0)", at={"x": 0.0}).checks[0].verdict == "BOUNDARY"
+
+
+@pytest.mark.parametrize("text", ["gammainc(0.5, x**2)", "gammaincc(0.5, x**2)", "betainc(0.5, 2, x**2)"])
+def test_an_inner_slope_of_0_hides_no_cusp(text: str) -> None:
+    """At 0 each is about |x|: python-flint's series gives the slope 0, as the inner function has."""
+    found = check_script(text, at={"x": 0.0}, claims={"x": "0"}).checks[0]
+    assert (found.verdict, found.passed) == ("KINK", False), found.message
+
+
+def test_a_power_of_a_negative_number_is_defined_at_whole_exponents_only() -> None:
+    found = check_script("x**y", at={"x": -2.0, "y": 3.0}, wrt=["y"]).checks[0]
+    assert found.verdict == "BOUNDARY", found.message
+    assert found.message.startswith("x**y has no finite derivative here: slopes undefined from below, undefined from")
+    assert check_script("x**y", at={"x": -2.0, "y": 3.0}, wrt=["x"]).checks[0].verdict == "PROVED"
 
 
 NASTY: list[tuple[str, float | None]] = [  # at 0, with the derivative there (None: there is none)

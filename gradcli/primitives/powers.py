@@ -118,6 +118,9 @@ def _pow_ball(fl: Any, x: Any, y: Any) -> Any:
         return fl.positive_power(x, y)
     if side < 0:
         if not y.is_integer():
+            near = fl.at_point(y)
+            if near.is_integer():
+                fl.sign(y - near)  # where y moves only both sides tell
             fl.undefined("a power of a negative number whose exponent is not whole")
         value = fl.positive_power(-x, y)
         return value if (y / 2).is_integer() else -value

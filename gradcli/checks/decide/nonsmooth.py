@@ -68,11 +68,11 @@ def seen_by_series(case: Case, tie: Answer) -> tuple[Sides, list[float]]:
 
 
 def responsible(case: Case, node: Node) -> Surface | None:
-    """The declared kink of a node that the point lies on, or nearest to."""
+    """The declared kink of a node that the point lies on, or is nearest to; None where all are far away."""
     surfaces = [surface for surface in case.subject.surfaces if surface.node is node]
     zeros = evaluated([surface.zero for surface in surfaces], case.values) if surfaces else []
     gaps = [float(np.nan_to_num(np.abs(x), nan=np.inf).min(initial=np.inf)) for x in zeros]
-    return surfaces[int(np.argmin(gaps))] if surfaces else None
+    return None if not surfaces or 0.5 < min(gaps) < np.inf else surfaces[int(np.argmin(gaps))]
 
 
 def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:

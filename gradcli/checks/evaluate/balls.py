@@ -26,7 +26,7 @@ from gradcli.checks.evaluate.ball_numbers import (
     sign,
     with_bits,
 )
-from gradcli.checks.evaluate.evaluation import Reading, work_of
+from gradcli.checks.evaluate.evaluation import Reading, exact_number, work_of
 from gradcli.checks.evaluate.interpretation import (
     FEW_DIGITS,
     Entries,
@@ -102,6 +102,10 @@ class Literals(NamedTuple):
 
 EXACT = Literals()
 NAMED = {"pi": arb.pi, "e": arb.const_e, "inf": arb.pos_inf, "-inf": arb.neg_inf}
+
+
+class InexactPower(Exception):
+    """A power, on one side of a point, whose exponent is no number of so many bits: the graph may have its fraction."""
 
 
 class BallField(Field):
@@ -204,7 +208,11 @@ class BallField(Field):
 
     def positive_power(self, x: Any, y: Any) -> Any:
         """x**y for x > 0."""
-        return x.power(y) if isinstance(x, Expansion) and type(y) is arb else (y * x.log()).exp()
+        if not isinstance(x, Expansion) or type(y) is not arb:
+            return (y * x.log()).exp()
+        if not y.is_exact():
+            raise InexactPower(x, y)
+        return x.power(y)
 
     def cube_root(self, x: Any) -> Any:
         """Of x > 0."""
@@ -272,7 +280,12 @@ class BallField(Field):
             return rule_of(node, closed=not self.plane)
         return product(rule) if node.primitive.name == "matmul" else rule
 
-    def failure_of(self, node: Node, reason: Exception) -> Failure:
+    def failure_of(self, node: Node, reason: Exception) -> Any:
+        if isinstance(reason, InexactPower):
+            base, exponent = reason.args
+            known = node.primitive.name == "pow" and not self.rounded
+            exact = exact_number(node.args[1]) if known else None
+            return self.apply(node, lambda *_, **__: base.power(exponent) if exact is None else base.raised(exact), ())
         if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
             return Undecided(str(reason), node)
         return super().failure_of(node, reason)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.arrays import ArrayData
+from gradcli.graph.exact import is_fraction
 from gradcli.graph.loop import order_of_turns, readers_by_loop
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 from gradcli.graph.types import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from fractions import Fraction
 
     from gradcli.checks.evaluate.interpretation import Field
     from gradcli.graph.loop import Body
@@ -326,13 +328,29 @@ def _exact(reading: Reading, node: Node) -> Entries:
     field, entries = reading.field, reading.pointwise(node)
     if not isinstance(entries.flat[0], Undecided) or field.rounded:
         return entries
-    from gradcli.lowering.statics import exact_value  # start-up time is a feature
-
-    try:
-        value = exact_value(node, lambda index: field.index(reading.known[index].flat[0]), lambda _: math.nan, None)
-    except GradcliError:  # no fraction, or a division by 0
+    value = exact_number(node, lambda index: field.index(reading.known[index].flat[0]))
+    if value is None:
         return entries
     return Entries([bool(value) if node.type.kind == "bool" else field.constant(value)], ())
+
+
+def exact_number(node: Node, leaf_value: Callable[[Node], int] | None = None) -> int | Fraction | None:
+    """The number that a node is, from whole numbers as leaves; None where it is no fraction, or a leaf is not known."""
+    from gradcli.lowering.statics import exact_value  # start-up time is a feature
+
+    while node.primitive.moves and len(node.args) == 1 and node.args[0].type.size == 1:
+        node = node.args[0]
+    if node.primitive is CONSTANT:
+        value = node.params["value"]
+    else:
+        for step in reachable([node]):
+            if (step.primitive is LEAF and leaf_value is None) or isinstance(step.params.get("value"), str):
+                return None  # pi, say, would be its double
+        try:
+            value = exact_value(node, leaf_value or (lambda _: math.nan), lambda _: math.nan, None)
+        except GradcliError:  # no fraction, or a division by 0
+            return None
+    return value if isinstance(value, int) or is_fraction(value) else None
 
 
 def _holds(node: Node) -> bool:

@@ -37,6 +37,7 @@ FLAT = key(10**6)  # of what is smaller than every power
 POWERS = 10  # of what vanishes, in a composition
 NUMBERS = (int, fmpz, fmpq, arb)
 MOST_TERMS = 40
+ROOT = "a root of a negative number on one side of the point"
 
 
 class Expansion(Moving):
@@ -153,7 +154,7 @@ class Expansion(Moving):
         key, c, more = self.relative()
         if exponent.denominator != 1:
             if ball_numbers.sign(c) < 0:
-                raise Undefined("a root of a negative number on one side of the point")
+                raise Undefined(ROOT)
             factor = (c.log() * fmpq(exponent.numerator, exponent.denominator)).exp()
         else:
             factor = c ** int(exponent) if exponent >= 0 else 1 / c ** int(-exponent)
@@ -209,6 +210,8 @@ class Expansion(Moving):
         fraction = rational(exponent)
         if fraction is not None:
             return self.raised(fraction)
+        if self.sign() < 0:
+            raise Undefined(ROOT)
         first = self.first()
         if first <= ONE or first[1:] != ONE[1:] or ball_numbers.sign(exponent) < 0:
             return (exponent * self.log()).exp()
@@ -222,7 +225,7 @@ class Expansion(Moving):
         formula = ANYWHERE.get(name)
         if formula is not None:
             return partial(formula, self)
-        if name not in LOCAL and name not in FAR:
+        if name.startswith("_"):  # python-flint asks any object for these
             raise AttributeError(name)
         return partial(self.local, name)
 
@@ -236,6 +239,28 @@ class Expansion(Moving):
         with capacity(POWERS):
             around = getattr(Series(arb_series([constant, 1], POWERS)), name)(*args)
             return gone.composed(around.s)
+
+    def gamma_lower(self, a: Any, regularized: int) -> Any:
+        """At 0 by the series of its integral, x**a times a sum of (-x)**k/(k!*(a + k))."""
+        _, constant, gone = self.split()
+        if not constant.is_zero():
+            return self.local("gamma_lower", a, regularized)
+        terms = [(-1) ** k * a.rgamma() / (arb.fac_ui(k) * (a + k)) for k in range(POWERS)]
+        return self.power(a) * gone.composed(arb_series(terms, POWERS))
+
+    def gamma_upper(self, a: Any, regularized: int) -> Any:
+        return 1 - self.gamma_lower(a, regularized)
+
+    def beta_lower(self, a: Any, b: Any, regularized: int) -> Any:
+        """At 0 likewise, x**a times a sum of (1 - b)*(2 - b)*...*(k - b)*x**k/(k!*(a + k)); at 1 by its symmetry."""
+        _, constant, gone = self.split()
+        if constant == 1:
+            return 1 - (1 - self).beta_lower(b, a, regularized)
+        if not constant.is_zero():
+            return self.local("beta_lower", a, b, regularized)
+        scale = (a + b).gamma() * a.rgamma() * b.rgamma()
+        terms = [scale * (1 - b).rising(k) / (arb.fac_ui(k) * (a + k)) for k in range(POWERS)]
+        return self.power(a) * gone.composed(arb_series(terms, POWERS))
 
     side = sign  # which formulas read where it grows beyond all bounds
 
@@ -338,12 +363,6 @@ def gaussian_tail(x: Expansion) -> Expansion:
     return Expansion({}, (-(x * x)).exp().first())
 
 
-LOCAL = frozenset(  # functions that are read only where their arguments have limits
-    (
-        *("erfinv", "erfcinv", "rgamma", "hurwitz", "bessel_j", "bessel_i"),
-        *("gamma_lower", "gamma_upper", "beta_lower"),
-    )
-)
 FAR: dict[str, Callable[[Any], Any]] = {  # functions of what grows beyond all bounds; else they are read as the others
     **{name: FORMULAS[name] for name in ("sinh", "cosh", "tanh", "asinh")},
     "sin": lambda x: Expansion({}, ONE),

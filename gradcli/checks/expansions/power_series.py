@@ -9,6 +9,7 @@ that would lose digits the constant term is taken from the function on balls.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from math import comb, perm
 from typing import TYPE_CHECKING, Any
 
@@ -190,15 +191,22 @@ class Series(Moving):
         if name in FORMULAS:
             return lambda: Series(replaced(FORMULAS[name](self).s, getattr(self.s[0], name)()))
         if name in INCOMPLETE:
-            return lambda *args: Series(
-                replaced(getattr(arb_series, name)(*args[:-1], self.s, args[-1]), getattr(self.s[0], name)(*args))
-            )
+            return partial(self._incomplete, name)
         raise AttributeError(name)
 
     def _own(self, name: str) -> Series:
         if name in EDGES and abs(self.s[0]) == EDGES[name]:
             raise Tie
         return Series(getattr(self.s, name)())
+
+    def _incomplete(self, name: str, *args: Any) -> Series:
+        """An incomplete function; Tie at 0, or 1, where as many derivatives as the series has do not exist."""
+        for edge, parameter in enumerate(args[:-1]):  # it is about |x - edge|**parameter there
+            if self.s[0] == edge and not parameter.is_integer() and parameter < self.s.prec - 1:
+                raise Tie
+        return Series(
+            replaced(getattr(arb_series, name)(*args[:-1], self.s, args[-1]), getattr(self.s[0], name)(*args))
+        )
 
     def floor(self) -> Any:
         """The whole number below, where it is one and the same around the point."""
