@@ -204,8 +204,7 @@ class ClaimComparison:
         if self.query.wholesale:
             self.compared(evaluation)
         else:
-            decided = lambda partials: Undecided not in map(type, partials.values())  # noqa: E731
-            ball_numbers.with_bits(evaluation.exact, decided, self.work)
+            ball_numbers.with_bits(evaluation.exact, lambda row: Undecided not in map(type, row.values()), self.work)
         return evaluation.signs
 
     def at_given_point(self, point: Point) -> tuple[PointEvaluation, Answer]:

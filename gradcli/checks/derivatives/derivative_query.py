@@ -158,6 +158,7 @@ class PointEvaluation:
         return list(lines.signs), partials
 
     def _joined(self, lines: DirectionalJets, i: int) -> Any:
+        """The partial at a tie that is smooth."""
         seen = sides(lines, {i: 1})
         if seen.lacks_digits:
             return Undecided(seen.reason)

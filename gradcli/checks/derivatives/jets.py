@@ -8,6 +8,7 @@ three values are compared: at the point, and the limits from below and from abov
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb, arb_series, ctx
@@ -20,7 +21,7 @@ from gradcli.checks.expansions.power_series import Series, capacity
 from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gradcli.checks.evaluate.balls import BallField, Point
 
@@ -49,14 +50,10 @@ class DependencyCone:
         self.cost = work_of(self.order)  # of one walk, roughly
         self.still, self.walk = steps_of(self.all), steps_of(self.order)
 
-    def split(self, entries: Sequence[Any]) -> dict[Node, Entries]:
+    def split(self, entries: Iterable[Any]) -> dict[Node, Entries]:
         """The entries of all targets as those of each."""
-        parts, start = {}, 0
-        for target in self.targets:
-            stop = start + target.type.size
-            parts[target] = Entries(entries[start:stop], target.type.shape)
-            start = stop
-        return parts
+        rest = iter(entries)
+        return {target: Entries(islice(rest, target.type.size), target.type.shape) for target in self.targets}
 
 
 class DirectionalJets:
@@ -231,13 +228,10 @@ def _kind(value: Any, left: Side, right: Side) -> tuple[str, str]:
     if not left.slope.overlaps(right.slope):
         return KINK, ""
     pairs = ((left.slope, right.slope), (value, left.limit), (value, right.limit))
-    return (SMOOTH, "") if all(_agree(x, y) for x, y in pairs) else (UNKNOWN, SHORT)
-
-
-def _agree(x: Any, y: Any) -> bool:
-    """Whether two numbers that overlap are equal to 56 bits."""
-    gap = x - y
-    return bool(ball_numbers.is_tiny(gap) or abs(gap) < abs(x).max(abs(y)) * arb(2) ** -ball_numbers.GOOD_BITS)
+    for x, y in pairs:
+        if not ball_numbers.is_tiny(x - y) and not abs(x - y) < abs(x).max(abs(y)) * arb(2) ** -ball_numbers.GOOD_BITS:
+            return UNKNOWN, SHORT
+    return SMOOTH, ""
 
 
 class Tied(NamedTuple):

@@ -102,7 +102,7 @@ def ball_eigenvalues(a: Matrix, apart: bool = False) -> list[Any]:
         if factor.degree() > 1:
             roots = [root.real for root, _ in factor.complex_roots()]
         values += roots * times
-    return sorted(values, key=middle)
+    return sorted(values, key=float)
 
 
 def in_fractions(a: Matrix) -> Any:
@@ -112,14 +112,10 @@ def in_fractions(a: Matrix) -> Any:
     return fmpq_mat([[x.fmpq() for x in row] for row in a])
 
 
-def middle(x: Any) -> float:
-    return float(x.mid())
-
-
 def overlapping(balls: Sequence[Any]) -> list[list[Any]]:
     """Balls in ascending order, in groups that overlap."""
     groups: list[list[Any]] = []
-    for x in sorted(balls, key=middle):
+    for x in sorted(balls, key=float):
         if groups and any(x.overlaps(other) for other in groups[-1]):
             groups[-1].append(x)
         else:
@@ -169,7 +165,7 @@ def orthonormal(f: Any, rows: Matrix, count: int) -> Matrix:
     columns: list[list[Any]] = []
     for _ in range(count):
         lengths = [f.total(x * x for x in row) for row in rows]
-        best = max(range(len(rows)), key=lambda i: middle(lengths[i]))
+        best = max(range(len(rows)), key=lambda i: float(lengths[i]))
         if lengths[best].contains(0):
             raise Undecided("the eigenspace of equal eigenvalues")
         unit = [x / lengths[best].sqrt() for x in rows[best]]
@@ -189,7 +185,7 @@ def ball_eigenvectors(f: Any, a: Matrix) -> Matrix:
             raise Undecided(NOT_SEPARATED) from None
         return [[x for _, space in eigenspaces(f, a) for x in space[i]] for i in range(size)]
     columns = []
-    for j in sorted(range(size), key=lambda j: middle(values[j].real)):
+    for j in sorted(range(size), key=lambda j: float(values[j].real)):
         column = [vectors[i, j].real for i in range(size)]  # of a complex multiple of a real vector
         columns.append(unit(f, column))
     return transposed(columns)
@@ -292,17 +288,12 @@ def singular_values(f: Any, a: Matrix) -> list[Any]:
     for x in reversed(eigenvalues(f, gram(f, a))):
         if type(x) is arb and x.contains(0):
             sizes.append(arb(0) if x.is_zero() else arb(0).union(x.abs_upper().sqrt()))
-        else:
-            sizes.append(_turning(x).sqrt() if isinstance(x, Expansion) else x.sqrt())
+            continue
+        if isinstance(x, Expansion) and ONE not in x.terms and STEP in x.terms and x.terms[STEP].contains(0):
+            # it is never negative: where it is 0, it has a minimum, so its first coefficient is 0
+            x = Expansion({key: c for key, c in x.terms.items() if key != STEP}, x.rest)
+        sizes.append(x.sqrt())
     return sizes
-
-
-def _turning(x: Any) -> Any:
-    """An eigenvalue that is never negative: where it is 0, it has a minimum, so its first coefficient is 0."""
-    first = x.terms.get(STEP)
-    if ONE in x.terms or first is None or not first.contains(0):
-        return x
-    return Expansion({key: c for key, c in x.terms.items() if key != STEP}, x.rest)
 
 
 def left_vectors(f: Any, a: Matrix) -> Matrix:

@@ -44,10 +44,6 @@ class Piece(NamedTuple):
     def share(self) -> float:
         return float(2.0 ** -sum(self.cuts))
 
-    def is_smallest(self) -> bool:
-        """Whether it is too small to be cut further."""
-        return min(self.cuts) > 0 and self.share ** (1 / len(self.cuts)) < SMALLEST
-
     def middle(self) -> list[float]:
         return [(low + high) / 2 for low, high in self.sides]
 
@@ -93,10 +89,9 @@ class Cover:
                 state, reason = self._state(piece, tolerance)
             if state in ("refuted", "undefined"):
                 ended = {"state": state, "at": piece.middle(), "reason": reason}
-            elif state == "open" and piece.is_smallest():
-                stuck.append(piece)
             elif state == "open":
-                queue.extend(piece.halves())
+                smallest = min(piece.cuts) > 0 and piece.share ** (1 / len(piece.cuts)) < SMALLEST
+                (stuck if smallest else queue).extend([piece] if smallest else piece.halves())
         left = sorted([*stuck, *queue], key=lambda piece: (piece.share, piece.sides))
         return {
             "pieces": count,

@@ -245,8 +245,9 @@ class BallField(Field):
         """
         bits: int = ctx.prec
         least, lost = bits, False
-        digits = [self.digits_of(x) for carry in state for x in carry.flat]
-        for same_order in zip_longest(*digits):  # values, then slopes
+        entries = [x for carry in state for x in carry.flat]
+        balls = [[x.s[k] for k in range(min(2, x.s.length()))] for x in entries if isinstance(x, Series)]
+        for same_order in zip_longest(*balls, *([x] for x in entries if type(x) is arb)):  # values, then slopes
             known = [x for x in same_order if x is not None and not x.is_exact()]
             noise = NOISE * max([float(abs(x.mid())) for x in known], default=0.0)
             for x in known:
@@ -260,12 +261,6 @@ class BallField(Field):
             wanted = int(SPARE_BITS + 1.1 * used * count / done)
             WANTED.append((1 << (wanted - 1).bit_length(), done / count))
         return gone
-
-    def digits_of(self, x: Any) -> Sequence[Any]:
-        """The balls that an entry is made of: its value, then its slope."""
-        if isinstance(x, Series):
-            return [x.s[k] for k in range(min(2, x.s.length()))]
-        return [x] if type(x) is arb else []
 
     # --- steps ------------------------------------------------------------------------------------------
 
@@ -317,13 +312,11 @@ class BallField(Field):
 
 # --- complex entries ---------------------------------------------------------------------------------------
 
-REAL_ONLY = frozenset(
-    (
-        *("j0", "j1", "jn", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc"),
-        *("gamma", "lgamma", "digamma", "polygamma", "erf", "erfc", "erfinv", "erfcinv", "sinc", "sinc_derivative"),
-        *("cbrt", "atan2", "mod", "floor", "ceil", "round", "trunc"),
-    )
-)
+REAL_ONLY = {
+    "j0", "j1", "jn", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc", "gamma", "lgamma", "digamma", "polygamma",
+    "erf", "erfc", "erfinv", "erfcinv", "sinc", "sinc_derivative", "cbrt", "atan2", "mod", "floor", "ceil", "round",
+    "trunc",
+}  # fmt: skip
 
 
 class ComplexField(BallField):

@@ -143,8 +143,15 @@ class Reading:
         field = self.field
         xs = [self.known[arg] for arg in node.args]
         rule = field.array_rule(node)
-        if rule is not None:
-            return self.by_rule(node, xs, rule)
+        if rule is not None:  # it mixes entries, so a failure in one of them is a failure of all
+            shape = node.type.shape
+            try:
+                value: Any = rule(field, *xs, **node.params)
+            except Exception as reason:
+                return Entries([field.failure_of(node, reason)] * size_of(shape), shape)
+            entries = value.flat if isinstance(value, Entries) else [value]
+            operands = [entry for x in xs for entry in x.flat]
+            return Entries([field.accepted(node, entry, operands) for entry in entries], shape)
         if node.primitive.definition is None:
             raise Unsupported(f"{node.primitive.name} cannot be read entry by entry")
         inputs, order, result = field.definition(node)
@@ -169,17 +176,6 @@ class Reading:
             old if all(map(is_, row, then)) else apply(node, rule, row)
             for old, row, then in zip(still.flat, rows, before, strict=True)
         ]
-
-    def by_rule(self, node: Node, xs: list[Entries], rule: Callable[..., Any]) -> Entries:
-        """A rule for whole arrays. It mixes entries, so a failure in one of them is a failure of all."""
-        shape = node.type.shape
-        try:
-            result: Any = rule(self.field, *xs, **node.params)
-        except Exception as reason:
-            return Entries([self.field.failure_of(node, reason)] * size_of(shape), shape)
-        entries = result if isinstance(result, Entries) else Entries([result], shape)
-        operands = [entry for x in xs for entry in x.flat]
-        return Entries([self.field.accepted(node, entry, operands) for entry in entries.flat], shape)
 
 
 OWN_STEPS: Mapping[str, Step] = {"where": Reading.chosen, "detach": Reading.detached, "ste": Reading.straight_through}

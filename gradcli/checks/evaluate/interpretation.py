@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from gradcli.execution.namespaces import namespace
@@ -19,6 +18,7 @@ from gradcli.graph.types import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from decimal import Decimal
 
     from gradcli.graph.builder import Definition
     from gradcli.graph.node import Node
@@ -304,28 +304,32 @@ def last_unit(value: int | Fraction, least: int = MANY_DIGITS) -> Fraction | Non
     (None, Fraction(1, 1000000000000000))
     """
     number = Fraction(value)
-    twos = (number.denominator & -number.denominator).bit_length() - 1
-    rest = number.denominator >> twos
-    fives = next(k for k in count() if 5**k >= rest)
-    if 5**fives != rest or (fives == 0 and (abs(number) <= 2**53 or (twos > 0 and least == MANY_DIGITS))):
-        return None  # no decimal, or a number that people write exactly: a whole or a binary fraction
-    places = max(twos, fives)
-    text = str(abs(number * 10**places).numerator)
-    written = text.rstrip("0")
-    if len(written) < least:
+    below = number.denominator
+    if below.bit_count() == 1 and (abs(number) <= 2**53 or (below > 1 and least == MANY_DIGITS)):
+        return None  # a number that people write exactly: a whole or a binary fraction
+    written = decimal_of(number)
+    if written is None or len(written.as_tuple().digits) < least:
         return None
-    return Fraction(10 ** (len(text) - len(written)), 10**places)
+    return Fraction(10) ** int(written.as_tuple().exponent)
+
+
+def decimal_of(number: Fraction) -> Decimal | None:
+    """A fraction as a decimal without zeros at its end; None where it is none."""
+    from decimal import Context, Decimal, Inexact  # start-up time is a feature
+
+    context = Context(prec=400, traps=[Inexact])
+    try:
+        return context.normalize(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
+    except Inexact:
+        return None
 
 
 def rounded_constants(nodes: Sequence[Node]) -> list[str]:
     """The literals of many digits that some nodes read, as they are written, in order and once each."""
-    from decimal import Context, Decimal  # start-up time is a feature
-
     texts = []
     for node in reachable(nodes):
         value = node.params.get("value") if node.primitive is CONSTANT else None
-        if isinstance(value, (int, Fraction)) and last_unit(value) is not None:
-            number = Fraction(value)
-            exact = Context(prec=400).divide(Decimal(number.numerator), Decimal(number.denominator))
-            texts.append(f"{exact.normalize():f}" if abs(exact.adjusted()) < 30 else str(exact.normalize()))
+        exact = decimal_of(Fraction(value)) if isinstance(value, (int, Fraction)) and last_unit(value) else None
+        if exact is not None:
+            texts.append(f"{exact:f}" if abs(exact.adjusted()) < 30 else str(exact))
     return list(dict.fromkeys(texts))

@@ -197,7 +197,7 @@ class Expansion(Moving):
         if not grown.terms:
             return around
         if grown.lead()[0] < LOGARITHM:  # it grows, or vanishes, faster than every power
-            return Huge(self) if grown.sign() > 0 else flat()
+            return Huge(self) if grown.sign() > 0 else Expansion({}, FLAT)
         if not set(grown.terms) <= {LOGARITHM, LOGLOG}:
             raise Unclear("the exponential of a term that is not a multiple of a logarithm")
         power, turned = (rational(grown.terms.get(key, arb(0))) for key in (LOGARITHM, LOGLOG))
@@ -247,9 +247,6 @@ class Expansion(Moving):
             return self.local("gamma_lower", a, regularized)
         terms = [(-1) ** k * a.rgamma() / (arb.fac_ui(k) * (a + k)) for k in range(POWERS)]
         return self.power(a) * gone.composed(arb_series(terms, POWERS))
-
-    def gamma_upper(self, a: Any, regularized: int) -> Any:
-        return 1 - self.gamma_lower(a, regularized)
 
     def beta_lower(self, a: Any, b: Any, regularized: int) -> Any:
         """At 0 likewise, x**a times a sum of (1 - b)*(2 - b)*...*(k - b)*x**k/(k!*(a + k)); at 1 by its symmetry."""
@@ -341,12 +338,12 @@ class Huge(Moving):
 
     def inverse(self) -> Expansion:
         """1 over it: smaller than every power."""
-        return flat()
+        return Expansion({}, FLAT)
 
     def log(self) -> Any:
         if self.signed < 0:
             raise Undefined("the logarithm of a negative number on one side of the point")
-        return self.g + flat()
+        return self.g + Expansion({}, FLAT)
 
     log1p = log
 
@@ -358,32 +355,23 @@ class Huge(Moving):
         return self.signed
 
 
-def gaussian_tail(x: Expansion) -> Expansion:
-    """The tail of the error function, which is less than exp(-x**2)."""
-    return Expansion({}, (-(x * x)).exp().first())
-
-
 FAR: dict[str, Callable[[Any], Any]] = {  # functions of what grows beyond all bounds; else they are read as the others
     **{name: FORMULAS[name] for name in ("sinh", "cosh", "tanh", "asinh")},
     "sin": lambda x: Expansion({}, ONE),
     "cos": lambda x: Expansion({}, ONE),
     "atan": lambda x: x.side() * (arb.pi() / 2) - x.inverse().atan(),
-    "erf": lambda x: x.side() - x.side() * gaussian_tail(x),
-    "erfc": lambda x: (1 - x.side()) + x.side() * gaussian_tail(x),
+    "erf": lambda x: Expansion({}, (-(x * x)).exp().first()) + x.side(),  # its tail is less than exp(-x**2)
+    "erfc": lambda x: 1 - x.erf(),
     "sinc_pi": lambda x: (x * arb.pi()).sin() / (x * arb.pi()),
 }
-ANYWHERE: dict[str, Callable[[Any], Any]] = {  # formulas that hold at edges and at infinity too
+ANYWHERE: dict[str, Callable[..., Any]] = {  # formulas that hold at edges and at infinity too
     **{name: FORMULAS[name] for name in ("tan", "expm1", "log1p", "acosh", "atanh")},
     "asin": lambda x: arb.pi() / 2 - x.acos(),
     "acos": lambda x: 2 * ((1 - x) / (1 + x)).sqrt().atan(),
     "gamma": lambda x: x.rgamma().inverse(),
     "lgamma": lambda x: x.gamma().log(),
+    "gamma_upper": lambda x, a, regularized: 1 - x.gamma_lower(a, regularized),
 }
-
-
-def flat() -> Expansion:
-    """A remainder smaller than every power."""
-    return Expansion({}, FLAT)
 
 
 def rational(x: Any) -> Fraction | None:

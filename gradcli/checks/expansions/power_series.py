@@ -99,14 +99,13 @@ def step_of(s: Any) -> Any:
 
 
 NUMBERS = (int, fmpz, arb)
-FLINT = frozenset(  # functions of python-flint's series that are sound as they are, digits included
-    (
-        *("exp", "sin", "cos", "tan", "atan", "erf", "erfi", "erfc", "gamma", "rgamma", "lgamma"),
-        *("sqrt", "asin", "acos"),
-    )
-)
+# functions of python-flint's series that are sound as they are, digits included
+FLINT = {
+    "exp", "sin", "cos", "tan", "atan", "erf", "erfi", "erfc", "gamma", "rgamma", "lgamma", "sqrt", "asin", "acos",
+}  # fmt: skip
 EDGES = {"sqrt": 0, "asin": 1, "acos": 1}  # sizes of constant terms for which only the sides tell
-INCOMPLETE = frozenset(("gamma_lower", "gamma_upper", "beta_lower"))  # the last but one argument is the series
+BESSEL = {"bessel_j": -1, "bessel_i": 1}  # 2*f_n' = f_(n-1) + side*f_(n+1)
+INCOMPLETE = ("gamma_lower", "gamma_upper", "beta_lower")  # the last but one argument is the series
 
 
 class Series(Moving):
@@ -192,6 +191,11 @@ class Series(Moving):
             return lambda: Series(replaced(FORMULAS[name](self).s, getattr(self.s[0], name)()))
         if name in INCOMPLETE:
             return partial(self._incomplete, name)
+        if name in ("erfinv", "erfcinv"):
+            return lambda: self.by_inverse(name.removesuffix("inv"), getattr(self.s[0], name)())
+        if name in BESSEL:
+            f = getattr(self.s[0], name)
+            return lambda n: self.by_derivatives(lambda k: bessel_derivative(f, n, k, BESSEL[name]))
         raise AttributeError(name)
 
     def _own(self, name: str) -> Series:
@@ -223,16 +227,12 @@ class Series(Moving):
 
     def sinc_pi(self) -> Any:
         if self.s[0].is_zero():
-            return Series(sine_quotient(self.s * arb.pi()))
+            with capacity(self.s.prec + 1):
+                quotient = arb_series([0, 1], self.s.prec + 1).sin_pi().coeffs()[1:]
+            return Series((arb_series(quotient, self.s.prec) / arb.pi())(self.s))
         if self.s[0].contains(0):
             raise Undecided("a number that may be 0")
         return Series(replaced(self.s.sin_pi() / (self.s * arb.pi()), self.s[0].sinc_pi()))
-
-    def erfinv(self) -> Any:
-        return self.by_inverse("erf", self.s[0].erfinv())
-
-    def erfcinv(self) -> Any:
-        return self.by_inverse("erfc", self.s[0].erfcinv())
 
     def by_inverse(self, forward: str, value: Any) -> Series:
         """The inverse of a function of python-flint's series, given its value at the constant term."""
@@ -258,25 +258,10 @@ class Series(Moving):
         value = self.s[0]
         return self.by_derivatives(lambda k: (-1) ** k * perm(order + k - 1, k) * arb(order + k).zeta(value))
 
-    def bessel_j(self, n: int) -> Any:
-        return self.by_derivatives(lambda k: bessel_derivative(self.s[0].bessel_j, n, k, -1))
-
-    def bessel_i(self, n: int) -> Any:
-        return self.by_derivatives(lambda k: bessel_derivative(self.s[0].bessel_i, n, k, 1))
-
     def by_derivatives(self, derivative: Callable[[int], Any]) -> Series:
         """A function by Taylor's formula, from its k-th derivative at the constant term."""
         coefficients = [derivative(k) / arb.fac_ui(k) for k in range(self.s.prec)]
         return Series(arb_series(coefficients, self.s.prec)(step_of(self.s)))
-
-
-def sine_quotient(z: Any) -> Any:
-    """sin(z)/z of a series of python-flint that vanishes at the point."""
-    total = term = z.__class__([1], z.prec)
-    for k in range(1, (z.prec + 1) // 2):
-        term = term * z * z / -(2 * k * (2 * k + 1))
-        total = total + term
-    return total
 
 
 def bessel_derivative(function: Callable[[int], Any], n: int, k: int, side: int) -> Any:

@@ -67,13 +67,13 @@ class Session:
         try:
             return operation(**request)
         except (Unsupported, Failure) as reason:
-            return _problem(reason.kind, reason)
+            return {"problem": reason.kind, "reason": str(reason)}
         except RecursionError:
-            return _problem("unsupported", "too large for this oracle (RecursionError)")
+            return {"problem": "unsupported", "reason": "too large for this oracle (RecursionError)"}
         except MemoryError as reason:  # what is left hangs on what was done before: a fresh process may have enough
-            return _problem("memory", reason)
+            return {"problem": "memory", "reason": str(reason)}
         except Exception as reason:  # a rule or a library that could not go on: said, and the process lives
-            return _problem("unsupported", f"{type(reason).__name__}: {reason}")
+            return {"problem": "unsupported", "reason": f"{type(reason).__name__}: {reason}"}
 
     def on_load(self, flat: Any) -> Answer:
         """The program that the next questions are about."""
@@ -161,7 +161,7 @@ class Session:
         evaluation = PointEvaluation(query, derivative["point"])
         ball = ball_numbers.with_bits(lambda bits: evaluation.exact(bits)[entry], work=query.paths.cost)
         if isinstance(ball, Failure):
-            return _problem(ball.kind, ball.reason)
+            return {"problem": ball.kind, "reason": ball.reason}
         radius, digits = float(ball.rad()), ball_numbers.digits(ball)
         known = isfinite(radius) and (radius > 0 or ball.is_exact())  # else no double holds it
         return {"value": digits, "bound": radius} if known else {"value": digits}
@@ -210,10 +210,6 @@ def inside(node: Node | None, inner: Node | None) -> list[int]:
         if further := inside(step, inner):
             return [at, *further]
     return []
-
-
-def _problem(kind: str, reason: object) -> Answer:
-    return {"problem": kind, "reason": str(reason)}
 
 
 # --- the process ------------------------------------------------------------------------------------------------
