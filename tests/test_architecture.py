@@ -372,6 +372,26 @@ def test_every_module_says_what_it_is_for() -> None:
     assert not [str(path) for path, docstring in told.items() if len(docstring.split()) <= 5]
 
 
+VAGUE = {"found", "made", "told", "given", "here", "one"}  # names that say nothing of what a variable holds
+
+
+def vague_names(tree: ast.AST) -> list[tuple[int, str]]:
+    """The variables and parameters of a module that have such a name, with their lines."""
+    names = [
+        (node.lineno, node.id if isinstance(node, ast.Name) else node.arg)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    ]
+    return [(line, name) for line, name in names if name in VAGUE]
+
+
+def test_variables_are_named_for_what_they_hold() -> None:
+    example = "def f(given, rows):\n    found = [one.one for one in rows]\n    return g(found, one=1)\n"
+    assert vague_names(ast.parse(example)) == [(2, "found"), (1, "given"), (2, "one")]
+    wrong = [f"{path}:{line}: {name}" for path in modules() for line, name in vague_names(parsed(path))]
+    assert not wrong, wrong
+
+
 # What a transform may name: the vocabulary that every Builder needs; the movements that assemble a Jacobian, and those
 # that put parts of an array together; quotients.
 VOCABULARY = {"add", "mul", "neg", "broadcast", "reshape", "sum", "where", "and", "or", "not", "not_equal", "cast"}
