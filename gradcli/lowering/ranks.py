@@ -313,14 +313,14 @@ def in_symbols(problem: GradcliError, shapes: Guess, script: Script) -> GradcliE
     def worded(text: str) -> str:
         return re.sub(r"\b(?<![\d.])\d{3,}\b", symbol, text)
 
-    def changed(diagnostic: Diagnostic) -> Diagnostic:
-        message, labels = worded(diagnostic.message), tuple([(span, worded(text)) for span, text in diagnostic.labels])
-        if (message, labels) == (diagnostic.message, diagnostic.labels):
-            return diagnostic
+    def changed(old: Diagnostic) -> Diagnostic:
+        message, labels = worded(old.message), tuple([(span, worded(text)) for span, text in old.labels])
+        if (message, labels) == (old.message, old.labels):
+            return old
         unknown = [name for name in shapes.axes if name not in shapes.known]
         example = ", ".join([f"{name}[{', '.join('34'[: shapes.ranks[name]]) or '5'}]" for name in unknown[:1]])
         declare = f"declare shapes, as in `{example} in real`, or give them with --shape" if example else None
-        return Diagnostic(diagnostic.code, message, diagnostic.span, labels, declare or diagnostic.help, diagnostic.severity, diagnostic.source)
+        return Diagnostic(old.code, message, old.span, labels, declare or old.help, old.severity, old.source)
 
     return GradcliError(*map(changed, problem.diagnostics))
 
