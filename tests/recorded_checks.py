@@ -9,9 +9,9 @@ import numpy as np
 from gradcli.checks.expectations import settled
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
-from gradcli.checks.report import Report
+from gradcli.checks.report import Report, Settings
 from gradcli.checks.scripts import verdict_on
-from gradcli.checks.subjects import Settings, subjects
+from gradcli.checks.subjects import subjects
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering.lowered import Lowered

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradcli.checks.report import CODE_OF_VERDICT, GOOD, NONSMOOTH, NOT_AS_REQUIRED, Check
+from gradcli.checks.report import CODE_OF_VERDICT, GOOD, NONSMOOTH, NOT_AS_REQUIRED, Check, Settings
 from gradcli.diagnostics import NOTE, WARNING, Diagnostic
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from gradcli.checks.decide.case import Outcome
     from gradcli.checks.subjects import Subject
@@ -49,8 +49,7 @@ def settled(outcomes: Sequence[tuple[Subject, Outcome]], lowered: Lowered) -> li
     whole, source = lowered.script.expect, lowered.source
     fails = any(outcome.verdict in MEETS["fail"] for _, outcome in outcomes)
     for name, (subject, outcome) in zip(check_ids(subject for subject, _ in outcomes), outcomes, strict=True):
-        own = subject.settings
-        passed = acceptable(outcome, own.require, own.allow_kink, own.lenient)
+        passed = acceptable(outcome, subject.settings)
         message = outcome.message
         nearest = whole is None or (subject.expect is not None and subject.group is None)
         expected = subject.expect if nearest else whole
@@ -95,13 +94,13 @@ def numbered(names: Iterable[str]) -> list[str]:
     return unique
 
 
-def acceptable(outcome: Outcome, require: Collection[str | None], allow_kink: bool, lenient: bool) -> bool:
+def acceptable(outcome: Outcome, settings: Settings) -> bool:
     """Whether a verdict passes when the script says nothing of it."""
-    verdict = outcome.verdict
+    verdict, require = outcome.verdict, settings.require
     if verdict == "KINK":
-        return allow_kink and outcome.inside
+        return settings.allow_kink and outcome.inside
     if verdict == "INCONCLUSIVE":
-        return lenient
+        return settings.lenient
     if (verdict == "AGREES" and "certified" in require) or (verdict == "IMPRECISE" and "precise" in require):
         return False
     return verdict in GOOD

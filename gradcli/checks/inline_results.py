@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.subjects import Settings, Subject
+    from gradcli.checks.report import Settings
+    from gradcli.checks.subjects import Subject
     from gradcli.diagnostics import Diagnostic
     from gradcli.graph.node import Node
     from gradcli.language.inline_expectations import Expected

@@ -1,14 +1,19 @@
-"""The report of a check: a record per gradient, claim or rule, a report per script."""
+"""How a check is judged, and its report: a record per gradient, claim or rule, a report per script."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gradcli.diagnostics import Diagnostic
+    from gradcli.language.directives import Directive
+    from gradcli.lowering import Lowered
 
 VERDICTS = (
     "PROVED", "CERTIFIED", "AGREES", "IMPRECISE", "DISAGREES", "KINK", "BOUNDARY", "DISCONTINUOUS", "UNDEFINED",
@@ -30,6 +35,66 @@ CODE_OF_VERDICT = {
     "CRASHED": "GC809",
 }
 NOT_AS_REQUIRED = "GC810"  # a good verdict that is not what is required or expected
+
+
+class Settings(NamedTuple):
+    """How a check is judged, what counts as good, and what is shown; see `check_script`."""
+
+    samples: int = 3
+    timeout: float = 60.0
+    dtype: str = "float64"
+    seed: int | None = None
+    require: frozenset[str] = frozenset()
+    allow_kink: bool = False
+    lenient: bool = False
+    backend: str = "numpy"
+    rtol: float | None = None
+    witnesses: tuple[str, ...] = ()
+    steps: bool = False
+    dodge: bool = False
+
+    @classmethod
+    def of_caller(cls, require: str | None, **options: Any) -> Settings:
+        """The settings of a call; raises GradcliError (GC721) for a value that a setting cannot have."""
+        self = cls(require=frozenset([require] if require else ()), **options)
+        kinds: dict[str, Any] = {"samples": Integral, "timeout": Real}
+        kinds |= {} if self.seed is None else {"seed": Integral}
+        values = [(name, getattr(self, name), kind) for name, kind in kinds.items()]
+        wrong = [(name, value) for name, value, kind in values if not (isinstance(value, kind) and value >= 0)]
+        wrong += [("require", word) for word in self.require - {"certified", "precise"}]
+        for name, value in wrong:
+            hint = {"require": "certified or precise", "timeout": "seconds"}.get(name, "a whole number, 0 or more")
+            raise error("GC721", f"{name} cannot be {visible(repr(value))}", help=f"give {hint}")
+        return self
+
+    def with_directives(self, directives: Iterable[Directive]) -> Settings:
+        """These settings with what directives say on top, a later one on top of an earlier one."""
+        settings = self
+        for directive in directives:
+            changes: dict[str, Any] = {key.replace("-", "_"): value for key, value in directive.settings.items()}
+            if "require" in changes:
+                changes["require"] = settings.require | {changes["require"]}
+            settings = settings._replace(**changes)
+        return settings
+
+    @property
+    def plane(self) -> bool:
+        """Whether entries are complex."""
+        return self.dtype == "complex128"
+
+    @property
+    def doubles(self) -> str:
+        """The dtype of the values that exact numbers are compared with."""
+        return "complex128" if self.plane else "float64"
+
+    def of_file(self, lowered: Lowered) -> Settings:
+        """The settings that hold where no line says otherwise."""
+        return self.with_directives(directive for directive in lowered.script.directives if directive.whole)
+
+    def at_lines(self, lowered: Lowered, *lines: int | None) -> Settings:
+        """The settings that hold at some lines of a script, the nearest of which is the last."""
+        local = [directive for directive in lowered.script.directives if not directive.whole]
+        return self.with_directives(directive for line in lines for directive in local if directive.covers(line))
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from gradcli.checks.expectations import check_ids, expected_error, settled, supp
 from gradcli.checks.formatting import plain
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
-from gradcli.checks.report import Check, Report, timed
-from gradcli.checks.subjects import Settings, Subject, subjects
+from gradcli.checks.report import Check, Report, Settings, timed
+from gradcli.checks.subjects import Subject, subjects
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
@@ -100,8 +100,9 @@ def check_script(
     oracle = oracle or oracle_client.shared()
     oracle.warm()
     script = source if isinstance(source, Source) else Source(source)
-    required = frozenset([require] if require else ())
-    settings = Settings(samples, timeout, dtype, seed, required, allow_kink, lenient, backend).checked()
+    judging: dict[str, Any] = {"samples": samples, "timeout": timeout, "dtype": dtype, "seed": seed, "backend": backend}
+    judging |= {"witnesses": chosen, "steps": steps, "dodge": dodge, "allow_kink": allow_kink, "lenient": lenient}
+    settings = Settings.of_caller(require, **judging)
     ready = prepared(script, at, wrt, claims, limits_of(limits), settings, box)
     if isinstance(ready, Report):
         return ready
@@ -112,7 +113,7 @@ def check_script(
         widening = at_other_sizes(exact, ready, at, claims, limits_of(limits))
         for subject in ready.subjects:
             exact.seconds = subject.settings.timeout
-            subject, outcome = verdict_on(exact, subject, chosen, steps, ready.box, dodge)
+            subject, outcome = verdict_on(exact, subject, ready.box)
             if subject.kind == "claim" and (widened := next(widening, None)):
                 outcome = widened(outcome)
             if beat is not None:
@@ -155,9 +156,10 @@ def at_other_sizes(
     def second() -> tuple[dict[str, int], list[Subject]]:
         shapes, values = all_sizes.OtherSizes(), all_sizes.without_sizes(lowered.script, point)
         other = lower(lowered.script, at=values, wrt=lowered.wrt, limits=limits, claims=claims, shapes=shapes)
-        sampled = place(other, settings, {})
+        bare = settings._replace(witnesses=(), steps=False, dodge=False)
+        sampled = place(other, bare, {})
         assert sampled is not None  # no value is complex that was not before
-        return shapes.sizes, [subject for subject in subjects(other, sampled, settings) if subject.kind == "claim"]
+        return shapes.sizes, [subject for subject in subjects(other, sampled, bare) if subject.kind == "claim"]
 
     def second_verdict(i: int) -> tuple[dict[str, int], Outcome] | None:
         try:
@@ -170,14 +172,7 @@ def at_other_sizes(
         yield partial(all_sizes.for_other_sizes, known=known, second_verdict=partial(second_verdict, i))
 
 
-def verdict_on(
-    exact: Exact,
-    subject: Subject,
-    witnesses: tuple[str, ...] = (),
-    steps: bool = False,
-    box: Box | None = None,
-    dodge: bool = False,
-) -> tuple[Subject, Outcome]:
+def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[Subject, Outcome]:
     """The verdict on a subject, with all that a report shows of it; the subject is another one where it was dodged.
 
     Scripts, recorded programs and recorded functions of Python have their verdicts from here.
@@ -185,14 +180,14 @@ def verdict_on(
     settings, judged = subject.settings, partial(judge, exact)
     try:
         outcome = judged(subject)
-        if dodge and not settings.plane:
+        if settings.dodge and not settings.plane:
             subject, outcome = room("decide.boxes").dodged(subject, outcome, judged)
         if box:
             outcome = room("decide.boxes").on_box(exact, subject, outcome, box, judged)
     except oracle_client.NoAnswer as reason:
         outcome = unanswered(exact, subject, reason)
-    if steps or witnesses:
-        tables = plain(room("witnesses").tables(exact, subject, outcome, witnesses, steps))
+    if settings.steps or settings.witnesses:
+        tables = plain(room("witnesses").tables(exact, subject, outcome))
         outcome = outcome._replace(evidence=outcome.evidence | tables)
     return subject, outcome
 

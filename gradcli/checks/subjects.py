@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.formatting import node_text
-from gradcli.diagnostics import error, visible
+from gradcli.checks.report import Settings
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
@@ -29,12 +28,11 @@ from gradcli.lowering.scan import assigned_names
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from gradcli.graph.domain import Interval
-    from gradcli.language.directives import Directive
     from gradcli.lowering import Claim, HandRule, Lowered
 
     Floats = NDArray[np.floating[Any]]
@@ -42,61 +40,6 @@ if TYPE_CHECKING:
 
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 EQUAL_SIDES = Kink(lambda x, y: x - y, "both sides are equal", "the branch of the comparison")
-
-
-class Settings(NamedTuple):
-    """How a check is judged, and what counts as good; `backend` computes the floats that are judged."""
-
-    samples: int = 3
-    timeout: float = 60.0
-    dtype: str = "float64"
-    seed: int | None = None
-    require: frozenset[str] = frozenset()
-    allow_kink: bool = False
-    lenient: bool = False
-    backend: str = "numpy"
-    rtol: float | None = None
-
-    def checked(self) -> Settings:
-        """These settings; raises GradcliError (GC721) for a value that a setting cannot have."""
-        kinds: dict[str, Any] = {"samples": Integral, "timeout": Real}
-        kinds |= {} if self.seed is None else {"seed": Integral}
-        values = [(name, getattr(self, name), kind) for name, kind in kinds.items()]
-        wrong = [(name, value) for name, value, kind in values if not (isinstance(value, kind) and value >= 0)]
-        wrong += [("require", word) for word in self.require - {"certified", "precise"}]
-        for name, value in wrong:
-            hint = {"require": "certified or precise", "timeout": "seconds"}.get(name, "a whole number, 0 or more")
-            raise error("GC721", f"{name} cannot be {visible(repr(value))}", help=f"give {hint}")
-        return self
-
-    def with_directives(self, directives: Iterable[Directive]) -> Settings:
-        """These settings with what directives say on top, a later one on top of an earlier one."""
-        settings = self
-        for directive in directives:
-            changes: dict[str, Any] = {key.replace("-", "_"): value for key, value in directive.settings.items()}
-            if "require" in changes:
-                changes["require"] = settings.require | {changes["require"]}
-            settings = settings._replace(**changes)
-        return settings
-
-    @property
-    def plane(self) -> bool:
-        """Whether entries are complex."""
-        return self.dtype == "complex128"
-
-    @property
-    def doubles(self) -> str:
-        """The dtype of the values that exact numbers are compared with."""
-        return "complex128" if self.plane else "float64"
-
-    def of_file(self, lowered: Lowered) -> Settings:
-        """The settings that hold where no line says otherwise."""
-        return self.with_directives(directive for directive in lowered.script.directives if directive.whole)
-
-    def at_lines(self, lowered: Lowered, *lines: int | None) -> Settings:
-        """The settings that hold at some lines of a script, the nearest of which is the last."""
-        local = [directive for directive in lowered.script.directives if not directive.whole]
-        return self.with_directives(directive for line in lines for directive in local if directive.covers(line))
 
 
 class Surface(NamedTuple):

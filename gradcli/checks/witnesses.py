@@ -67,7 +67,7 @@ def parse_witnesses(text: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(word for word in WITNESSES if word in words)
 
 
-def tables(exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, ...], steps: bool) -> Row:
+def tables(exact: Exact, subject: Subject, outcome: Outcome) -> Row:
     """What is shown beside a verdict: with `steps` the `ladder`, and where any are chosen the `witnesses`.
 
     Both are about the entry where what is judged and the exact derivative differ most. Nothing where there is no
@@ -75,8 +75,8 @@ def tables(exact: Exact, subject: Subject, outcome: Outcome, chosen: tuple[str, 
     """
     if subject.output is None or subject.target is None or not subject.target.type.size:
         return {}
-    case = Case(exact, subject)
-    chosen, steps = () if outcome.verdict in WITHOUT else chosen, steps and not case.plane
+    case, settings = Case(exact, subject), subject.settings
+    chosen, steps = () if outcome.verdict in WITHOUT else settings.witnesses, settings.steps and not case.plane
     if not chosen and not steps:
         return {}
     exact.begin()

@@ -14,7 +14,7 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.expectations import acceptable
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.report import Check, Report
+from gradcli.checks.report import Check, Report, Settings
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.diagnostics import Diagnostic, visible
 from gradcli.frameworks.box import OWN, Box, boxed, function_name, line_of, opened
@@ -89,7 +89,9 @@ def check_callable(
     >>> [one.verdict for one in report.checks]
     ['PROVED']
     """
-    options = Options(samples, seed, rtol, parse_witnesses(witnesses), require, allow_kink, lenient)
+    judging: dict[str, Any] = {"samples": samples, "timeout": timeout, "seed": seed, "rtol": rtol, "lenient": lenient}
+    judging |= {"allow_kink": allow_kink, "witnesses": parse_witnesses(witnesses)}
+    settings = Settings.of_caller(require, **judging)
     with boxed(
         f, grad, at=at, jac=jac, vjp=vjp, names=names, wrt=wrt, timeout=timeout, dtype=dtype, stage=stage
     ) as box:
@@ -99,19 +101,7 @@ def check_callable(
             box, value = opened(box)
         except Failed as problem:
             return failed(problem, about)
-        return report_on(box, value, about, arguments, options)
-
-
-class Options(NamedTuple):
-    """How a function is judged, and what counts as good, as in `check_callable`."""
-
-    samples: int
-    seed: int | None
-    rtol: float
-    witnesses: tuple[str, ...]
-    require: str | None
-    allow_kink: bool
-    lenient: bool
+        return report_on(box, value, about, arguments, settings)
 
 
 class About(NamedTuple):
@@ -127,7 +117,7 @@ def report_on(
     value: Floats,
     about: About,
     arguments: Sequence[Argument],
-    options: Options,
+    settings: Settings,
     record: Callable[[int], dict[str, Any]] | None = None,
 ) -> Report:
     """The report on a function that has been called once, and gave `value`.
@@ -138,14 +128,14 @@ def report_on(
     from gradcli.checks.callables.black_box import examined, not_judged
     from gradcli.checks.callables.recorded import Rigorous, by_recording, recording
 
-    seed = seed_of(about.title, arguments) if options.seed is None else options.seed
+    seed = seed_of(about.title, arguments) if settings.seed is None else settings.seed
     exact, rules, seen = Rigorous({}, [], [])
-    if not options.rtol:
+    if not settings.rtol:
         program = recording(box, seed) if record is None else record(seed)
-        exact, rules, seen = by_recording(box, program, seed, options.samples, options.witnesses)
+        exact, rules, seen = by_recording(box, program, seed, settings)
     verdicts, more = exact, list[str]()
     if {*box.names} - exact.keys():
-        others, more = examined(box, value, seed, options.samples, options.rtol)
+        others, more = examined(box, value, seed, settings.samples, settings.rtol or 0.0)
         verdicts = {**others, **exact}
     remarks = [*box.remarks(), *seen, *not_judged(box), *more, *nothing_sent(box, verdicts)]
     points = {argument.name: np.asarray(argument.array) for argument in arguments if argument.array is not None}
@@ -155,10 +145,10 @@ def report_on(
     checks = []
     for identity, kind, name, file, line, out in rows:
         shown = {"at": where, "seed": seed, "library": TITLES[box.library.name]}
-        evidence = plain({**shown, **selected(out.evidence, options.witnesses)})
+        evidence = plain({**shown, **selected(out.evidence, settings.witnesses)})
         if box.outside and kind == "callable":
             evidence["outside"] = "f raises at some points near the given one"
-        passed = acceptable(out, {options.require}, options.allow_kink, options.lenient)
+        passed = acceptable(out, settings)
         checks.append(Check(identity, file, line, kind, name, out.verdict, evidence, out.message, passed=passed))
     checks += [failed_check(problem, about, name) for name, problem in box.misshapen.items()]
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]

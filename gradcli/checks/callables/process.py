@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.checks.callables import runner
-from gradcli.checks.callables.api import About, Options, failed, report_on
+from gradcli.checks.callables.api import About, failed, report_on
 from gradcli.checks.callables.runner import FIELDS, RUNNING
-from gradcli.checks.report import Check, Report, timed
+from gradcli.checks.report import Check, Report, Settings, timed
 from gradcli.checks.witnesses import parse_witnesses
 from gradcli.child_process import kill_group, listen, receive, send, start
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
@@ -79,7 +79,8 @@ def check_target(
     if dtype == "complex128":
         hint = "check the real and the imaginary part separately"
         raise error("GC732", "functions of complex numbers are not supported", help=hint)
-    options = Options(samples, seed, 0.0, parse_witnesses(witnesses), require, allow_kink, lenient)
+    judging: dict[str, Any] = {"samples": samples, "timeout": timeout, "seed": seed, "allow_kink": allow_kink}
+    settings = Settings.of_caller(require, **judging, lenient=lenient, witnesses=parse_witnesses(witnesses))
     started = monotonic()
     point, notes = read_point(at, limits)
     arrays = {name: np.asarray(array_of(value)) for name, value in point.items()}
@@ -89,10 +90,10 @@ def check_target(
     report: Report | None
     with closing(Runner(seconds)) as child:
         try:
-            report, heard = judged(child, child.exchange(request), python, arrays, options)
+            report, heard = judged(child, child.exchange(request), python, arrays, settings)
         except Lost as end:
             (last,) = end.args
-            report, heard = judged(child, last, python, arrays, options) if last else (None, [])
+            report, heard = judged(child, last, python, arrays, settings) if last else (None, [])
     if report is None:
         report = ended(child, python, lenient)
     if written := child.written.decode("utf-8", "replace").strip():
@@ -122,7 +123,7 @@ def file_of(target: str) -> str | None:
 
 
 def judged(
-    child: Runner, first: Message, python: str, arrays: Mapping[str, NDArray[Any]], options: Options
+    child: Runner, first: Message, python: str, arrays: Mapping[str, NDArray[Any]], settings: Settings
 ) -> tuple[Report, list[str]]:
     """The report on a function that runs in `child`, and what its module prints; `first` is the answer to the request.
 
@@ -139,7 +140,7 @@ def judged(
             return failed(Failed(**first["failure"]), about), heard
         box = RemoteBox(first, arrays, child.exchange, child.seconds)
         value = np.asarray(first["value"], dtype=np.float64).reshape(box.size)
-        return report_on(box, value, about, box.given_arguments, options, box.recording), heard
+        return report_on(box, value, about, box.given_arguments, settings, box.recording), heard
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         if os.environ.get("GRADCLI_DEBUG"):
             raise

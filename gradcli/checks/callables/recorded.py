@@ -23,8 +23,9 @@ from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.differences.step_sequences import seeded_directions
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
+from gradcli.checks.report import Settings
 from gradcli.checks.scripts import verdict_on
-from gradcli.checks.subjects import Settings, Subject, combined, cotangent, of_rule, paired, surfaces_of
+from gradcli.checks.subjects import Subject, combined, cotangent, of_rule, paired, surfaces_of
 from gradcli.diagnostics import GradcliError
 from gradcli.frameworks.box import OWN
 from gradcli.frameworks.failures import OutOfTime, describe
@@ -71,7 +72,7 @@ class Rigorous(NamedTuple):
     notes: list[str]
 
 
-def by_recording(box: Box, recorded: Message, seed: int, samples: int, witnesses: tuple[str, ...] = ()) -> Rigorous:
+def by_recording(box: Box, recorded: Message, seed: int, settings: Settings) -> Rigorous:
     """What the oracles decide of what `recording` found; no verdict where only values can.
 
     The recording may come from another process, so all of it is verified: the combination of outputs is built here, and
@@ -85,7 +86,7 @@ def by_recording(box: Box, recorded: Message, seed: int, samples: int, witnesses
         if "unfit" in recorded:
             raise Opaque(str(recorded["unfit"]))
         program, subjects, rules = read(box, recorded, seed)
-        verdicts = judged(box, [*subjects, *rules], seed, samples, witnesses)
+        verdicts = judged(box, [*subjects, *rules], Settings(settings.samples, seed=seed, witnesses=settings.witnesses))
         if box.library.name != EAGER:
             verdicts = [(x, with_size(x, verdict)) for x, verdict in verdicts if stands(recorded, x, verdict)]
     except (OutOfTime, GradcliError):
@@ -427,9 +428,7 @@ def same_sent(box: Box, subjects: Sequence[Subject], weights: Sequence[Floats], 
 
 
 @oracle_client.exclusive
-def judged(
-    box: Box, subjects: Sequence[Subject], seed: int, samples: int, witnesses: tuple[str, ...]
-) -> list[tuple[Subject, Outcome]]:
+def judged(box: Box, subjects: Sequence[Subject], settings: Settings) -> list[tuple[Subject, Outcome]]:
     """The verdicts of the oracles; a subject that they cannot decide is left out."""
     oracle = oracle_client.shared()
     oracle.warm()
@@ -438,8 +437,8 @@ def judged(
     exact = Exact(oracle, [node for subject in subjects for node in subject.nodes()], seconds)
     verdicts = []
     for subject in subjects:
-        subject.settings = Settings(samples, seed=seed)
-        _, outcome = verdict_on(exact, subject, witnesses)
+        subject.settings = settings
+        _, outcome = verdict_on(exact, subject)
         if outcome.verdict in DECIDED or (ours and "unanswered" in outcome.evidence):
             evidence = {**outcome.evidence, "graph": "recorded"}
             verdicts.append((subject, outcome._replace(evidence=evidence, diagnostics=())))
