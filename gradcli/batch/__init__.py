@@ -2,7 +2,8 @@
 
 A check of many scripts begins in `check_run`: `discovery` finds the cases, `journal` stores the reports of cases that
 were checked before, `workers` check the others. `totals` and `baseline` decide how a report counts. `json_lines`
-answers requests, and `points` computes values and gradients for the rows of a file.
+answers requests, `points` computes values and gradients for the rows of a file, and `frozen_scripts` makes room for
+recorded results.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import checks
-    from gradcli.checks import inline_results
+    from gradcli.batch import frozen_scripts
     from gradcli.commands._shared import Output
     from gradcli.language import source
 else:
-    checks, inline_results, source = room("checks"), room("inline_results"), room("source")
+    checks, frozen_scripts, source = room("checks"), room("frozen_scripts"), room("source")
 
 
 def freeze(
@@ -60,7 +60,7 @@ def freeze(
         if not is_file(path):
             raise error("GC721", f"{visible(path, 200)} is not a .grad file", help="give the files one by one")
         script = load(path, output, bounds)
-        blanks, last = inline_results.with_blanks(script, bounds)
+        blanks, last = frozen_scripts.with_blanks(script, bounds)
         report = checks.check_script(blanks, **settings)
         judged = [check for check in report.checks if check.kind != "expectation" or (check.line or 0) <= last]
         wrong = [check for check in judged if not check.passed]
