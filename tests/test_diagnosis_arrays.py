@@ -242,6 +242,10 @@ BACKWARD_PASSES = [  # as engineers write them, and what is said of the mistake
      "except in [0, 1], where it is 1 too large, and in [0, 0], where it is 1 too small: does something belong elsewhere?"),
     ("q = 0.3\nr = 0.5\nP = 0.8 + q\nK = P/(P + r)\nL = log((1 - K)*P)\ndP = 1\n"
      "assert grad(L, q) == (1 - K)*dP/((1 - K)*P)", "the term of `1 - K` in the product rule is missing"),
+    ("y = 0.6\nh = 0.2\na = sin(y)\nb = sin(y + h/2*a)\nc = sin(y + h/2*b)\nd = sin(y + h*c)\n"
+     "z = y + h/6*(a + 2*b + 2*c + d)\nda = cos(y)\ndb = cos(y + h/2*a)*(1 + h/2*da)\ndc = cos(y + h/2*b)*(1 + h/2*db)\n"
+     "dd = cos(y + h*c)*(1 + h*dc)\nassert grad(z, y) == 1 + h/6*(da + db + dc + dd)",
+     "one mistake at both places like `2*b`: the factor 2 is missing"),
 ]  # fmt: skip
 
 

@@ -9,13 +9,14 @@ any of this.
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.checks.decide.case import RIGHT
-from gradcli.checks.diagnosis.diagnosis_context import CLOSE, MOST_ENTRIES
+from gradcli.checks.diagnosis.diagnosis_context import CLOSE, MOST_ENTRIES, Candidate
 from gradcli.checks.diagnosis.formula_text import as_typed, readable, shorter, valid
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.formatting import counted, node_text
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from gradcli.transforms.flows import Flow
 
     Rule = Callable[["Edge"], Any]
+    Observer = Callable[[Node, Flow, list[tuple[Node, Flow]]], object]
 
 MOST_NEW = 24_000  # nodes that mistakes may take
 SMALL = 1e-6  # a claim that is nearer than this is a rounded one, and no mistake
@@ -61,11 +63,24 @@ class Edge(NamedTuple):
     partial: Any  # a node or a number; None where the operation does not work entry by entry
     sent: Node  # the right contribution to the argument
     target: Node
+    place: int  # of the contribution among those of the node
 
     @property
     def n(self) -> Any:
         """The exponent of an integer power."""
         return self.node.params.get("n", "")
+
+    @property
+    def without_constant(self) -> Fraction | None:
+        """The wrong factor of the contribution where a constant factor, or divisor, is forgotten."""
+        name, constant = self.node.primitive.name, self.other.constant
+        if (
+            name not in ("mul", "div")
+            or (name, self.position) == ("div", 1)
+            or not isinstance(constant, int | Fraction)
+        ):
+            return None
+        return Fraction(constant) if name == "div" else 1 / Fraction(constant) if constant else None
 
     @property
     def other(self) -> Node:
@@ -317,9 +332,26 @@ class Derivation:
         for position, (arg, partial) in enumerate(zip(node.args, partials, strict=True)):
             constant = primitive.kind == "elementwise" and (partial is None or is_zero(partial))
             if pending and pending[0][0] is arg and not constant:
+                place = len(sent) - len(pending)
                 _, below = pending.pop(0)
                 own = clean(self.builder, below)
-                self._edges.append((Edge(node, position, arg, arrives, partial, own, self.target), below[1]))
+                self._edges.append((Edge(node, position, arg, arrives, partial, own, self.target, place), below[1]))
+
+    def with_wrong(self, edges: Sequence[Edge], slip: Slip, factor: Fraction | None) -> Observer:
+        """An observer of a sweep that changes what these edges send: by a factor, or as the mistake does."""
+        changed = {edge.node: edge for edge in edges}
+
+        def change(node: Node, flow: Flow, sent: list[tuple[Node, Flow]]) -> None:
+            if (edge := changed.get(node)) is not None:
+                ct, mask = sent[edge.place][1]
+                if factor is not None:
+                    sent[edge.place] = edge.arg, (chain(self.builder, factor, ct), mask)
+                else:
+                    arrives = flow[0] if node.primitive.pointwise else clean(self.builder, flow)
+                    wrong = dict(self._wrong(edge._replace(cotangent=arrives), mask))
+                    sent[edge.place] = edge.arg, (wrong.get(slip, ct), None)
+
+        return change
 
     def _parts(self) -> Iterator[Part]:
         uses: dict[Node, int] = {}
@@ -384,8 +416,6 @@ def of_factor(edge: Edge | None, factor: Fraction, derivation: Derivation) -> Sl
             return Slip("held constant", "{arg} was held constant", 1)
         return Slip("wrong sign", "the sign of the part through {arg} is wrong", 3) if factor == -1 else other
     node, position, operation = edge.node, edge.position, edge.node.primitive.name
-    number = node.args[1 - position].constant if operation in ("mul", "div") else None
-    number = number if isinstance(number, int | Fraction) else 0
     divisor = operation == "div" and position == 1
     if factor == 0:
         several = sum(part.edge is not None and part.edge.node is node for part in derivation.parts) > 1
@@ -395,14 +425,17 @@ def of_factor(edge: Edge | None, factor: Fraction, derivation: Derivation) -> Sl
             return Slip("term dropped", "the derivative of the term {arg} is missing", 1)
         return Slip("held constant", "{node} was held constant", 3)
     if factor == -1:
-        brings = operation in SIGNED or divisor or (operation == "sub" and position == 1) or number < 0
+        brings = (
+            operation in SIGNED or divisor or (operation == "sub" and position == 1) or (edge.without_constant or 1) < 0
+        )
         brings = brings or (operation == "power" and node.params["n"] < 0)
         text = "the derivative with respect to {arg} has the wrong sign"
         return Slip("quotient sign" if divisor else "wrong sign", text, 1 if brings else 2)
-    if number and not divisor and factor == (number if operation == "div" else 1 / Fraction(number)):
-        name = "mean factor forgotten" if operation == "div" and _counts(node, number) else "constant factor"
-        name = name if node in derivation.outer else "chain factor dropped"
-        return Slip(name, f"the factor {'1/' if operation == 'div' else ''}{number} is missing", 1)
+    if factor == edge.without_constant:
+        name = "mean factor forgotten" if operation == "div" and _counts(node, factor) else "constant factor"
+        return Slip(
+            name if node in derivation.outer else "chain factor dropped", f"the factor {1 / factor} is missing", 1
+        )
     return other
 
 
@@ -499,8 +532,8 @@ def confirmed(judged: Judgement, sides: Sides, mistakes: Sequence[Mistake]) -> l
     return good
 
 
-def written(mistake: Mistake, sure: bool, case: Case) -> Reading:
-    """A reading that says where the mistake is and what it is."""
+def written(mistake: Mistake, sure: bool | None, case: Case, count: int = 1) -> Reading:
+    """A reading that says where the mistake is, or at how many places, and what it is."""
     slip, edge, node = mistake[:3]
     fields: dict[str, Any] = {"arg": node}
     if edge is not None:
@@ -509,10 +542,11 @@ def written(mistake: Mistake, sure: bool, case: Case) -> Reading:
     sentence = slip.sentence.format(**texts, n=edge and edge.n)
     places = dict.fromkeys(f"`{node_text(place, 40)}`" for place in (node, *(other for _, other in mistake.places)))
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
+    what = "a mistake at" if count == 1 else f"one mistake at {'both' if count == 2 else f'all {count}'} places like"
     also = [{"name": name, "node": node_text(other), "span": span_of(other)} for name, other in mistake.places]
     return Reading(
         slip.name,
-        f"consistent with a mistake at {' or '.join([*places][:NAMED])}{more}: {sentence}",
+        f"consistent with {what} {' or '.join([*places][:NAMED])}{more}: {sentence}",
         node=node_text(node),
         span=span_of(node),
         rule=rule_of(edge, case),
@@ -520,6 +554,46 @@ def written(mistake: Mistake, sure: bool, case: Case) -> Reading:
         confirmed=sure,
         places=also or None,
     )
+
+
+# --- one mistake at all places of one form ----------------------------------------------------------------------------
+
+DEPTHS = 4  # to which the operands of such places are alike
+
+
+def repeated_mistakes(judged: Judgement) -> Iterator[Candidate]:
+    """One mistake at all places of one form, as code that was written once makes it in each turn of a loop."""
+    sides = judged.sides()
+    if sides is None or judged.derived is None or judged.derived[:2] != (judged.right, "grad"):
+        return
+    derivation, builder = Derivation(judged, sides), judged.builder
+    most, seed = builder.count + MOST_NEW, (builder.constant(1, sides.output.shape), None)
+    groups: dict[Any, list[Edge]] = {}
+    slips = {part.edge: [slip for slip, _ in part.wrong if slip.cost <= 1] for part in derivation.parts if part.edge}
+    for edge in slips:
+        for alike in (edge.node.span, *(_form(edge.node, depth) for depth in range(DEPTHS))):
+            groups.setdefault((alike, edge.node.primitive, edge.position), []).append(edge)
+    for edges in sorted(dict.fromkeys(tuple(edges) for edges in groups.values() if len(edges) > 1), key=len):
+        numbers = {edge.without_constant for edge in edges}
+        factors = [Fraction(0), Fraction(-1), *(numbers if len(numbers) == 1 else ())]
+        wrong = [(of_factor(edges[0], factor, derivation), factor) for factor in factors if factor is not None]
+        wrong += [(slip, None) for slip in slips[edges[0]] if all(slip in slips[edge] for edge in edges)]
+        for slip, factor in wrong:
+            (flow,) = sweep(
+                builder, [(sides.output, seed)], [sides.target], observer=derivation.with_wrong(edges, slip, factor)
+            )
+            reading = functools.partial(
+                written, Mistake(slip, edges[-1], edges[-1].node), None, judged.case, len(edges)
+            )
+            if flow is not None:
+                yield Candidate(reading, clean(builder, flow), judged.claimed, slip.cost)
+            if builder.count > most:
+                return
+
+
+def _form(node: Node, depth: int) -> Any:
+    below = [_form(arg, depth - 1) for arg in node.args if depth]
+    return node.primitive.name, str(node.constant) if depth else "", *below
 
 
 def rule_of(edge: Edge | None, case: Case, longest: int = 80) -> str | None:

@@ -17,7 +17,7 @@ import numpy as np
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
 from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Judgement
-from gradcli.checks.diagnosis.error_model import MOST_NEW, single_mistakes
+from gradcli.checks.diagnosis.error_model import MOST_NEW, repeated_mistakes, single_mistakes
 from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable, room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.diagnosis.source_edits import edits, outputs, special_arrays
@@ -90,7 +90,7 @@ def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> li
         merged = causes[0]._replace(name=whole.name, text=text, factor=whole.factor, cause=causes[0].name)
         return [*(merged if reading is whole else reading for reading in cheap), *causes[1:]]
     causes = [*cheap, *causes]
-    for search in (edits, outputs, special_arrays):
+    for search in (edits, outputs, special_arrays, repeated_mistakes):
         causes = causes or judged.likeliest(search(judged))
     causes = causes or compared(judged) or judged.likeliest(edits(judged, rare=True))
     text = "unexplained: none of the mistakes that were tried gives the claim"
