@@ -9,8 +9,8 @@ any of this.
 
 from __future__ import annotations
 
-import functools
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from gradcli.transforms.flows import Flow
 
     Rule = Callable[["Edge"], Any]
-    Observer = Callable[[Node, Flow, list[tuple[Node, Flow]]], object]
 
 MOST_NEW = 24_000  # nodes that mistakes may take
 SMALL = 1e-6  # a claim that is nearer than this is a rounded one, and no mistake
@@ -74,13 +73,9 @@ class Edge(NamedTuple):
     def without_constant(self) -> Fraction | None:
         """The wrong factor of the contribution where a constant factor, or divisor, is forgotten."""
         name, constant = self.node.primitive.name, self.other.constant
-        if (
-            name not in ("mul", "div")
-            or (name, self.position) == ("div", 1)
-            or not isinstance(constant, int | Fraction)
-        ):
+        if name not in ("mul", "div") or not isinstance(constant, int | Fraction) or not constant:
             return None
-        return Fraction(constant) if name == "div" else 1 / Fraction(constant) if constant else None
+        return 1 / Fraction(constant) if name == "mul" else Fraction(constant) if self.position == 0 else None
 
     @property
     def other(self) -> Node:
@@ -329,15 +324,15 @@ class Derivation:
             partials = [derivative_of(node, node.args[0])]
         arrives = flow[0] if primitive.pointwise else clean(self.builder, flow)
         pending = list(sent)
-        for position, (arg, partial) in enumerate(zip(node.args, partials, strict=True)):
-            constant = primitive.kind == "elementwise" and (partial is None or is_zero(partial))
+        for position, (arg, factor) in enumerate(zip(node.args, partials, strict=True)):
+            constant = primitive.kind == "elementwise" and (factor is None or is_zero(factor))
             if pending and pending[0][0] is arg and not constant:
                 place = len(sent) - len(pending)
                 _, below = pending.pop(0)
                 own = clean(self.builder, below)
-                self._edges.append((Edge(node, position, arg, arrives, partial, own, self.target, place), below[1]))
+                self._edges.append((Edge(node, position, arg, arrives, factor, own, self.target, place), below[1]))
 
-    def with_wrong(self, edges: Sequence[Edge], slip: Slip, factor: Fraction | None) -> Observer:
+    def with_wrong(self, edges: Sequence[Edge], slip: Slip, factor: Fraction | None) -> Callable[..., None]:
         """An observer of a sweep that changes what these edges send: by a factor, or as the mistake does."""
         changed = {edge.node: edge for edge in edges}
 
@@ -375,9 +370,9 @@ class Derivation:
         node, builder = edge.node, self.builder
         try:
             if node.primitive.pointwise and node.primitive.kind != "linear":
-                for slip, partial in local(edge):
-                    if partial is not None and not is_zero(partial):
-                        yield slip, clean(builder, (chain(builder, partial, edge.cotangent), mask))
+                for slip, factor in local(edge):
+                    if factor is not None and not is_zero(factor):
+                        yield slip, clean(builder, (chain(builder, factor, edge.cotangent), mask))
             else:
                 yield from of_arrays(edge)
         except GradcliError:  # the limits of the script: what has been made so far is tried
@@ -425,17 +420,14 @@ def of_factor(edge: Edge | None, factor: Fraction, derivation: Derivation) -> Sl
             return Slip("term dropped", "the derivative of the term {arg} is missing", 1)
         return Slip("held constant", "{node} was held constant", 3)
     if factor == -1:
-        brings = (
-            operation in SIGNED or divisor or (operation == "sub" and position == 1) or (edge.without_constant or 1) < 0
-        )
-        brings = brings or (operation == "power" and node.params["n"] < 0)
+        brings = operation in SIGNED or divisor or (operation == "sub" and position == 1)
+        brings = brings or (edge.without_constant or 1) < 0 or (operation == "power" and node.params["n"] < 0)
         text = "the derivative with respect to {arg} has the wrong sign"
         return Slip("quotient sign" if divisor else "wrong sign", text, 1 if brings else 2)
     if factor == edge.without_constant:
         name = "mean factor forgotten" if operation == "div" and _counts(node, factor) else "constant factor"
-        return Slip(
-            name if node in derivation.outer else "chain factor dropped", f"the factor {1 / factor} is missing", 1
-        )
+        name = name if node in derivation.outer else "chain factor dropped"
+        return Slip(name, f"the factor {1 / factor} is missing", 1)
     return other
 
 
@@ -567,7 +559,7 @@ def repeated_mistakes(judged: Judgement) -> Iterator[Candidate]:
     if sides is None or judged.derived is None or judged.derived[:2] != (judged.right, "grad"):
         return
     derivation, builder = Derivation(judged, sides), judged.builder
-    most, seed = builder.count + MOST_NEW, (builder.constant(1, sides.output.shape), None)
+    most, seeds = builder.count + MOST_NEW, [(sides.output, (builder.constant(1, sides.output.shape), None))]
     groups: dict[Any, list[Edge]] = {}
     slips = {part.edge: [slip for slip, _ in part.wrong if slip.cost <= 1] for part in derivation.parts if part.edge}
     for edge in slips:
@@ -579,12 +571,8 @@ def repeated_mistakes(judged: Judgement) -> Iterator[Candidate]:
         wrong = [(of_factor(edges[0], factor, derivation), factor) for factor in factors if factor is not None]
         wrong += [(slip, None) for slip in slips[edges[0]] if all(slip in slips[edge] for edge in edges)]
         for slip, factor in wrong:
-            (flow,) = sweep(
-                builder, [(sides.output, seed)], [sides.target], observer=derivation.with_wrong(edges, slip, factor)
-            )
-            reading = functools.partial(
-                written, Mistake(slip, edges[-1], edges[-1].node), None, judged.case, len(edges)
-            )
+            (flow,) = sweep(builder, seeds, [sides.target], observer=derivation.with_wrong(edges, slip, factor))
+            reading = partial(written, Mistake(slip, edges[-1], edges[-1].node), None, judged.case, len(edges))
             if flow is not None:
                 yield Candidate(reading, clean(builder, flow), judged.claimed, slip.cost)
             if builder.count > most:
@@ -592,8 +580,7 @@ def repeated_mistakes(judged: Judgement) -> Iterator[Candidate]:
 
 
 def _form(node: Node, depth: int) -> Any:
-    below = [_form(arg, depth - 1) for arg in node.args if depth]
-    return node.primitive.name, str(node.constant) if depth else "", *below
+    return node.primitive.name, str(node.constant) if depth else "", *(_form(x, depth - 1) for x in node.args if depth)
 
 
 def rule_of(edge: Edge | None, case: Case, longest: int = 80) -> str | None:
