@@ -150,7 +150,6 @@ def test_complex_point_needs_the_option() -> None:
         calculator.grad("z**2", at=Z)
 
 
-@pytest.mark.xfail(strict=True, reason="a complex array of no axes is taken for a real number")
 def test_complex_array_without_axes() -> None:
     """NumPy's 0-d arrays are numbers, complex ones too."""
     assert calculator.evaluate("z**2", at={"z": np.asarray(1 + 2j)}, dtype="complex128").value == -3 + 4j

@@ -68,7 +68,7 @@ ROWS += [
     ("linalg.cross", linalg.cross, ((2, 3), (2, 3))), ("linalg.norm", linalg.norm, ((2, 3),)), ("linalg.vector_norm", lambda a: linalg.vector_norm(a, 3), ((2, 3),)),
 ]  # fmt: skip
 # positions and random numbers have no derivative here
-REASONS = {"F.one_hot", "F.dropout", "F.dropout2d"}
+REASONS = {"F.one_hot", "F.dropout", "F.dropout2d", "F.gumbel_softmax"}
 IDS = [f"{name}-{i}" for i, (name, _, _) in enumerate(ROWS)]
 
 
