@@ -84,6 +84,9 @@ DIFFERENT = {
     "what a hook or a change in place replaced is seen before it, not after it": [
         *("packing saved tensors", "dirty", "detach_"),
     ],
+    "register_multi_grad_hook of PyTorch makes a view of each leaf to find its accumulator": [
+        "hook on several gradients"
+    ],
     "test_eager_against_torch.py says why the values differ": ["in place y.logit_()"],
 }
 WHY = {name: reason for reason, names in DIFFERENT.items() for name in names}
