@@ -82,7 +82,7 @@ def check_callable(
     DISAGREES needs two decades of steps and two directions. A function that does not move in float64, or whose noise
     hides its slope, is INCONCLUSIVE.
 
-    Raises GradcliError GC732 where the point does not fit the function.
+    Raises GradcliError: GC721 for an option that no check can have, GC732 where the point does not fit the function.
 
     >>> import numpy as np
     >>> report = check_callable(lambda x: np.sum(x**3), lambda x: 3*x**2, at=np.array([1.0, 2.0]))
