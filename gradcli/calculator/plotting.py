@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.checks.differences.step_sequences import Differences
     from gradcli.language.limits import LimitsLike
     from gradcli.language.source import Source
 
@@ -113,7 +112,7 @@ def by_step(
     expression: str, function: Any, leaf: str, middle: float, rest: Mapping[str, Any], shown: dict[str, Any]
 ) -> Curves:
     """Central differences at a point for a sequence of steps, and the derivative."""
-    from gradcli.checks.differences.step_sequences import Neighbourhood  # other plots need none
+    from gradcli.checks.differences.step_sequences import Neighbourhood, sides, suspicious  # other plots need none
 
     def values(points: Any) -> Any:
         return [float(function(**{leaf: x}, **rest)) for x in points[:, 0].tolist()]
@@ -121,19 +120,9 @@ def by_step(
     slope = float(function.value_and_grad(**{leaf: middle}, **rest)[1][leaf])
     near = Neighbourhood(values, [middle])
     ((seen,),) = near.differences([near.axis(0)])
-    below, above = slopes_at_kink(seen)
-    sequence = seen.convergence(f"d/d{leaf}", slope, slope if below is None else None)
-    sequence = sequence._replace(below=below, above=above)
+    both = sides(seen)
+    bent = both.verdict == "KINK" and suspicious(seen)
+    sequence = seen.convergence(f"d/d{leaf}", slope, None if bent else slope)
+    if bent:
+        sequence = sequence._replace(below=both.left[0], above=both.right[0])
     return Curves(expression, shown, {leaf: [*sequence.steps]}, [*sequence.slopes], {leaf: [slope]}, steps=sequence)
-
-
-def slopes_at_kink(seen: Differences) -> tuple[float | None, float | None]:
-    """The slopes from below and from above if they differ by the same amount at three steps in a row, else None."""
-    middle = len(seen.steps) // 2
-    rows = range(middle, min(middle + 3, len(seen.steps)))
-    below = [float((seen.center - seen.values[row, 1]) / seen.steps[row]) for row in rows]
-    above = [float((seen.values[row, 2] - seen.center) / seen.steps[row]) for row in rows]
-    gaps = [abs(high - low) for low, high in zip(below, above, strict=True)]
-    if len(gaps) < 3 or not 1e-6 * max(abs(below[0]), abs(above[0])) < min(gaps) > 0.99 * max(gaps):
-        return None, None
-    return below[0], above[0]
