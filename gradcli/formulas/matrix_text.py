@@ -35,7 +35,7 @@ from gradcli.formulas.index_terms import (
 from gradcli.graph.exact import is_fraction
 from gradcli.graph.text import constant_text
 from gradcli.primitives import functions
-from gradcli.primitives.sizes import MOST_MORE, sum_of_sizes, sum_text
+from gradcli.primitives.sizes import named_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -438,10 +438,7 @@ class Writer:
 
     def size_text(self, size: int) -> str:
         """A size or a position by the names of sizes, where it is a sum of those."""
-        if size in self.sizes or not self.sizes or size < min(self.sizes) - MOST_MORE:
-            return self.sizes.get(size, str(size))
-        total = sum_of_sizes(size, self.sizes)
-        return str(size) if total is None else sum_text([self.sizes[part] for part in total[0]], total[1])
+        return self.sizes.get(size) or named_size(size, self.sizes) or str(size)
 
     def shape(self, axes: Axes) -> str:
         """The sizes of axes as arguments of a call."""

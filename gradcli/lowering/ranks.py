@@ -30,7 +30,7 @@ from gradcli.language.syntax import (
 from gradcli.lowering import lower
 from gradcli.lowering.names import OpenShapes
 from gradcli.primitives import functions
-from gradcli.primitives.sizes import MAX_ENTRIES, MOST_MORE, sum_of_sizes, sum_text
+from gradcli.primitives.sizes import MAX_ENTRIES, named_size, sum_of_sizes, sum_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,12 +119,7 @@ def value_of(size: str, value: Callable[[str], int]) -> int:
 def symbols_of(shape: Shape, sizes: Mapping[str, int]) -> Symbols:
     """A shape in symbols, which have these sizes: different primes."""
     names = {size: symbol for symbol, size in sizes.items()}
-
-    def symbol(size: int) -> str | int:
-        total = sum_of_sizes(size, names) if names and size >= min(names) - MOST_MORE else None
-        return size if total is None else sum_text([names[part] for part in total[0]], total[1])
-
-    return tuple(map(symbol, shape))
+    return tuple([named_size(size, names) or size for size in shape])
 
 
 class Convention(NamedTuple):
@@ -307,8 +302,7 @@ def in_symbols(problem: GradcliError, shapes: Guess, script: Script) -> GradcliE
         parts = factors(int(match[0]))
         if set(parts) <= names.keys():
             return "*".join([names[part] for part in parts])
-        total = sum_of_sizes(int(match[0]), names)
-        return match[0] if total is None else sum_text([names[part] for part in total[0]], total[1])
+        return named_size(int(match[0]), names) or match[0]
 
     def worded(text: str) -> str:
         return re.sub(r"\b(?<![\d.])\d{3,}\b", symbol, text)

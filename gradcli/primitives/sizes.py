@@ -10,7 +10,7 @@ from gradcli.graph.types import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from gradcli.graph.types import Shape
@@ -123,3 +123,11 @@ def sum_text(names: Sequence[str], more: int) -> str:
     counts = {name: names.count(name) for name in names}
     text = " + ".join([name if count == 1 else f"{count}*{name}" for name, count in counts.items()])
     return f"{text} {'+' if more > 0 else '-'} {abs(more)}" if more else text
+
+
+def named_size(size: int, names: Mapping[int, str]) -> str | None:
+    """A size as a sum of few named ones and a small number, in their names; None if it is not one."""
+    if not names or size < min(names) - MOST_MORE:
+        return None
+    total = sum_of_sizes(size, names)
+    return None if total is None else sum_text([names[part] for part in total[0]], total[1])
