@@ -77,13 +77,17 @@ def let_signals_through() -> None:
             signal.signal(number, handler)
 
 
-TABLES = ("test_sabotage", "test_corpus", "test_many_cases")  # modules that count while their tests run
+TABLES = {  # modules that count while their tests run
+    "test_sabotage": "tests.primitives.test_sabotage",
+    "test_corpus": "tests.checks.test_corpus",
+    "test_many_cases": "tests.checks.test_many_cases",
+}
 ELSEWHERE: dict[str, Any] = {}  # what worker processes have counted
 
 
 def module_of(name: str) -> Any:
     """A module of tests, if it was imported here."""
-    return sys.modules.get(f"tests.{name}") or sys.modules.get(name)
+    return sys.modules.get(TABLES[name])
 
 
 def counts_of(module: Any) -> Any:
@@ -122,7 +126,7 @@ def add(total: dict[str, Any], counts: dict[str, Any]) -> None:
 def arrived(name: str) -> Any:
     """A module of tests with the counts of all processes in its own counter; None where nothing was counted."""
     counts = ELSEWHERE.pop(name, {})
-    module = module_of(name) or (import_module(f"tests.{name}") if counts else None)
+    module = module_of(name) or (import_module(TABLES[name]) if counts else None)
     own = None if module is None else counts_of(module)
     if own is not None:
         for key, value in counts.items():

@@ -1,6 +1,6 @@
 """`python -m tests.benchmarks [--peers torch,jax,autograd] [--only NAME]`: one table of ours beside every yardstick.
 
-With `--without PASS` ours leaves out a pass of the planner (`tests/passes.py`): what does that pass earn?
+With `--without PASS` ours leaves out a pass of the planner (`tests/support/passes.py`): what does that pass earn?
 
 Ours, the yardstick, their ratio, the limit, and whether it is met. Figures are of the machine that runs this; only ratios
 are compared with a limit. Peers that are not installed have no line (extra `peers`). `--json` and `--markdown` write the
@@ -21,7 +21,7 @@ from typing import Any
 from tests.benchmarks import report
 from tests.benchmarks.driver import LIBRARIES, Choice, Row
 from tests.benchmarks.load import Seen
-from tests.passes import PASSES
+from tests.support.passes import PASSES
 
 MODULES = (
     "cold", "scalar", "points", "gradbench", "network", "stencils", "gradchecks", "hessians",

@@ -18,7 +18,7 @@ def main() -> None:
     left_out = os.environ.get("BENCHMARK_WITHOUT")
     if not left_out:
         return serve()
-    from tests.passes import without
+    from tests.support.passes import without
 
     with without(*left_out.split(",")):
         return serve()

@@ -1,0 +1,177 @@
+"""`gradcli plot`: the curves are right, terminals show them in any width, and pictures are drawn by matplotlib."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gradcli import cli
+from gradcli.calculator.plotting import plot
+from gradcli.diagnostics import GradcliError
+from gradcli.rendering import plain, plots
+from gradcli.rendering.document import Style
+from tests.rendering.test_schema import validator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = [
+    ["x*exp(-x**2)"],
+    ["x**2 + x*y + 2*y**2"],
+    ["sum(w*x)**2", "--at", "w=[1,2],x=0.5", "--wrt", "x"],
+    ["sin(x**2)", "--claim", "x = cos(x**2)", "--box", "x=0:2"],
+    ["exp(x)", "--at", "x=1", "--steps"],
+    ["1/x"],
+    ["log(x)"],
+    ["3 + 0*x"],
+]
+
+
+def test_curves_are_the_function_and_its_derivatives() -> None:
+    found = plot("sin(a*x)", at={"a": 2}, wrt=["x"], ranges={"x": (0, 1)}, claim="cos(a*x)")
+    xs = found.points["x"]
+    assert (xs[0], xs[-1], len(xs)) == (0.0, 1.0, 401)
+    assert found.value == pytest.approx([math.sin(2 * x) for x in xs], rel=1e-12)
+    assert found.gradient["x"] == pytest.approx([2 * math.cos(2 * x) for x in xs], rel=1e-12)
+    assert found.claim == pytest.approx([math.cos(2 * x) for x in xs], rel=1e-12)
+    both = plot("x*y**2", ranges={"x": (0, 1), "y": (1, 2)})
+    spots = [(x, y) for x in both.points["x"] for y in both.points["y"]]
+    assert both.value == pytest.approx([x * y * y for x, y in spots])
+    assert both.gradient["y"] == pytest.approx([2 * x * y for x, y in spots])
+
+
+def test_a_slope_is_shown_where_there_is_a_value() -> None:
+    found = plot("log(x)", ranges={"x": (-2, 2)})
+    assert all(
+        math.isnan(value) == math.isnan(slope) for value, slope in zip(found.value, found.gradient["x"], strict=True)
+    )
+    assert any(map(math.isnan, found.value)) and any(map(math.isfinite, found.value))
+
+
+@pytest.mark.parametrize(("script", "gaps"), [("tan(x)", 2), ("1/(x - 0.3)", 1), ("tanh(40*x)", 0), ("x**3", 0)])
+def test_a_curve_has_a_gap_at_a_pole(script: str, gaps: int) -> None:
+    found = plot(script)
+    low, high = plots.margin(plots.span(found.value))
+    shown = plots.without_poles(found.value, found.gradient["x"], high - low)
+    assert sum(map(math.isnan, shown)) == gaps
+
+
+def test_differences_by_step_come_near_to_the_derivative() -> None:
+    found = plot("exp(x)", at={"x": 1}, steps=True).steps
+    assert found is not None and found.rate == 2 and found.exact == pytest.approx(math.e)
+    errors = [abs(slope - math.e) for slope in found.slopes]
+    assert min(errors) < 1e-10 and errors[0] > 1e-3 and errors[-1] > 10 * min(errors)  # a V
+
+
+@pytest.mark.parametrize(
+    ("script", "sides"),
+    [("abs(x)", (-1, 1)), ("x + relu(3*x)", (1, 4)), ("x**2", None), ("cos(1000*x)", None), ("abs(x)**1.5", None)],
+)
+def test_a_kink_has_no_exact_derivative(script: str, sides: tuple[float, float] | None) -> None:
+    """Central differences do not see it: those of abs(x) at 0 are 0, as the convention of reverse mode is."""
+    result = plot(script, at={"x": 0}, steps=True)
+    assert result.steps is not None and (result.steps.exact is None) == (sides is not None)
+    text = plain.render(plots.plot(result, Style()))
+    if sides is None:
+        assert result.steps.below is None and "against the exact derivative 0.0" in text
+    else:
+        assert (result.steps.below, result.steps.above) == pytest.approx(sides)
+        assert f"a kink: the slope is {sides[0]} from below and {sides[1]} from above" in text
+        assert "exact" not in text
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [("3 + 0*x", "every error is 0"), ("sqrt(x)", "there are no differences"), ("abs(x)", "a kink")],
+)
+def test_a_picture_says_why_there_is_no_curve(script: str, words: str) -> None:
+    pytest.importorskip("matplotlib")
+    assert words in plots.figure(plot(script, at={"x": 0}, steps=True), "svg").decode()
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_plot_fits_its_width_and_obeys_its_schema(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plot", *arguments]) == 0
+    told = capsys.readouterr()
+    assert all(len(line) <= 80 for line in told.out.splitlines()) and len(told.out.splitlines()) > 15
+    assert cli.main(["plot", *arguments, "--format", "json"]) == 0
+    payload = json.loads(capsys.readouterr().out)
+    validator("plot").validate(payload)
+    assert cli.main(["plot", *arguments, "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(payload["value"]) + 1
+
+
+@pytest.mark.parametrize("cells", [40, 60, 120])
+def test_a_plot_follows_the_width_of_the_terminal(cells: int) -> None:
+    for script in ("sin(x)", "x*y"):
+        text = plain.render(plots.plot(plot(script), Style(width=cells)))
+        assert max(map(len, text.splitlines())) <= max(cells, 58)
+
+
+def test_a_dot_stands_where_its_point_is() -> None:
+    canvas = plots.Canvas(10, 5, (0, 1), (0, 1))
+    for x, y in ((0, 0), (1, 1)):
+        canvas.dot(*canvas.spot(x, y))
+    rows = canvas.lines()
+    assert rows[0] == " " * 9 + chr(0x2808) and rows[-1] == chr(0x2840) and not any(rows[1:-1])
+
+
+def test_lines_of_equal_value_are_circles_around_a_minimum() -> None:
+    xs = [at / 20 - 1 for at in range(41)]
+    canvas = plots.Canvas(40, 20, (-1, 1), (-1, 1))
+    plots.contours(xs, xs, [[x * x + y * y for y in xs] for x in xs], [0.49], canvas)
+    dots = [
+        (2 * column + across, 4 * row + down)
+        for row, cells in enumerate(canvas.cells)
+        for column, cell in enumerate(cells)
+        for down in range(4)
+        for across in range(2)
+        if cell & plots.DOTS[down][across]
+    ]
+    assert len(dots) > 100
+    for across, down in dots:
+        assert math.hypot(across / 79 * 2 - 1, down / 79 * 2 - 1) == pytest.approx(0.7, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["x*y*z"], "GC721"),
+        (["3"], "GC721"),
+        (["x*y", "--claim", "z = x"], "GC"),
+        (["exp(x)", "--steps"], "GC721"),
+        (["x", "--box", "x=2:1"], "GC735"),
+        (["x", "--format", "png"], "GC721"),
+        (["x", "--claim", "x = 1", "--steps"], "GC721"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_plotted(arguments: list[str], code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plot", *arguments]) == 2
+    assert code in capsys.readouterr().err
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("form", ["png", "svg"])
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_pictures_are_drawn_by_matplotlib(arguments: list[str], form: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"plot.{form}"
+    assert cli.main(["plot", *arguments, "--output", str(path)]) == 0
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG" if form == "png" else b"<?xml") and len(data) > 5000
+
+
+def test_without_matplotlib_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert cli.main(["plot", "x**2", "--output", str(tmp_path / "plot.png")]) == 2
+    err = capsys.readouterr().err
+    assert "GC713" in err and "gradcli[plot]" in err
+    with pytest.raises(GradcliError, match="matplotlib"):
+        plots.figure(plot("x**2"), "svg")

@@ -1,0 +1,170 @@
+"""What training scripts write around their tensors works, with the results that the snippets state."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import gradcli.eager
+from gradcli import cli
+from gradcli.eager._core import modes
+from gradcli.eager.torch_alias import aliases
+from tests.support.eager_usage_snippets import USAGE
+
+# snippets that end in an error of this class; the others end in none
+ERRORS: dict[str, type[Exception]] = {
+    "switch: no threads": RuntimeError,
+    "switch: unknown default device": RuntimeError,
+    "switch: generator of an unknown device": RuntimeError,
+    "switch: autocast of an unknown device": RuntimeError,
+    "switch: scaled back twice": RuntimeError,
+    "loader: an option that is none": TypeError,
+    "loader: a stream with an order": ValueError,
+    "Function: a default without its gradient": RuntimeError,
+    "Function: an unknown argument": TypeError,
+    "module: functional_call with an unknown module": AttributeError,
+    "module: functional_call in place of a number": TypeError,
+    "module: functional_call that is strict": RuntimeError,
+    "index: leading axes that are no ones": RuntimeError,
+    "index: copy_ drops nothing": RuntimeError,
+    "draw: randint without a bound": TypeError,
+    "draw: randint without a size": TypeError,
+    "draw: normal without a size": TypeError,
+    "draw: normal of tensors with a size": TypeError,
+    "draw: normal of a negative deviation": RuntimeError,
+    "draw: normal of negative deviations": RuntimeError,
+    "draw: normal_ of a negative deviation": RuntimeError,
+    "draw: uniform_ of an empty range": RuntimeError,
+    "sequence: lengths that are not sorted": RuntimeError,
+    "sequence: a length of zero": RuntimeError,
+    "sequence: lengths of another number": RuntimeError,
+    "sequence: a total that is too short": ValueError,
+    "lazy: a shape that is not known": RuntimeError,
+    "lazy: an input of another rank": RuntimeError,
+    **{name: ValueError for name in USAGE if name.startswith("lazy: before the first call")},
+}
+
+
+def run(text: str) -> list[str]:
+    """Run a snippet under `import torch`; the categories of its warnings."""
+    with warnings.catch_warnings(record=True) as heard, aliases():
+        warnings.simplefilter("always")
+        exec(compile("import torch\n" + text, "snippet.py", "exec"), {})
+    return [warning.category.__name__ for warning in heard]
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_a_snippet_keeps_what_it_states(name: str) -> None:
+    wanted = ERRORS.get(name)
+    if wanted is None:
+        run(USAGE[name])
+        return
+    with pytest.raises(wanted) as found:
+        run(USAGE[name])
+    assert str(found.value)
+
+
+def submodules() -> list[tuple[ModuleType, str]]:
+    """Each public package and the name of each module below it."""
+    from gradcli.eager import torch_alias as finder
+
+    known = finder.modules()
+    return [(known[name.rpartition(".")[0]], name.rpartition(".")[2]) for name in known if "." in name]
+
+
+def test_importing_a_module_never_hides_a_function_of_its_name() -> None:
+    """`import torch.autograd.gradcheck` leaves the function `torch.autograd.gradcheck` where it is."""
+    known = submodules()
+    before = [getattr(package, part) for package, part in known]
+    functions = [part for (_, part), value in zip(known, before, strict=True) if not isinstance(value, ModuleType)]
+    assert "gradcheck" in functions
+    from gradcli.eager import torch_alias as finder
+
+    with aliases():
+        for name in finder.modules():
+            __import__(name)
+    for (package, part), value in zip(known, before, strict=True):
+        assert getattr(package, part) is value, f"{package.__name__}.{part}"
+
+
+def test_what_changes_nothing_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modes, "_said", set())
+    monkeypatch.setattr(modes, "always", [False])
+    loader = "from torch.utils.data import DataLoader\nd = DataLoader([1, 2], num_workers=4, persistent_workers=True)\n"
+    loader += "assert [b.item() for b in d] == [1, 2] and d.num_workers == 4\n"
+    cast = "with torch.autocast('cpu'):\n    assert torch.is_autocast_enabled('cpu')\n"
+    cast += "    assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32\n"
+    for text in (loader, cast):
+        assert run(text) == ["UserWarning"]
+        assert run(text) == []
+
+
+def test_compile_returns_what_it_is_given() -> None:
+    def double(x: Any) -> Any:
+        return x * 2
+
+    torch = gradcli.eager
+    layer = torch.nn.Linear(1, 1)
+    assert torch.compile(double) is torch.compile(mode="max-autotune")(double) is double
+    assert torch.compile(layer) is layer and layer.compile(fullgraph=True) is None
+    with pytest.raises(AssertionError):
+        torch.compile(3)
+
+
+def test_a_dtype_that_no_tensor_has_names_the_one_to_use() -> None:
+    torch = gradcli.eager
+    for make in (
+        lambda: torch.ones(1, dtype=torch.bfloat16),
+        lambda: torch.ones(1).to(torch.bfloat16),
+        lambda: torch.nn.Linear(1, 1).to(torch.bfloat16),
+        lambda: torch.set_default_dtype(torch.bfloat16) or torch.ones(1),
+    ):
+        with pytest.raises(TypeError, match="no tensors of dtype bfloat16: use float32"):
+            make()
+    assert torch.get_default_dtype() is torch.float32
+
+
+def test_unknown_names_below_the_tables_propose_the_nearest() -> None:
+    torch = gradcli.eager
+    for text, wanted in (("torch.backends.cudnnn", "cudnn"), ("torch.backends.cudnn.benchmarc", "benchmark")):
+        with pytest.raises(AttributeError, match=f"did you mean {wanted}"):
+            run(text)
+    with pytest.raises(AttributeError, match="has no 'is_availabl'"):
+        torch.cuda.is_availabl()
+
+
+def test_lazy_parameters_are_followed_by_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The optimizer knows them before they have a shape."""
+    text = "import torch\nm = torch.nn.LazyLinear(1)\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\n"
+    text += "for _ in range(3):\n    m(torch.ones(4, 2)).sum().backward()\n    opt.step()\n"
+    (tmp_path / "file.py").write_text(text)
+    assert cli.main(["why", "--on", "gradcli", str(tmp_path / "file.py")]) == 0
+    told = capsys.readouterr().out
+    assert "m.weight" in told and "reason  accumulated" in told and "stopped" not in told
+
+
+def test_a_packed_batch_runs_as_its_sequences_do_one_by_one() -> None:
+    torch = gradcli.eager
+    rnn = torch.nn.utils.rnn
+    torch.manual_seed(0)
+    for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
+        layer = kind(2, 3, num_layers=2, bidirectional=True)
+        sequences = [torch.randn(n, 2) for n in (2, 5, 1, 5)]
+        lengths = [len(one) for one in sequences]
+        packed = rnn.pack_padded_sequence(rnn.pad_sequence(sequences), lengths, enforce_sorted=False)
+        outputs, last = layer(packed)
+        last = last[0] if isinstance(last, tuple) else last
+        padded, _ = rnn.pad_packed_sequence(outputs, batch_first=True)
+        for i, (one, found) in enumerate(zip(sequences, padded, strict=True)):
+            alone, state = layer(one)
+            state = state[0] if isinstance(state, tuple) else state
+            assert torch.allclose(found[: len(one)], alone, atol=1e-6) and torch.allclose(last[:, i], state, atol=1e-6)
+
+
+def test_lengths_beyond_the_input_are_an_error() -> None:
+    with pytest.raises(RuntimeError, match="more than the 3 steps"):
+        gradcli.eager.nn.utils.rnn.pack_padded_sequence(gradcli.eager.ones(3, 2), [4, 1])

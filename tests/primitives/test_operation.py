@@ -1,0 +1,317 @@
+"""Operations of other packages: the example is installed, obeys the laws, and broken packages harm nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import gradcli
+from gradcli.diagnostics import GradcliError
+from gradcli.primitives import plugins
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "samples" / "extending"
+NAMES = ("gated", "quadratic_form", "softmax2", "dawson")
+
+
+def installed_by_hand(source: Path, target: Path) -> Path:
+    """The modules of a package and the metadata that an installer would write."""
+    project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
+    metadata = target / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    metadata.mkdir(parents=True)
+    lines = [f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"]
+    (metadata / "METADATA").write_text("".join(lines))
+    points = project["entry-points"]["gradcli.operations"]
+    text = "\n".join(f"{name} = {value}" for name, value in points.items())
+    (metadata / "entry_points.txt").write_text(f"[gradcli.operations]\n{text}\n")
+    for module in source.glob("*.py"):
+        shutil.copy(module, target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the example is installed: by pip where it can build it, else by hand.
+
+    Before version 70.1 setuptools needs the package wheel, which a new virtual environment does not have.
+    """
+    target = tmp_path_factory.mktemp("installed")
+    if find_spec("pip") is None or find_spec("setuptools") is None or find_spec("wheel") is None:
+        return installed_by_hand(EXAMPLE, target)
+    source = shutil.copytree(
+        EXAMPLE, tmp_path_factory.mktemp("source") / "example"
+    )  # a build writes beside its sources
+    options = [
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--disable-pip-version-check",
+        "--target",
+        str(target),
+    ]
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", *options, str(source)], check=True, timeout=300)
+    return target
+
+
+RUN = """
+import contextlib, io, json, sys
+from gradcli import cli
+for arguments in json.load(sys.stdin):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = cli.main(arguments)
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+"""
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def ran(folders: list[Path], commands: list[list[str]]) -> list[Done]:
+    """What command lines print, one after the other in one process, with the packages in these folders installed."""
+    path = os.pathsep.join([*map(str, folders), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "120", "NO_COLOR": "1"}
+    given = {"env": environment, "cwd": ROOT, "input": json.dumps(commands), "text": True, "timeout": 300}
+    done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, check=False, **given)
+    assert done.returncode == 0, done.stderr
+    return [Done(*json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def test_the_example_obeys_the_laws(example: Path) -> None:
+    """The tables of tests/primitives/test_primitives.py, on these operations."""
+    chosen = ["tests/primitives/test_primitives.py", "-k", " or ".join(f"{name}-" for name in NAMES), "-n", "0"]
+    command = [sys.executable, "-m", "pytest", *chosen, "-q", "-p", "no:cacheprovider", "--color=no"]
+    environment = {**os.environ, "PYTHONPATH": f"{example}{os.pathsep}{ROOT}"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None and int(passed[1]) >= 50, done.stdout[-300:]
+
+
+READINGS = (
+    (("eval", "gated(2) + gated(1, 2)"), "value", 3 * 0.8807970779778823),
+    (("grad", "dawson(x)", "--at", "x=0.5", "--order", "2"), "derivatives", {"x": [0.575563616497978, -1.4244363835020222]}),
+    (("jacobian", "gated(x)", "--at", "x=[0, 1]"), "jacobian", {"x": [[0.5, 0.0], [0.0, 0.9276705118714867]]}),
+    (("hessian", "quadratic_form(A, x)", "--at", "A=[[2,0],[0,4]],x=[1,3]", "--wrt", "x"), "hessian", {"x": {"x": [[2.0, 0.0], [0.0, 4.0]]}}),
+    (("derive", "quadratic_form(A, x)", "--wrt", "x"), "formula", {"x": "(A + A.T) @ x/2"}),
+    (("derive", "dawson(a*x)", "--wrt", "x"), "formula", {"x": "a*(1 - 2*a*x*dawson(a*x))"}),
+    (("grad", "softmax2(x, y)", "--at", "x=1000,y=0"), "gradient", {"x": 1.0, "y": 0.0}),
+)  # fmt: skip
+
+
+VERDICTS = (
+    ("gated(x, b)", "x=0.5,b=2", "x = sigmoid(b*x) + b*x*sigmoid(b*x)*(1 - sigmoid(b*x))", ["PROVED"] * 3),
+    ("dawson(x)", "x=0.5", "x = 1 - 2*x*dawson(x)", ["CERTIFIED", "CERTIFIED"]),
+    ("dawson(x)", "x=0.5", "x = 1 - x*dawson(x)", ["CERTIFIED", "DISAGREES"]),
+    ("softmax2(x, y)", "x=1,y=2", "x = 1/(1 + exp(y - x))", ["PROVED"] * 3),
+    ("quadratic_form(A, x)", "A=[[1,2],[3,4]],x=[1,2]", "x = A@x", ["PROVED", "PROVED", "DISAGREES"]),
+)
+
+
+def numbers(found: Any) -> tuple[str, list[float]]:
+    """A JSON value as its text without numbers, and its numbers."""
+    pattern, text = r"-?\d+\.?\d*(?:e-?\d+)?", json.dumps(found)
+    return re.sub(pattern, "#", text), [float(one) for one in re.findall(pattern, text)]
+
+
+def test_every_reading(example: Path) -> None:
+    """Values, derivatives, formulas and verdicts, by the commands."""
+    checks = [["check", script, "--at", at, "--claim", claim] for script, at, claim, _ in VERDICTS]
+    commands = [[*command, "--format", "json"] for command in (*[row[0] for row in READINGS], *checks, ("ops",))]
+    done = [json.loads(one.out) for one in ran([example], commands)]
+    for (command, key, expected), found in zip(READINGS, done, strict=False):
+        form, values = numbers(found[key])
+        right, exact = numbers(expected)
+        assert form == right, command
+        assert values == pytest.approx(exact, rel=1e-14), command
+    for (script, _, claim, expected), found in zip(VERDICTS, done[len(READINGS) :], strict=False):
+        assert [one["verdict"] for one in found["checks"]] == expected, (script, claim)
+    assert {one["name"] for one in done[-1]["operations"]} >= set(NAMES)
+
+
+def test_its_formula_is_emitted(example: Path) -> None:
+    """As code that runs without the package."""
+    (one,) = ran([example], [["derive", "softmax2(x, y)*gated(x)", "--emit", "numpy"]])
+    module: dict[str, Any] = {}
+    exec(one.out, module)
+    module["test_values"]()
+    assert "softmax2" not in one.out.partition("def value")[2], one.out
+
+
+def test_a_formula_is_named_in_errors_about_it(example: Path) -> None:
+    (one,) = ran([example], [["eval", "quadratic_form(A, x)", "--at", "A=[[1,2],[3,4]],x=[1,2,3]"]])
+    assert "<formula of quadratic_form>:1:1" in one.err, one
+
+
+def test_it_is_shown(example: Path) -> None:
+    rule, trace = ran([example], [["ops", "dawson"], ["trace", "dawson(x)", "--at", "x=1"]])
+    assert "1 - 2*x*dawson(x)" in rule.out
+    assert "dawson" in trace.out
+
+
+BROKEN = {
+    "import": ("import does_not_exist", "ModuleNotFoundError"),
+    "exit": ("raise SystemExit(3)", "SystemExit"),
+    "syntax": ("def f(:", "SyntaxError"),
+    "empty": ("x = 1", "holds no operation"),
+    "clash": ("import gradcli\nf = gradcli.operation('sin(x)', 'cos(x)')", "`sin` is an operation of gradcli"),
+    "alias": ("import gradcli\nf = gradcli.operation('ln(x)', 'log(x)')", "`ln` is an operation of gradcli"),
+    "formula": ("import gradcli\nf = gradcli.operation('f(x)', 'x*(')", "operation f: "),
+    "arity": ("import gradcli, math\nf = gradcli.operation('f(x)', value=math.pow, partials={'x': '1'})", "takes 2 arguments"),
+}  # fmt: skip
+
+
+def package(name: str, module: str, entry: str, folder: Path) -> Path:
+    """A package with one module, installed in a folder."""
+    source = folder / "source"
+    source.mkdir()
+    (source / f"{entry.partition(':')[0]}.py").write_text(module)
+    points = f'[project.entry-points."gradcli.operations"]\nx = "{entry}"\n'
+    (source / "pyproject.toml").write_text(f'[project]\nname = "{name}"\nversion = "1"\n{points}')
+    return installed_by_hand(source, folder / "installed")
+
+
+UNKNOWN = ["eval", "no_such_function(1)"]
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_package_is_named_and_harms_nothing(fault: str, example: Path, tmp_path: Path) -> None:
+    folder = package("broken-example", BROKEN[fault][0], "broken_example", tmp_path)
+    commands = [["eval", "sin(0)"], ["eval", "gated(0)"], ["ops"], UNKNOWN]
+    ours, others, listed, unknown = ran([folder, example], commands)
+    for one in (ours, others):
+        assert (one.code, one.err) == (0, "") and one.out.endswith("value  0.0\n")
+    assert (listed.code, unknown.code) == (0, 2)
+    assert "error[GC201]" in unknown.err
+    for one in (listed, unknown):
+        assert "Traceback" not in one.err
+        assert "[GC216]" in one.err and "broken-example" in one.err and BROKEN[fault][1] in one.err
+
+
+VALUES = (  # of an operation of one number, and what is said of them
+    ("lambda x: 1/0", "its value raised ZeroDivisionError: division by zero"),
+    ("lambda x: x[:1]", "its value raised IndexError"),
+    ("lambda x: None", "its value returns NoneType"),
+    ("lambda x: 'a'", "its value returns str"),
+    ("lambda x: x + 1j", "its value returns complex128"),
+    ("lambda x: [x, x]", "its value returns list of shape (2,), its operands have shape ()"),
+)
+
+
+@pytest.mark.parametrize(("value", "message"), VALUES)
+def test_a_value_that_fails_is_named(value: str, message: str, tmp_path: Path) -> None:
+    """In every reading by numbers, as a fault of the operation."""
+    module = f"import gradcli\nf = gradcli.operation('zig(x)', value={value}, partials={{'x': '1'}})"
+    folder = package("broken-value", module, "broken_value", tmp_path)
+    for one in ran([folder], [[command, "zig(x)", "--at", "x=1"] for command in ("eval", "grad", "trace", "check")]):
+        assert "GC999" not in one.err and "GC216" in one.err + one.out and message in one.err + one.out, one
+
+
+def test_values_of_arrays_work_on_numbers(tmp_path: Path) -> None:
+    module = "import gradcli\nf = gradcli.operation('inv1(x)', value=lambda x: 1/x, partials={'x': '-out**2'})"
+    folder = package("one-over", module, "one_over", tmp_path)
+    (one,) = ran([folder], [["eval", "inv1(x)", "--at", "x=0"]])
+    assert "value  inf" in one.out, one
+
+
+def test_the_same_name_in_two_packages(example: Path, tmp_path: Path) -> None:
+    """Which of them counts must not depend on an order that nobody sees: neither does."""
+    module = "import gradcli\nf = gradcli.operation('gated(x)', 'x')"
+    folder = package("second-example", module, "second_example:f", tmp_path)
+    (done,) = ran([folder, example], [["eval", "gated(1)"]])
+    assert done.code == 2
+    assert "gradcli-example" in done.err and "second-example" in done.err
+
+
+def test_cached_reports_depend_on_the_plug_ins(example: Path, tmp_path: Path) -> None:
+    """A stored verdict is not used again after the code of a plug-in has changed."""
+    code = "from gradcli.batch.journal import Journal; print(Journal.stamp({}).hex())"
+    folder = package("some-example", "x = 1", "some_example", tmp_path)
+
+    def stamp(*folders: Path) -> str:
+        path = os.pathsep.join([*map(str, folders), str(ROOT)])
+        given = {"env": {**os.environ, "PYTHONPATH": path}, "text": True, "timeout": 60}
+        return str(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, **given).stdout)
+
+    stamps = [stamp(), stamp(folder), stamp(folder)]
+    (folder / "some_example.py").write_text("x = 2")
+    stamps.append(stamp(folder))
+    assert stamps[1] == stamps[2] and len(set(stamps)) == 3 and stamps[0]
+
+
+def test_without_plug_ins_nothing_is_searched(tmp_path: Path) -> None:
+    """Reading the metadata of installed packages would cost more than a gradient."""
+    code = "import sys; from gradcli import cli; cli.main(sys.argv[1:]); sys.exit('importlib.metadata' in sys.modules)"
+    for arguments in (["grad", "sin(x)**2 + y", "--at", "x=1,y=2"], ["eval", "softmax(w)", "--at", "w=[1, 2]"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+REFUSED = (
+    (("f", "x"), {}, "is not the form of a call"),
+    (("f(2)", "x"), {}, "is not the form of a call"),
+    (("f(x, x)", "x"), {}, "names of their own"),
+    (("f(x, b=y)", "x"), {}, "the default of `b`"),
+    (("grad(x)", "x"), {}, "word of the language"),
+    (("f(out)", "out"), {}, "word of the language"),
+    (("f(x)", "x*y"), {}, "`y` is not one of its arguments"),
+    (("f(x)", "sine(x) +"), {}, "operation f: "),
+    (("f(x)", "f(x/2)"), {}, "calls itself"),
+    (("f(x)", "x, 2*x"), {}, "several results"),
+    (("f(x)", "x*sum([1, 2])"), {}, "array of constants"),
+    (("f(x)", "x"), {"partials": {"x": "1"}}, "it needs a formula, or a value and partials"),
+    (("f(x)",), {}, "it needs a formula, or a value and partials"),
+    (("f(x)",), {"value": abs}, "it needs a formula, or a value and partials"),
+    (("f(x, y)",), {"value": pow, "partials": {"x": "1"}}, "partials has no `y`"),
+    (("f(x)",), {"value": abs, "partials": {"x": "1", "y": "2"}}, "partials names `y`"),
+    (("f(x)",), {"value": abs, "partials": {"x": "x*"}}, "operation f: "),
+    (("f(x)",), {"value": abs, "partials": {"x": "x*t"}}, "`t` is not one of its arguments"),
+    (("f(x)",), {"value": divmod, "partials": {"x": "1"}}, "its value takes 2 arguments, its form 1"),
+    (("f(A)", "trace(A)"), {"value": lambda xp, A: A}, "a formula of arrays"),
+    (("f(x)", "x"), {"domain": ["x > 0"]}, "is not an interval"),
+)
+
+
+@pytest.mark.parametrize(("form", "options", "message"), REFUSED)
+def test_a_declaration_that_does_not_fit(form: tuple[str, ...], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(GradcliError) as problem:
+        gradcli.operation(*form, **options)
+    (first,) = problem.value.diagnostics
+    assert first.code == "GC216" and message in first.message, first.message
+
+
+@pytest.mark.parametrize(("place", "found"), [("a-1.dist-info", True), ("a.egg-info", True), ("a", False)])
+def test_packages_are_searched_by_their_metadata(
+    place: str, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / place).mkdir()
+    (tmp_path / place / "entry_points.txt").write_text("[gradcli.operations]\na = a_module\n")
+    (tmp_path / place / "METADATA").write_text("Metadata-Version: 2.1\nName: a\nVersion: 1\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    backport = [one for one in sys.meta_path if type(one).__module__.startswith("importlib_metadata")]
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
+    assert plugins.any_package() is found
+    sys.meta_path += backport  # it takes over where a library has imported it
+    assert [point.value for point in plugins.entry_points()] == ["a_module"] * found
+
+
+def test_without_plugins_an_unknown_name_imports_no_metadata() -> None:
+    code = "import sys, gradcli.cli as cli; cli.main(['grad', 'foo(x)']); print('importlib.metadata' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "False\n" and "GC" in done.stderr, done

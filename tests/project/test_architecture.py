@@ -1,0 +1,439 @@
+"""The imports of the package go in, a failure comes out for every arrow that the house does not have.
+
+The table below is the one in gradcli/README.md: which room may import which. Rooms that are loaded by name, through
+one table each, are read as imports too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "gradcli"
+
+# room: the rooms that it may import, beside `diagnostics` and itself
+ALLOWED: dict[str, set[str]] = {
+    "codes": set(),
+    "records": set(),
+    "diagnostics": set(),
+    "results": set(),
+    "data": set(),
+    "user_cache": set(),
+    "child_process": set(),
+    "language": set(),
+    "graph": set(),
+    "primitives": {"graph"},
+    "transforms": {"graph"},
+    "execution": {"graph", "results", "user_cache"},
+    "structure": {"graph", "execution"},
+    "formulas": {"graph", "primitives", "transforms"},
+    "lowering": {"language", "graph", "primitives", "transforms", "execution", "data"},
+    "points": {"language", "execution", "lowering", "data"},
+    "extension": {"language", "graph", "lowering", "execution"},
+    "calculator": {
+        "language",
+        "graph",
+        "transforms",
+        "execution",
+        "results",
+        "structure",
+        "formulas",
+        "lowering",
+        "points",
+        "checks",
+    },
+    "observe": {"results"},
+    "eager": {"graph", "primitives", "transforms", "execution", "results", "structure", "observe"},
+    "frameworks": {"eager", "observe", "graph", "primitives", "transforms", "results"},
+    "attach": {"calculator", "observe", "frameworks", "graph", "rendering", "results"},
+    "checks": {
+        "child_process",
+        "frameworks",
+        "language",
+        "graph",
+        "primitives",
+        "transforms",
+        "execution",
+        "results",
+        "structure",
+        "formulas",
+        "lowering",
+        "points",
+    },
+    "batch": {
+        "primitives",
+        "checks",
+        "lowering",
+        "language",
+        "calculator",
+        "points",
+        "data",
+        "user_cache",
+        "graph",
+        "child_process",
+    },
+    "audit": {"child_process", "checks", "batch", "frameworks"},
+    "rendering": {"codes", "graph", "results", "checks", "batch", "language", "audit"},
+    "commands": {
+        "codes",
+        "language",
+        "primitives",
+        "calculator",
+        "compiled",
+        "checks",
+        "eager",
+        "observe",
+        "frameworks",
+        "batch",
+        "rendering",
+        "results",
+        "audit",
+    },
+    "output": {"commands", "rendering"},
+    "cli": {"commands", "output", "prompt", "rendering", "language"},
+    "prompt": {"output", "calculator", "language", "primitives", "rendering"},
+    "checking": {"batch", "checks", "rendering"},
+    "testing": {"checking"},
+    "pytest_plugin": {"checks", "commands", "language", "rendering", "testing"},
+    "__main__": {"cli"},
+    "notebook": {"calculator", "commands", "language", "points"},
+    "__init__": {
+        "attach",
+        "audit",
+        "calculator",
+        "checking",
+        "extension",
+        "frameworks",
+        "language",
+        "notebook",
+        "rendering",
+        "results",
+    },
+}
+
+# heavy libraries: the files that may import them, and only inside a function or through a lazy table
+HEAVY = {
+    "numpy", "scipy", "sympy", "flint", "rich", "typer", "markdown_it", "cupy", "cupyx", "jax", "dask", "distributed",
+}  # fmt: skip
+HEAVY_FILES: dict[str, set[str]] = {
+    "numpy": {
+        "execution/",
+        "data/",
+        "structure/",
+        "checks/",
+        "batch/",
+        "eager/",
+        "observe/",
+        "frameworks/",
+        "primitives/creation.py",
+        "extension.py",  # values of operations from outside are functions of NumPy's arrays
+        "child_process.py",
+        "audit/judging.py",
+        "audit/watching/scipy_solvers.py",
+        "audit/watching/jax_rules.py",
+    },
+    "scipy": {"execution/namespaces/"},
+    "cupy": {"execution/namespaces/"},
+    "cupyx": {"execution/namespaces/"},
+    "jax": {"execution/namespaces/", "audit/judging.py", "audit/watching/jax_rules.py"},
+    "sympy": {"checks/"},
+    "flint": {"checks/"},
+    "rich": {"rendering/", "output.py"},
+    "markdown_it": {"batch/discovery/documents.py"},
+    "typer": {"cli.py", "commands/"},
+    "dask": {"batch/workers/cluster.py"},
+    "distributed": {"batch/workers/cluster.py", "batch/workers/dask_worker.py"},
+}
+# rooms that must not read derivative rules: what judges may not look at what it judges
+BLIND = {
+    "checks/differences/", "checks/oracle/sympy_witness.py",
+    "checks/algebra/",
+    "checks/derivatives/", "checks/expansions/", "checks/evaluate/", "structure/",
+}  # fmt: skip
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+# floors inside eager, from the ground up: a file may import what stands on its own floor or below
+EAGER_FLOORS: tuple[set[str], ...] = (
+    {"_core"},
+    {"_engine"},
+    {"random", "backends", "amp"},
+    {"_ops", "linalg", "special"},
+    {"testing"},
+    {"autograd", "_trace", "utils"},
+    {"nn", "optim", "distributions", "func", "serialization"},
+    {"torch_alias", "run_recorder"},
+)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imported(path: Path, types: bool = False) -> list[tuple[str, bool, int]]:
+    """The modules that a file imports at run time, or for types too: name, whether inside a function, line."""
+    found = []
+    tree = parsed(path)
+    pending: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while pending:
+        node, inside = pending.pop()
+        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            pending.extend((child, inside) for child in node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            found.extend((alias.name, inside, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            whole = [
+                name if (PACKAGE.parent / (name.replace(".", "/") + ".py")).exists() else node.module for name in names
+            ]
+            found.extend((name, inside, node.lineno) for name in dict.fromkeys(whole))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"gradcli\.\w", node.value):
+            if (PACKAGE.parent / node.value.replace(".", "/")).exists() or (
+                PACKAGE.parent / (node.value.replace(".", "/") + ".py")
+            ).exists():
+                found.append((node.value, True, node.lineno))
+        nested = inside or isinstance(node, (ast.FunctionDef, ast.Lambda))
+        pending.extend((child, nested) for child in ast.iter_child_nodes(node))
+    return found
+
+
+@pytest.mark.parametrize("room", sorted(set(map(room_of, modules()))))
+def test_arrows_point_down(room: str) -> None:
+    assert room in ALLOWED, f"{room} is no room of the house: give it a floor in tests/project/test_architecture.py"
+    wrong = []
+    for path in [path for path in modules() if room_of(path) == room]:
+        for name, _, line in imported(path):
+            if not name.startswith("gradcli"):
+                continue
+            parts = name.split(".")
+            target = parts[1] if len(parts) > 1 else "__init__"
+            if target not in (room, "diagnostics", "records", "__init__") and target not in ALLOWED[room]:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line}: {room} must not import {target}")
+    assert not wrong, wrong
+
+
+def inside_eager() -> dict[str, dict[str, int]]:
+    """For each module of eager the modules of eager that it imports, for types too, each with a line."""
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
+    found: dict[str, dict[str, int]] = {}
+    for name, path in names.items():
+        if name.startswith("gradcli.eager.") and path.name != "__init__.py":
+            targets = {target: line for target, _, line in imported(path, types=True)}
+            found[name] = {target: line for target, line in targets.items() if target in names and target != name}
+    return found
+
+
+def test_eager_has_no_import_circle() -> None:
+    """Imports inside functions and for types are counted."""
+    found = {name: [t for t in targets if t.startswith("gradcli.eager")] for name, targets in inside_eager().items()}
+    TopologicalSorter(found).prepare()  # CycleError names the modules of a circle
+
+
+@pytest.mark.parametrize("room", ["checks", "observe", "frameworks"])
+def test_a_room_has_no_import_circle(room: str) -> None:
+    """Imports inside functions and for types are counted."""
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
+    own = {name: path for name, path in names.items() if name.startswith(f"gradcli.{room}.")}
+    found = {
+        name: {t for t, _, _ in imported(path, types=True) if t in own and t != name} for name, path in own.items()
+    }
+    TopologicalSorter(found).prepare()
+
+
+def test_rooms_form_no_import_circle() -> None:
+    """A room that another one may import must not import it back, through however many others."""
+    TopologicalSorter(ALLOWED).prepare()
+
+
+def test_checks_read_frameworks_and_never_the_other_way() -> None:
+    """Imports inside functions and for types are counted."""
+    for path in (PACKAGE / "frameworks").rglob("*.py"):
+        for name, _, line in imported(path, types=True):
+            assert not name.startswith("gradcli.checks"), f"{path}:{line} imports {name}"
+
+
+def test_observe_imports_no_library_of_tensors() -> None:
+    """Nor for types: what reads tensors of a library is its adaptor."""
+    for path in (PACKAGE / "observe").rglob("*.py"):
+        for name, _, line in imported(path, types=True):
+            assert not name.startswith(("gradcli.eager", "gradcli.frameworks", "torch")), f"{path}:{line}"
+
+
+def test_execution_has_no_import_circle() -> None:
+    """Imports inside functions are counted."""
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
+    own = {name: path for name, path in names.items() if name.startswith("gradcli.execution.")}
+    found = {name: {t for t, _, _ in imported(path) if t in own and t != name} for name, path in own.items()}
+    TopologicalSorter(found).prepare()
+
+
+@pytest.mark.parametrize(
+    ("room", "most_files", "most_lines"),
+    [("execution", 34, 7_500), ("eager", 79, 17_980), ("observe", 10, 2_913)]
+    + [("checks", 62, 14_975), ("formulas", 10, 4_186)],
+)
+def test_a_room_stays_small(room: str, most_files: int, most_lines: int) -> None:
+    """These figures only shrink."""
+    files = list((PACKAGE / room).rglob("*.py"))
+    assert len(files) <= most_files
+    assert sum([len(path.read_text(encoding="utf-8").splitlines()) for path in files]) <= most_lines
+
+
+def test_floors_inside_eager() -> None:
+    floors = {room: floor for floor, rooms in enumerate(EAGER_FLOORS) for room in rooms}
+    for name, targets in inside_eager().items():
+        own = floors[name.split(".")[2]]
+        for target, line in targets.items():
+            if target.startswith("gradcli.eager."):
+                assert floors[target.split(".")[2]] <= own, f"{name}:{line} must not import {target}"
+
+
+ROWS = {"op", "formula", "one_node", "records", "made"}  # what makes the row of an operation
+
+
+def named_in(one: ast.AST, inside: bool = False) -> list[str]:
+    """The names of nodes in the bodies of functions, but for documentation and rows."""
+    if (
+        isinstance(one, (ast.FunctionDef, ast.Call))
+        and getattr(one, "name", getattr(getattr(one, "func", 0), "id", 0)) in ROWS
+    ):
+        return []
+    if isinstance(one, (ast.Constant, ast.JoinedStr)):
+        text = ast.unparse(one)
+        return [text] if inside and re.search(r"Backward(\d|\{|s')|'CopySlices'", text) else []
+    if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
+        return []
+    if isinstance(one, (ast.FunctionDef, ast.Lambda)):
+        body = one.body if isinstance(one.body, list) else [one.body]
+        return [name for part in body for name in named_in(part, True)]
+    return [name for part in ast.iter_child_nodes(one) for name in named_in(part, inside)]
+
+
+def test_rows_name_nodes_and_functions_do_not() -> None:
+    example = 'def f(x):\n    """See AddBackward0."""\n    @op(node="MulBackward0")\n    def g(): pass\n'
+    assert not named_in(ast.parse(example))
+    assert (
+        len(
+            named_in(
+                ast.parse(example + '    return record(x, "AddBackward0"), f"{x}Backward{1}", lambda: "CopySlices"')
+            )
+        )
+        == 3
+    )
+    assert {path.name: names for path in (PACKAGE / "eager").rglob("*.py") if (names := named_in(parsed(path)))} == {}
+
+
+def test_folders_of_eager_hold_about_twelve_files() -> None:
+    for room in ("", "_core", "_engine", "_ops", "autograd", "func", "nn", "nn/modules", "optim", "utils"):
+        files = [path for path in (PACKAGE / "eager" / room).glob("*.py") if path.name != "__init__.py"]
+        assert len(files) <= 12, room
+
+
+def test_heavy_libraries_stay_in_their_files() -> None:
+    wrong = []
+    for path in modules():
+        relative = str(path.relative_to(PACKAGE))
+        for name, _, line in imported(path):
+            library = name.partition(".")[0]
+            if library in HEAVY and not relative.startswith(tuple(HEAVY_FILES[library])):
+                wrong.append(f"{relative}:{line} imports {library}")
+    assert not wrong, wrong
+
+
+def test_oracles_do_not_read_derivative_rules() -> None:
+    for relative in sorted(BLIND):
+        place = PACKAGE / relative
+        assert place.exists(), relative
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            for name, _, line in imported(path):
+                assert not name.startswith(("gradcli.transforms", "gradcli.formulas")), f"{path}:{line} imports {name}"
+            text = path.read_text()
+            for rule in (".partials", ".transpose", ".pushforward"):
+                assert rule + "(" not in text and rule + "[" not in text, f"{path} reads {rule}"
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    told = {path: ast.get_docstring(parsed(path)) or "" for path in modules()}
+    assert not [str(path) for path, docstring in told.items() if len(docstring.split()) <= 5]
+
+
+VAGUE = {"found", "made", "told", "given", "here", "one"}  # names that say nothing of what a variable holds
+
+
+def vague_names(tree: ast.AST) -> list[tuple[int, str]]:
+    """The variables and parameters of a module that have such a name, with their lines."""
+    names = [
+        (node.lineno, node.id if isinstance(node, ast.Name) else node.arg)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    ]
+    return [(line, name) for line, name in names if name in VAGUE]
+
+
+def test_variables_are_named_for_what_they_hold() -> None:
+    example = "def f(given, rows):\n    found = [one.one for one in rows]\n    return g(found, one=1)\n"
+    assert sorted(vague_names(ast.parse(example))) == [(1, "given"), (2, "found"), (2, "one")]
+    wrong = [f"{path}:{line}: {name}" for path in modules() for line, name in vague_names(parsed(path))]
+    assert not wrong, wrong
+
+
+# What a transform may name: the vocabulary that every Builder needs; the movements that assemble a Jacobian, and those
+# that put parts of an array together; quotients.
+VOCABULARY = {"add", "mul", "neg", "broadcast", "reshape", "sum", "where", "and", "or", "not", "not_equal", "cast"}
+MORE_NAMES = {
+    "derivatives.py": {"unslice", "concat", "permute"},
+    "gathering.py": {"unslice", "concat", "put_static", "step"},  # the last one is a parameter of the first
+    "taylor.py": {"div"},
+}
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "transforms").glob("*.py")), ids=lambda p: p.name)
+def test_transforms_name_no_other_operation(path: Path) -> None:
+    from gradcli.primitives import catalogue
+
+    tree = parsed(path)
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    allowed = VOCABULARY | MORE_NAMES.get(path.name, set())
+    assert texts & set(catalogue()) <= allowed
+
+
+def test_nothing_runs_text() -> None:
+    """One module makes functions of texts that printers of ours wrote; no other one may, and no text is run."""
+    for path in modules():
+        if path == PACKAGE / "execution" / "generated.py":
+            assert len(re.findall(r"\bcompile\(.*# allowed: ", path.read_text())) == 1
+            assert not re.search(r"\b(eval|exec|__import__)\(", path.read_text())
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in {"eval", "exec", "compile", "__import__"}, f"{path}:{node.lineno}"
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = [alias.name for alias in node.names] + [getattr(node, "module", "") or ""]
+                assert "pickle" not in names, f"{path}:{node.lineno}"
+
+
+def test_the_architecture_stays_on_two_pages() -> None:
+    """At most 120 lines and fifteen decisions, and every path in it is one."""
+    text = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    decisions = [int(number) for number in re.findall(r"^(\d+)\. \*\*", text, re.MULTILINE)]
+    assert decisions == list(range(1, len(decisions) + 1)) and len(decisions) <= 15
+    named = set(re.findall(r"`([\w/]+(?:\.py|/))`", text))
+    rooms = [PACKAGE, PACKAGE / "checks", PACKAGE / "audit", PACKAGE / "primitives", PACKAGE.parent]
+    missing = [name for name in named if not any((room / name).exists() for room in rooms)]
+    assert len(named) > 30 and not missing

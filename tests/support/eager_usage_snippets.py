@@ -1,0 +1,152 @@
+"""What training scripts write around their tensors: imports, switches, loaders, files, hooks. Each snippet states its results.
+
+`test_usage.py` runs them under gradcli.eager, `test_against_torch.py` under PyTorch too: an assertion that
+PyTorch does not keep fails there.
+"""
+
+IMPORTS = {
+    "torch.distributions": "from torch.distributions import Normal, kl_divergence\nfrom torch.distributions.normal import Normal as N\nassert N is Normal\n",
+    "torch.testing": "import torch.testing\nfrom torch.testing import assert_close\nassert_close(torch.ones(1), torch.ones(1))\n",
+    "torch.utils.data.*": "from torch.utils.data.dataset import Dataset, random_split\nfrom torch.utils.data.dataloader import DataLoader, default_collate\nfrom torch.utils.data.sampler import SubsetRandomSampler\nimport torch.utils.data.dataset\nassert torch.utils.data.dataset.Dataset is Dataset is torch.utils.data.Dataset\n",
+    "torch.nn.utils.rnn": "from torch.nn.utils.rnn import pad_sequence\nassert torch.nn.utils.rnn.pad_sequence is pad_sequence\ny = pad_sequence([torch.ones(2), torch.ones(3)], batch_first=True, padding_value=7)\nz = pad_sequence([torch.ones(2, 1), torch.ones(1, 1)])\nassert y.tolist() == [[1, 1, 7], [1, 1, 1]]\n",
+    "torch.nn.modules.*": "from torch.nn.modules.loss import _Loss, CrossEntropyLoss\nfrom torch.nn.modules.batchnorm import _BatchNorm\nfrom torch.nn.modules.conv import _ConvNd\nfrom torch.nn.modules.utils import _pair\nfrom torch.nn.modules.module import Module\nassert _pair(3) == (3, 3) and _pair([1, 2]) == (1, 2)\nassert isinstance(torch.nn.BatchNorm3d(2), _BatchNorm) and isinstance(torch.nn.MSELoss(), _Loss) and isinstance(torch.nn.Conv2d(1, 1, 1), _ConvNd)\n",
+    "torch.optim.*": "from torch.optim.optimizer import Optimizer\nfrom torch.optim.lr_scheduler import _LRScheduler, LRScheduler\nfrom torch.optim.adam import Adam\nfrom torch.optim.sgd import SGD\nfrom torch.autograd.variable import Variable\nfrom torch.nn.utils.clip_grad import clip_grad_norm_\nassert issubclass(_LRScheduler, LRScheduler) and issubclass(Adam, Optimizer)\n",
+    "torch.backends.cudnn": "import torch.backends.cudnn as cudnn\nfrom torch.backends import cudnn as again\ncudnn.benchmark = True\nassert torch.backends.cudnn.benchmark and again is cudnn\ncudnn.benchmark = False\ncudnn.deterministic = False\nwith cudnn.flags(enabled=False):\n    pass\nassert not cudnn.is_available() and cudnn.version() is None\n",
+    "torch.cuda.amp": "from torch.cuda.amp import GradScaler, autocast\nimport torch.cuda\nassert not torch.cuda.is_available()\n",
+    "modules with the names of functions": "from torch.autograd.gradcheck import GradcheckError\nimport torch.autograd.gradcheck\nimport torch.utils.checkpoint\nimport torch.nn.functional\nx = torch.ones(2, dtype=torch.float64, requires_grad=True)\nassert torch.autograd.gradcheck(torch.sin, x) and issubclass(GradcheckError, RuntimeError)\n",
+}  # fmt: skip
+
+SWITCHES = {
+    "backends": "torch.backends.cuda.matmul.allow_tf32 = True\nassert torch.backends.cuda.matmul.allow_tf32\ntorch.backends.cuda.matmul.allow_tf32 = False\ntorch.backends.cudnn.allow_tf32 = True\nassert not torch.backends.mps.is_available() and not torch.backends.mps.is_built() and not torch.backends.cuda.is_built()\n",
+    "accelerator": "assert not torch.accelerator.is_available() and torch.accelerator.device_count() == 0 and torch.accelerator.current_accelerator() is None\nassert not torch.mps.is_available() if hasattr(torch.mps, 'is_available') else True\nassert not torch.xpu.is_available() and torch.version.cuda is None\n",
+    "settings": "torch.set_float32_matmul_precision('high')\nassert torch.get_float32_matmul_precision() == 'high'\ntorch.set_float32_matmul_precision('highest')\ntorch.set_num_threads(1)\nassert torch.get_num_threads() == 1\ntorch.use_deterministic_algorithms(True)\nassert torch.are_deterministic_algorithms_enabled()\ntorch.use_deterministic_algorithms(False)\n",
+    "an unknown precision": "torch.set_float32_matmul_precision('low')\nassert torch.get_float32_matmul_precision() == 'highest'\n",
+    "no threads": "torch.set_num_threads(0)\n",
+    "default device": "torch.set_default_device('cpu')\nassert torch.get_default_device() == torch.device('cpu')\ntorch.set_default_device(None)\nwith torch.device('cpu') as d:\n    x = torch.ones(1)\nassert x.device == d\n",
+    "unknown default device": "torch.set_default_device('nowhere')\n",
+    "generators": "g = torch.Generator(device='cpu').manual_seed(3)\nx = torch.rand(1, generator=g)\nassert torch.Generator('cpu').initial_seed() == 67280421310721 and torch.Generator(torch.device('cpu')).device == torch.device('cpu')\n",
+    "the default generator": "torch.manual_seed(3)\nassert torch.default_generator.initial_seed() == 3\nx = torch.rand(2, generator=torch.default_generator)\ntorch.default_generator.manual_seed(3)\ny = torch.rand(2)\nassert torch.equal(x, y)\n",
+    "memory of one process": "x = torch.ones(2)\nassert x.share_memory_() is x and x.is_shared() and not x.is_pinned()\n",
+    "generator of an unknown device": "torch.Generator(device='nowhere')\n",
+    "autocast of a GPU that is not there": "with torch.autocast(device_type='cuda', dtype=torch.float16):\n    y = torch.ones(2, 2) @ torch.ones(2, 2)\nassert y.dtype == torch.float32\n",
+    "autocast that is off": "with torch.autocast('cpu', enabled=False):\n    y = torch.ones(2, 2) @ torch.ones(2, 2)\n    assert not torch.is_autocast_enabled('cpu')\n@torch.autocast('cpu', enabled=False)\ndef f(x):\n    return x * 2\nz = f(torch.ones(1))\n",
+    "autocast of an unknown device": "torch.autocast('nowhere')\n",
+    "autocast to float32": "with torch.autocast('cpu', dtype=torch.float32):\n    y = torch.ones(2, 2) @ torch.ones(2, 2)\n",
+    "the deprecated names of amp": "scaler = torch.cuda.amp.GradScaler()\nw = torch.ones(1, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)\nwith torch.cuda.amp.autocast():\n    loss = (w * w).sum()\nscaler.scale(loss).backward()\nscaler.unscale_(opt)\nscaler.step(opt)\nscaler.update()\nassert scaler.get_scale() == 1.0 and not scaler.is_enabled() and scaler.state_dict() == {} and w.tolist() != [1.0]\ndel scaler, opt\n",
+    "a scaler that is off": "scaler = torch.amp.GradScaler('cuda', enabled=False)\nx = torch.ones(1)\nassert scaler.scale(x) is x\nscaler.load_state_dict({})\ndel scaler\n",
+    "a scaler": "scaler = torch.amp.GradScaler('cpu')\nw = torch.ones(1, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.25)\nseen = []\nfor i in range(3):\n    opt.zero_grad()\n    loss = (w * w).sum() * (float('inf') if i == 1 else 1)\n    scaler.scale(loss).backward()\n    seen.append(w.grad.item())\n    scaler.step(opt)\n    scaler.update()\n    seen += [w.item(), scaler.get_scale()]\nassert seen == [131072.0, 0.5, 65536.0, float('inf'), 0.5, 32768.0, 32768.0, 0.25, 32768.0]\nassert scaler.state_dict() == {'scale': 32768.0, 'growth_factor': 2.0, 'backoff_factor': 0.5, 'growth_interval': 2000, '_growth_tracker': 1}\ndel scaler, opt\n",
+    "scaled back twice": "scaler = torch.amp.GradScaler('cpu')\nw = torch.ones(1, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.25)\nscaler.scale((w * w).sum()).backward()\nscaler.unscale_(opt)\nassert w.grad.tolist() == [2.0]\nscaler.unscale_(opt)\n",
+    "bfloat16": "kinds = {'bfloat16': torch.bfloat16, 'float16': torch.float16}\nassert str(torch.bfloat16) == 'torch.bfloat16' and torch.bfloat16.is_floating_point and torch.bfloat16.itemsize == 2\nassert torch.get_autocast_dtype('cpu') == torch.bfloat16\n",
+}  # fmt: skip
+
+_FROM = "from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, IterableDataset, RandomSampler, SequentialSampler, SubsetRandomSampler, TensorDataset, WeightedRandomSampler\n"
+_SET = _FROM + "ds = TensorDataset(torch.arange(10.0))\ntorch.manual_seed(0)\n"
+LOADERS = {
+    "samplers": _SET + "a, b, c = list(RandomSampler(ds)), list(SubsetRandomSampler([3, 5, 7])), list(WeightedRandomSampler([0.1, 0.9, 0.3], 5))\nd, e = list(RandomSampler(ds, replacement=True, num_samples=40)), list(RandomSampler(ds, num_samples=13))\nf = list(BatchSampler(SequentialSampler(ds), 4, True))\nassert a == [6, 9, 0, 7, 3, 5, 4, 2, 1, 8] and f == [[0, 1, 2, 3], [4, 5, 6, 7]]\n",
+    "loaders with samplers": _SET + "a = [b for b, in DataLoader(ds, 4, sampler=SubsetRandomSampler([1, 2, 3, 4, 5]))]\nb = [b for b, in DataLoader(ds, batch_sampler=BatchSampler(RandomSampler(ds), 4, False))]\nassert len(a) == 2 and len(b) == 3\nnames = [type(DataLoader(ds, shuffle=s).sampler).__name__ for s in (False, True)]\nassert names == ['SequentialSampler', 'RandomSampler']\n",
+    "pinned": _SET + "d = DataLoader(ds, batch_size=4, shuffle=True, pin_memory=True)\na = [b for b, in d]\nassert d.pin_memory and d.num_workers == 0\n",
+    "joined data sets": _SET + "c = ConcatDataset([ds, ds])\nassert len(c) == len(ds + ds) == 20\nx, y = c[12], c[-1]\n",
+    "joined streams": _FROM + "class I(IterableDataset):\n    def __iter__(self):\n        return iter(range(5))\na = [int(x) for x in DataLoader(I())]\nb = [b for b in DataLoader(I(), batch_size=2, drop_last=True)]\nassert a == [0, 1, 2, 3, 4] and len(b) == 2 and torch.utils.data.get_worker_info() is None\n",
+    "an option that is none": _SET + "DataLoader(ds, nonsense=True)\n",
+    "a stream with an order": _FROM + "class I(IterableDataset):\n    def __iter__(self):\n        return iter(range(5))\nDataLoader(I(), shuffle=True)\n",
+}  # fmt: skip
+
+_CLASS = "class F(torch.autograd.Function):\n    @staticmethod\n    def "
+_FORWARD_AD = "import torch.autograd.forward_ad as fwAD\n"
+_JVP = "        ctx.save_for_forward(x, y)\n        return x * y\n    @staticmethod\n    def jvp(ctx, *given):\n        F.seen = [None if t is None else t.tolist() for t in given]\n        x, y = ctx.saved_for_forward\n        return given[0] * y\nx, y = torch.tensor([2.0]), torch.tensor([3.0])\nwith fwAD.dual_level():\n    d = fwAD.make_dual(x, torch.ones(1))\n"
+FUNCTIONS = {
+    "a result that is a number, with setup_context": _CLASS + "forward(x, n):\n        return x * n, n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        ctx.n = inputs[1]\n        assert len(output) == 2\n    @staticmethod\n    def backward(ctx, g, gn):\n        assert gn is None\n        return g * ctx.n, None\nx = torch.ones(2, requires_grad=True)\ny, n = F.apply(x, 3)\nname = y.grad_fn.name()\ny.sum().backward()\nassert x.grad.tolist() == [3, 3] and n == 3\n",
+    "results that are text and None": _CLASS + "forward(ctx, x, n):\n        y = x * n\n        ctx.save_for_backward(y)\n        return 'text', y, None\n    @staticmethod\n    def backward(ctx, gt, g, gn):\n        assert gt is None and gn is None\n        return g * ctx.saved_tensors[0], None\nx = torch.ones(2, requires_grad=True)\nt, y, n = F.apply(x, 3)\nnr = y.output_nr\ny.sum().backward()\nassert nr == 1 and t == 'text' and n is None and x.grad.tolist() == [3, 3]\n",
+    "a result that is a list": _CLASS + "forward(ctx, x):\n        return [x * 2, x * 3]\nx = torch.ones(1, requires_grad=True)\ny = F.apply(x)\nassert not y[0].requires_grad\n",
+    "a default, with setup_context": _CLASS + "forward(x, n=2.0):\n        return x * n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        x, ctx.n = inputs\n        assert ctx.needs_input_grad == (True, False)\n    @staticmethod\n    def backward(ctx, g):\n        return g * ctx.n, None\nx = torch.ones(2, requires_grad=True)\ny, z = F.apply(x), F.apply(x, n=5.0)\n(y + z).sum().backward()\nassert x.grad.tolist() == [7, 7]\n",
+    "a default without its gradient": _CLASS + "forward(x, n=2.0):\n        return x * n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\n    @staticmethod\n    def backward(ctx, g):\n        return g\nx = torch.ones(2, requires_grad=True)\nF.apply(x).sum().backward()\n",
+    "a default, without setup_context": _CLASS + "forward(ctx, x, n=2.0):\n        assert ctx.needs_input_grad == (True,)\n        return x * n\n    @staticmethod\n    def backward(ctx, g):\n        return g * 2\nx = torch.ones(2, requires_grad=True)\ny = F.apply(x)\ny.sum().backward()\n",
+    "named arguments without setup_context": _CLASS + "forward(ctx, x, n=2.0):\n        return x * n\n    @staticmethod\n    def backward(ctx, g):\n        return g * 7, None\nx = torch.ones(1, requires_grad=True)\ny = F.apply(x, n=3.0)\ny.sum().backward()\nassert y.item() == 3 and x.grad.item() == 7\n",
+    "an unknown argument": _CLASS + "forward(x, n=2.0):\n        return x * n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\nF.apply(torch.ones(1), m=3.0)\n",
+    "a jvp without a tangent": _FORWARD_AD + _CLASS + "forward(ctx, x, y):\n" + _JVP + "    t = fwAD.unpack_dual(F.apply(d, y)).tangent\nassert t.tolist() == [3] and F.seen == [[1], [0]]\n",
+    "a jvp without a tangent that stays None": _FORWARD_AD + _CLASS + "forward(ctx, x, y):\n        ctx.set_materialize_grads(False)\n" + _JVP + "    t = fwAD.unpack_dual(F.apply(d, y)).tangent\nassert F.seen == [[1], None]\n",
+    "a jvp of numbers and whole numbers": _FORWARD_AD + _CLASS + "forward(ctx, x, y, n, i):\n" + _JVP + "    t = fwAD.unpack_dual(F.apply(d, y, 3, torch.tensor([1]))).tangent\nassert F.seen == [[1], [0], None, None]\n",
+}  # fmt: skip
+
+_HOOK = "m = M()\nseen = []\nh = m.register_full_backward_hook(lambda m, gi, go: seen.append((len(gi), len(go))))\nx = torch.ones(2, requires_grad=True)\nr = m(x)\ndel m, h\n"
+_CALL = (
+    "from torch.func import functional_call\nm = torch.nn.Sequential(torch.nn.Linear(1, 1))\nones = torch.ones(1, 1)\n"
+)
+MODULES = {
+    "a hook around a named tuple": "from collections import namedtuple\nP = namedtuple('P', 'a b')\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return P(x * 2, x * 3)\n" + _HOOK + "(r.a + r.b).sum().backward()\nassert type(r) is P and seen == [(1, 2)]\n",
+    "functional_call with an unknown name": _CALL + "y = functional_call(m, {'0.weight': ones, '0.bias': ones[0], '0.other': ones, 'top': ones}, ones)\nassert y.item() == 2 and not hasattr(m, 'top') and not hasattr(m[0], 'other')\ndel functional_call, m\n",
+    "functional_call with an attribute": "class M(torch.nn.Module):\n    def forward(self, x):\n        return x * self.scale\nm = M()\ny = torch.func.functional_call(m, {'scale': torch.ones(1) * 3}, torch.ones(1))\nm.scale = torch.ones(1) * 5\nz = torch.func.functional_call(m, {'scale': torch.ones(1) * 3}, torch.ones(1))\nassert y.item() == 3 and z.item() == 3 and m.scale.item() == 5\ndel m\n",
+    "functional_call with an unknown module": _CALL + "functional_call(m, {'1.weight': ones}, ones)\n",
+    "functional_call in place of a number": _CALL + "m[0].factor = 3\nfunctional_call(m, {'0.factor': ones}, ones)\n",
+    "functional_call that is strict": _CALL + "functional_call(m, {'0.weight': ones, '0.other': ones}, ones, strict=True)\n",
+}  # fmt: skip
+
+_A = "a = torch.arange(6.0).reshape(2, 3)\n"
+INDICES = {
+    "True and False": _A + "y = [a[True], a[False], a[True, 0], a[False, 0], a[0, True], a[None, True], a[:, True], a[..., True], a[True, False], a[torch.tensor(True)], a[torch.tensor(False)]]\nassert [tuple(one.shape) for one in y] == [(1, 2, 3), (0, 2, 3), (1, 3), (0, 3), (1, 3), (1, 1, 2, 3), (2, 1, 3), (2, 3, 1), (0, 2, 3), (1, 2, 3), (0, 2, 3)]\n",
+    "True, and back": "a = torch.ones(2, 3, requires_grad=True)\n(a[True] * 2).sum().backward()\nassert a.grad.tolist() == [[2, 2, 2], [2, 2, 2]]\n",
+    "True of a number": "a = torch.tensor(3.0)\nb, c, d = a[True], a[False], a[torch.tensor(True)]\na[True] = 5\ne = a.clone()\na[False] = 6\nassert b.tolist() == [3] and c.tolist() == [] and e == a == 5\n",
+    "assigned to True": _A + "a[True] = 1.0\nb = a.clone()\na[True] = torch.tensor([1.0, 2.0, 3.0])\nc = a.clone()\na[False] = 9.0\na[0, True] = 7.0\nassert a.tolist() == [[7, 7, 7], [1, 2, 3]]\n",
+    "leading ones": "a = torch.zeros(3)\na[:] = torch.ones(1, 3)\na[0:2] = torch.ones(1, 1, 2) * 2\na[1] = torch.ones(1, 1) * 4\nb = torch.zeros(2, 3)\nb[0] = torch.ones(1, 3)\nb[:, 1] = torch.ones(1, 2) * 5\nc = b.clone()\nb[[0, 1]] = torch.ones(1, 2, 3) * 6\nd = b.clone()\nb[b > 2] = torch.ones(1, 1, 1)\nb[0, 0] = torch.ones(1) * 3\nassert a.tolist() == [2, 4, 1] and b.tolist() == [[3, 1, 1], [1, 1, 1]]\n",
+    "leading ones, and back": "a, b = torch.zeros(3), torch.zeros(3)\nv = torch.ones(1, 1, 2, requires_grad=True)\na[:2] = v\nb[[0, 2]] = v\n(a + 2 * b).sum().backward()\nassert v.grad.tolist() == [[[3, 3]]]\ndel a, b\n",
+    "leading axes that are no ones": "a = torch.zeros(3)\na[:] = torch.ones(2, 3)\n",
+    "copy_ drops nothing": "torch.zeros(3).copy_(torch.ones(1, 3))\n",
+}  # fmt: skip
+
+_SEED = "torch.manual_seed(0)\n"
+DRAWS = {
+    "randint": _SEED + "a = torch.randint(96, size=(1,))\nb = [torch.randint(3, 10, (2,)), torch.randint(high=5, size=(2,)), torch.randint(low=1, high=5, size=(2,)), torch.randint(5, (2, 2)), torch.randint(1, high=5, size=(2,)), torch.randint(0, 2, (3,), dtype=torch.bool)]\nassert a.tolist() == [44]\n",
+    "randint without a bound": "torch.randint(size=(2,))\n",
+    "randint without a size": "torch.randint(5)\n",
+    "normal": _SEED + "a = torch.normal(0, 0.01, (2, 1), requires_grad=True)\nb = [torch.normal(0.0, 1.0, size=(3,)), torch.normal(mean=0.0, std=2.0, size=(2, 2), dtype=torch.float64), torch.normal(2, 3, (20,))]\nc = [torch.normal(torch.zeros(3), torch.ones(3)), torch.normal(torch.arange(3.0)), torch.normal(torch.zeros(2), 2.0), torch.normal(1.0, torch.ones(2))]\nassert a.requires_grad and a.is_leaf and a.shape == (2, 1)\n",
+    "normal without a size": "torch.normal(0, 1)\n",
+    "normal of tensors with a size": "torch.normal(torch.zeros(2), 1.0, (2,))\n",
+    "normal of a negative deviation": "torch.normal(0.0, -1.0, (2,))\n",
+    "normal of negative deviations": "torch.normal(torch.zeros(2), -torch.ones(2))\n",
+    "normal_ of a negative deviation": "torch.zeros(2).normal_(0, -1)\n",
+    "uniform_ of an empty range": "torch.zeros(2).uniform_(3, 1)\n",
+    "views": _SEED + "x, y = torch.zeros(3, 4).T, torch.zeros(3, 4)[:, ::2]\na, b, d, e = x.uniform_().clone(), x.random_(0, 10).clone(), y.normal_().clone(), y.uniform_().clone()\nf = [torch.zeros(5, 6).T.normal_(), torch.zeros(5, 12)[:, ::2].normal_(), torch.zeros(()).normal_(), torch.zeros(2, 3, 4).permute(2, 0, 1).uniform_()]\nassert abs(a[1, 0].item() - 0.7682) < 1e-4\n",
+}  # fmt: skip
+
+_LAZY = "torch.manual_seed(0)\nm = torch.nn.LazyLinear(3)\n"
+LAZY = {
+    "linear": _LAZY + "r = repr(m), repr(m.weight), m.has_uninitialized_params(), isinstance(m, torch.nn.Linear)\ny = m(torch.ones(2, 5))\nafter = repr(m), m.in_features\nw = m.weight\nassert r == ('LazyLinear(in_features=0, out_features=3, bias=True)', '<UninitializedParameter>', True, True)\nassert after == ('Linear(in_features=5, out_features=3, bias=True)', 5) and type(m) is torch.nn.Linear\ndel m\n",
+    "an optimizer made before": _LAZY + "w = m.weight\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\nopt.step()\nm(torch.ones(2, 5)).sum().backward()\nassert m.weight is w and opt.param_groups[0]['params'][0] is w\nopt.step()\nb = m.bias\ndel m, opt\n",
+    "a stack": "torch.manual_seed(0)\nm = torch.nn.Sequential(torch.nn.LazyConv2d(4, 3), torch.nn.ReLU(), torch.nn.LazyBatchNorm2d(), torch.nn.Flatten(), torch.nn.LazyLinear(2))\nbefore = repr(m)\ny = m(torch.ones(2, 3, 5, 5))\nafter, w = repr(m), m[0].weight\nassert 'Lazy' in before and 'Lazy' not in after\ndel m\n",
+    "every convolution": "torch.manual_seed(0)\nfound = []\nfor n, x in ((1, (2, 3, 6)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    for name in ('LazyConv', 'LazyConvTranspose')[:2 - (n == 3)]:\n        m = getattr(torch.nn, f'{name}{n}d')(4, 3, stride=2, bias=False)\n        found += [repr(m), m(torch.ones(x)), repr(m)]\nm = torch.nn.LazyConv2d(4, 3)\nfound.append(m(torch.ones(3, 5, 5)))\ndel m\n",
+    "every batch norm": "found = []\nfor n, x in ((1, (2, 3)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    m = getattr(torch.nn, f'LazyBatchNorm{n}d')(eps=1e-3)\n    found += [repr(m), repr(m.running_mean), list(m.state_dict()), m.num_batches_tracked.item(), m(torch.arange(float(torch.ones(x).numel())).reshape(x)), repr(m)]\n    found += [tuple(v.shape) for v in m.state_dict().values()]\nm = torch.nn.LazyBatchNorm1d(affine=False, track_running_stats=False)\ny = m(torch.arange(6.0).reshape(3, 2))\nr = repr(m)\ndel m\n",
+    "copied": _LAZY + "import copy\nb = copy.deepcopy(m)\ny = b(torch.ones(1, 4))\nr = repr(m), repr(b)\ndel m, b\n",
+    "in double precision": _LAZY + "m.double()\nkind = str(m.weight.dtype)\ny = m(torch.ones(1, 4, dtype=torch.float64))\nassert kind == 'torch.float64'\ndel m\n",
+    "a shape that is not known": _LAZY + "w = m.weight.shape\n",
+    **{
+        f"before the first call: {text}": _LAZY + f"import math\ntry:\n    {text}\nfinally:\n    del m\n"
+        for text in ("m.weight + 1", "m.weight.numel()", "torch.nn.init.zeros_(m.weight)", "torch.sin(m.bias)")
+    },
+    "an input of another rank": "m = torch.nn.LazyConv2d(3, 3)\ntry:\n    m(torch.ones(3))\nfinally:\n    del m\n",
+}  # fmt: skip
+
+_PACK = "from torch.nn.utils.rnn import pack_padded_sequence as pack, pad_packed_sequence as pad\n"
+_DONE = "del pack, pad\n"
+_BATCH = _PACK + "x = torch.arange(24.0).reshape(4, 3, 2)\n"
+SEQUENCES = {
+    "packed and padded": _BATCH + "p, q = pack(x, [4, 3, 1]), pack(x, torch.tensor([1, 4, 2]), enforce_sorted=False)\ny, n = pad(p, padding_value=-1.0)\nz, k = pad(q, batch_first=True, total_length=6)\nassert n.tolist() == [4, 3, 1] and k.tolist() == [1, 4, 2] and z.shape == (3, 6, 2) and p.batch_sizes.tolist() == [3, 2, 2, 1]\nassert p.data.tolist()[-1] == [18, 19] and y[1].tolist() == [[6, 7], [8, 9], [-1, -1]]\n" + _DONE,
+    "gradients of what was packed": _BATCH + "x.requires_grad_()\ny = pad(pack(x, [1, 4, 2], enforce_sorted=False))[0]\n(y**2).sum().backward()\ng = x.grad.clone()\nassert g[3].tolist() == [[0, 0], [40, 42], [0, 0]]\ndel x, y\n" + _DONE,
+    **{
+        f"{kind} with {options or 'nothing else'}": _PACK + _SEED + f"m = torch.nn.{kind}(2, 3{options})\nx = torch.randn(4, 4, 2, requires_grad=True)\nfound = []\nfor lengths in ([4, 3, 3, 1], [1, 4, 2, 4]):\n    o, h = m(pack(x, lengths, enforce_sorted=False))\n    y, n = pad(o)\n    one = h if isinstance(h, tuple) else (h,)\n    x.grad = None\n    (y.sum() + sum((q**2).sum() for q in one)).backward()\n    found += [y.detach(), n, *[q.detach() for q in one], x.grad, m.weight_hh_l0.grad.clone()]\n    state = torch.randn(one[0].shape)\n    found.append(m(pack(x, lengths, enforce_sorted=False), (state, state) if len(one) == 2 else state)[0].data.detach())\ndel m, x, o, h, y, n, one\n" + _DONE
+        for kind in ("LSTM", "GRU", "RNN")
+        for options in ("", ", num_layers=2, bidirectional=True")
+    },
+    "lengths that are not sorted": _PACK + "pack(torch.ones(3, 2), [1, 2])\n",
+    "a length of zero": _PACK + "pack(torch.ones(3, 2), [1, 0])\n",
+    "lengths of another number": _PACK + "pack(torch.ones(3, 2), [1])\n",
+    "a total that is too short": _PACK + "pad(pack(torch.ones(3, 2), [2, 1]), total_length=1)\n",
+}  # fmt: skip
+
+USAGE = {
+    f"{kind}: {name}": text
+    for kind, table in (
+        *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS)),
+        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("lazy", LAZY), ("sequence", SEQUENCES)),
+    )
+    for name, text in table.items()
+}
