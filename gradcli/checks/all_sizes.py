@@ -13,6 +13,7 @@ import re
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.checks.decide.granting import granted_on_set
 from gradcli.checks.report import GOOD
 from gradcli.diagnostics import GradcliError
 from gradcli.formulas import NoFormula
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.decide.case import Outcome
-    from gradcli.formulas.index_proof import Identity
+    from gradcli.formulas.index_proof import Assumed, Identity
     from gradcli.graph.node import Node
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script, Statement
@@ -52,14 +53,13 @@ SECOND = (3, 5, 4, 7)  # sizes at which a claim that is not proved for all is ju
 class Sizes(NamedTuple):
     """What is known of a claim beyond the sizes of the point: `reason` says why it is not proved for all of them.
 
-    `sizes` are those of the point, `chosen` where they were not given. With `ties` nothing is proved where a comparison
-    is a tie.
+    `sizes` are those of the point, `chosen` where they were not given; `assumed` is what the proof takes for granted.
     """
 
     sizes: dict[str, int]
     chosen: bool
     reason: str | None
-    ties: bool = False
+    assumed: Assumed | None = None
 
 
 class OtherSizes(OpenShapes):
@@ -139,43 +139,43 @@ def known_sizes(
     asserted = [statement for statement in script.statements if isinstance(statement, Assert)]
     parts: list[tuple[tuple[Statement, ...], dict[str, str]]] = [((*others, statement), {}) for statement in asserted]
     parts += [(tuple(others), {leaf: text}) for leaf, text in (claims or {}).items()]
-    results: list[tuple[str | None, bool]] = []
+    results: list[tuple[str | None, Assumed]] = []
     for statements, claim in parts:
         alone = copy(script)
         alone.statements = statements
         results.append(proved(alone, claim, point, limits))
     if len(results) != len(lowered.claims):
-        results = [("its claims stand in functions", False)] * len(lowered.claims)
+        results = [("its claims stand in functions", {})] * len(lowered.claims)
     return [Sizes(sizes, len(point) == len(at), *result) for result in results]
 
 
 def proved(
     script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits, place: int = 0
-) -> tuple[str | None, bool]:
-    """Why the one claim of a script is not proved for all sizes, None where it is; and whether ties are left out."""
+) -> tuple[str | None, Assumed]:
+    """Why the one claim of a script is not proved for all sizes, None where it is; and what the proof assumes."""
     uniform = UNIFORM | {name for name, function in functions().items() if function.pointwise}
     uniform |= {statement.name.id for statement in script.statements if isinstance(statement, FunctionDef)}
     for tree in (script, *[parse(Source(text)) for text in claims.values()]):
         for node in nodes_of(tree):
             if isinstance(node, Call) and node.function.id not in uniform:
-                return f"it calls `{node.function.id}`", False
+                return f"it calls `{node.function.id}`", {}
     both = [SymbolicSizes(PRIMES[place]), SymbolicSizes(PRIMES[place + 1])]
     try:
         identity, second = [read(script, claims, at, limits, shapes) for shapes in both]
     except NoFormula as problem:
-        return str(problem), False
+        return str(problem), {}
     except GradcliError as problem:
         (first, *_) = problem.diagnostics
         if first.code == TOO_LARGE and place == 0:
             return proved(script, claims, at, limits, 2)  # smaller primes
         if first.code == "GC306":
-            return "a size decides what it computes", False
+            return "a size decides what it computes", {}
         names = {size: name for shapes in both for name, size in shapes.sizes.items()}
         message = re.sub(r"\b\d+\b", lambda number: names.get(int(number[0]), number[0]), first.message)
-        return f"it is refused where sizes differ: {message}", False
+        return f"it is refused where sizes differ: {message}", {}
     if identity.text != second.text:
-        return "the script is not the same at every size", False
-    return None if identity.holds() else "no identity of matrices proves it", identity.ties
+        return "the script is not the same at every size", {}
+    return None if identity.holds() else "no identity of matrices proves it", identity.assumed
 
 
 def read(
@@ -201,11 +201,12 @@ def for_other_sizes(
     if known.reason is None:
         every = f"for all {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
         defined = ", wherever both sides are defined" if outcome.evidence.get("region") else ""
-        defined = ", wherever no comparison is a tie" if known.ties else defined
+        defined = ", wherever no comparison is a tie" if "apart" in (known.assumed or {}).values() else defined
         if outcome.verdict == "IMPRECISE":
             message = f"{message}; right {every}"
         else:
-            outcome, message = outcome._replace(verdict="PROVED"), f"equal by algebra, {every}{defined}"
+            message = f"equal by algebra, {every}{defined}"
+            outcome = granted_on_set(outcome, True, message)
     else:
         sizes["reason"] = known.reason
         others, other = second_verdict() or ({}, outcome)

@@ -18,7 +18,7 @@ import re
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gradcli.formulas.index_positions import Index, affine, difference, parts_of_position, span
 from gradcli.formulas.index_reading import Reader, equal_places, is_diagonal, listed_places, refused
@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from gradcli.formulas.index_reading import At, Rule
     from gradcli.formulas.index_terms import Sum
     from gradcli.graph.node import Node
+
+    Assumed = dict[Node, Literal["apart", "kink", "nonzero"]]
 
 MOST_PARTS = 40  # in which a claim about an array is proved
 MOST_CUT = 4  # entries of an axis of any size that a slice may leave out
@@ -125,13 +127,14 @@ class SymbolicNames(Names):
 class Identity(NamedTuple):
     """Two readings of one claim: `text` is the same at every size if the program is, `difference` is to vanish.
 
-    With `ties` it is not read where a comparison, or the place of a largest entry, is a tie.
+    `assumed` are the nodes at which the reading took something for granted: "apart", that what a comparison compares is
+    not equal, or "kink", that the node is not on a kink.
     """
 
     text: str
     difference: Sum
     names: SymbolicNames
-    ties: bool
+    assumed: Assumed
 
     def holds(self) -> bool:
         """Whether no term of the difference is left, in each part of the array if need be."""
@@ -170,7 +173,7 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
         if target is not None:
             left = Derivation(leaf, axes, names).of(left)
         left = written_out(left, names)
-    return Identity(text, add(left, scaled(other, -1)), names, reader.ties)
+    return Identity(text, add(left, scaled(other, -1)), names, reader.assumed)
 
 
 def parts_at_deltas(total: Sum, index: Index, names: Names) -> list[dict[Index, Position]]:
@@ -244,10 +247,12 @@ class SymbolicReader(Reader):
         super().__init__(called, names)
         self.names: SymbolicNames = names
         self.parts: set[bool] = set()  # whether those of axes of any size are single entries
-        self.ties = False  # whether it holds only where no comparison is a tie
+        self.assumed: Assumed = {}
 
     def _rule(self, node: Node, at: At) -> Rule:
         name = node.primitive.name
+        if node.primitive.kinks:
+            self.assumed.setdefault(node, "kink")
         if node in self.called or node.primitive is LEAF or node.primitive is CONSTANT or name in PLAIN:
             return super()._rule(node, at)
         if node.builder.vocabulary.get(name) is not node.primitive:  # a function with a rule by hand is its value
@@ -297,7 +302,7 @@ class SymbolicReader(Reader):
         return add(times(truth, branches[0]), times(add(ONE, scaled(truth, -1)), branches[1]))
 
     def _comparison(self, node: Node, at: At) -> Rule:
-        self.ties = True
+        self.assumed[node] = "apart"
         left, right = yield from self._operands(node, at)
         less = node.primitive.name.startswith("less")
         return step(add(right, scaled(left, -1)) if less else add(left, scaled(right, -1)))
@@ -318,7 +323,7 @@ class SymbolicReader(Reader):
 
     def _equal(self, node: Node, at: At) -> Rule:
         """`x == max(x)`: what chooses the largest entry, if there is only one. A sum of squares is not 0."""
-        self.ties = True
+        self.assumed[node] = "apart"
         name = node.primitive.name
         if node.args[1].constant == 0:
             differs = yield from self._differs(node.args[0], at)
@@ -351,7 +356,7 @@ class SymbolicReader(Reader):
         raise NoFormula("it reads `equal`")
 
     def _largest(self, node: Node, at: At) -> Rule:
-        self.ties = True
+        self.assumed[node] = "apart"
         axes = (node.params["axis"] % len(at),)
         return (yield from self._chosen(node.primitive.name.removeprefix("is_"), node.args[0], at, axes))
 
@@ -362,7 +367,7 @@ class SymbolicReader(Reader):
         if chosen.primitive.name in ("is_max", "is_min"):
             axes = [axis % len(chosen.shape) for axis in node.params["axis"]]
             if axes == [chosen.params["axis"] % len(chosen.shape)]:
-                self.ties = True
+                self.assumed[chosen] = "apart"
                 return ONE
         return (yield from super()._rule(node, at))
 
@@ -370,7 +375,8 @@ class SymbolicReader(Reader):
         args = []
         for arg in node.args:
             args.append((yield arg, at))
-        self.ties = self.ties or node.primitive.name == "sign"
+        if node.primitive.name == "sign":
+            self.assumed[node] = "apart"
         return PIECEWISE[node.primitive.name](*args)
 
     # --- the largest entry, and entries in order -----------------------------------------------------------------

@@ -30,6 +30,7 @@ from gradcli.graph.node import LEAF, reachable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gradcli.formulas.index_proof import Assumed
     from gradcli.formulas.index_reading import At
     from gradcli.formulas.index_terms import Sum
     from gradcli.graph.node import Node
@@ -40,28 +41,22 @@ SHORT = 6  # factors of a cotangent that needs no name
 MOVED = frozenset(["permute", "reshape", "broadcast"])
 
 
-class Proof(NamedTuple):
-    """A claim that is proved; with `ties` not where a comparison, or the place of a largest entry, is a tie."""
+def equal_as_formulas(left: Node, target: Node | None, right: Node) -> Assumed | None:
+    """What a proof assumes: `right` is the gradient of `left` by a target, or without one equals it, at these sizes.
 
-    ties: bool
-
-
-def equal_as_formulas(left: Node, target: Node | None, right: Node) -> Proof | None:
-    """The proof that `right` is the gradient of `left` by a target, or without one equals it, at these sizes.
-
-    Raises NoFormula where a part of the claim has no formula.
+    None without a proof. Raises NoFormula where a part of the claim has no formula.
     """
     reason = None
     try:
         whole = identity(left, target, right, {})
         if whole.holds():
-            return Proof(whole.ties)
+            return whole.assumed
     except NoFormula as problem:
         reason = problem
     if target is not None and not left.shape:
         stages = Stages(left, target, right)
         if len(stages.order) + len(stages.candidates) <= MOST_NODES and len(stages.left) > 1 and stages.holds():
-            return Proof(stages.ties)
+            return stages.assumed
     if reason is not None:
         raise reason
     return None
@@ -93,7 +88,7 @@ class Stages:
         self.left = [node for node in self.order if node in self.called and node in moving]
         self.known = {output: Cotangent((), ONE)}
         self.target = target
-        self.ties = False
+        self.assumed: Assumed = {}  # in all that was read, whether the proof needs it or not
 
     def holds(self) -> bool:
         """Whether each step is proved; False proves nothing."""
@@ -136,7 +131,7 @@ class Stages:
     def read(self, node: Node, at: At, called: Mapping[Node, str]) -> Sum:
         reader = SymbolicReader(self.names, called)
         entry = written_out(reader.entry(node, at), self.names)
-        self.ties = self.ties or reader.ties
+        self.assumed |= reader.assumed
         return entry
 
     def named(self, value: Sum, at: At, readers: list[Node], nodes: list[Node]) -> Node | None:

@@ -232,7 +232,7 @@ def test_rounded_constants_prove_nothing_by_their_value() -> None:
     assert not proofs(script.format("2.718281828459045*x", "2.718281828459046*x"), {"x": 1.5})[0].proved
     (proof,) = proofs(script.format("2.718281828459045*x", "x*2.718281828459045"), {"x": 1.5})
     assert proof.proved  # whatever the constant is
-    assert proof.answer["region"] == []
+    assert proof.assumed("sign") == []
 
 
 HELD = [
@@ -270,9 +270,9 @@ def test_nothing_is_proved_on_a_tie(claim: str, at: dict[str, float]) -> None:
 
 def test_a_branch_that_is_not_taken_does_no_harm() -> None:
     (proof,) = proofs("y = where(x > 0, x**2, sqrt(x))\nassert grad(y, x) == 2*x\ny", {"x": 1.5})
-    assert proof.proved and proof.answer["region"] == ["x > 0"]
+    assert proof.proved and proof.assumed("sign") == ["x > 0"]
     (proof,) = proofs("y = where(x > 0, log(x), -log(-x))\nassert grad(y, x) == -1/x\ny", {"x": -1.5})
-    assert proof.proved and proof.answer["region"] == ["x < 0"]
+    assert proof.proved and proof.assumed("sign") == ["x < 0"]
 
 
 def test_a_derivation_step_by_step() -> None:

@@ -91,7 +91,7 @@ SINES: dict[str, Any] = {"source": "sum(sin(x))", "at": {"x": [1.0, 2.0]}}
 
 def test_differences_alone_agree_and_refute_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gradcli.checks.decide.verdict.compare_derivative", lambda case: None)
-    monkeypatch.setattr("gradcli.checks.decide.verdict.in_index_notation", lambda case: {})
+    monkeypatch.setattr("gradcli.checks.decide.verdict.in_index_notation", lambda case: None)
     right, wrong = (check_script(**SINES, claims={"x": claim}).checks[-1] for claim in ("cos(x)", "1.01*cos(x)"))
     assert right.verdict == "AGREES" and right.evidence["points"] == 4
     assert wrong.verdict == "INCONCLUSIVE" and wrong.message.startswith("x[1]: the claim gives")

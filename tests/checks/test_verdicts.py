@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks import Check, Report, check_script
-from gradcli.checks.decide.verdict import conditions
+from gradcli.checks.decide.assumptions import conditions
 from gradcli.diagnostics import GradcliError
 
 

@@ -29,6 +29,10 @@ class Proof(NamedTuple):
     def proved(self) -> bool:
         return bool(self.answer["proved"])
 
+    def assumed(self, kind: str) -> list[str]:
+        """What the proof assumes, of one kind."""
+        return [text for one, text in self.answer["assumed"] if one == kind]
+
 
 def proofs(script: str, at: Mapping[str, Any]) -> list[Proof]:
     """The attempts at all claims of a script; every leaf has its value in `at`."""

@@ -390,7 +390,7 @@ class _Turn:
         if any(isinstance(x, Failure) for x in expected):
             return False
         answer = answered(self.claim, zip(expected, theirs, strict=True))
-        return bool(answer["proved"] and not answer["region"])
+        return bool(answer["proved"] and not answer["assumed"])
 
     def _moving(self) -> set[Node]:
         """The carries that move with the target in any turn, and the other leaves that do."""

@@ -249,12 +249,13 @@ class Claim:
         symbols = [self.plain.symbol(f"{name}[{i}]", None, "unknown") for i in range(node.type.size)]
         return Entries(symbols, node.type.shape)
 
-    def region(self) -> list[str]:
-        """The signs that were used, in words."""
+    def assumed(self) -> list[tuple[str, str]]:
+        """The signs that were used, in words, and the leaves that were taken as constants."""
         known: dict[int, Form] = {}
         signs = [(released(form, known, True), side) for form, side in list(self.tower.region.values())]
         telling = [(form, side) for form, side in signs if self.tower.moves(form) and not always_positive(form)]
-        return list(dict.fromkeys(relation(form, side) for form, side in telling))
+        region = dict.fromkeys(relation(form, side) for form, side in telling)
+        return [*(("sign", sign) for sign in region), *(("fixed", name) for name in self.frozen)]
 
 
 def prove_derivative(
@@ -367,7 +368,7 @@ def answered(claim: Claim, pairs: Pairs) -> Answer:
     if ties:
         reason = f"a branch depends on an exact zero at this point: {text(ties[0])}"
         return {"proved": False, "reason": reason, "tie": True}
-    return {"proved": True, "how": hardest, "region": claim.region(), "frozen": claim.frozen, "local": local}
+    return {"proved": True, "how": hardest, "assumed": claim.assumed() + [("connected", "")] * local}
 
 
 def form_of(tower: Tower, entry: Any) -> Form:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.checks.decide.assumptions import by_normal_forms
 from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.granting import granted_on_set
 from gradcli.checks.decide.sample_points import nearby
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle.oracle_client import leaf_names
@@ -194,8 +196,7 @@ class BoxCheck:
         where = f"on the whole box {sides}"
         if outcome.verdict != "AGREES" and self.proved_everywhere(regions):
             evidence = {**outcome.evidence, **self.evidence, "regions": len(regions)}
-            verdict = "IMPRECISE" if outcome.verdict == "IMPRECISE" else "PROVED" if proved else "CERTIFIED"
-            return outcome._replace(verdict=verdict, message=f"equal by algebra {where}{across}", evidence=evidence)
+            return granted_on_set(outcome._replace(evidence=evidence), proved, f"equal by algebra {where}{across}")
         answer = self.cover(parts, TOLERANCE)
         if answer.get("state") != "settled":
             share = 100 * answer.get("settled", 0.0)
@@ -252,8 +253,9 @@ class BoxCheck:
         """Whether there is a proof for every region of the box that holds throughout the region."""
         about: Any = {"output": self.output, "target": self.target, "moving": self.subject.moving}
         about["entries"] = list(range(self.target.type.size))
-        proofs = (self.exact.prove(self.subject.judged, self.at(region["at"]), **about) for region in regions)
-        return len(regions) <= MOST_REGIONS and all(proof.get("proved") and not proof.get("local") for proof in proofs)
+        answers = (self.exact.prove(self.subject.judged, self.at(region["at"]), **about) for region in regions)
+        proofs = map(by_normal_forms, answers)
+        return len(regions) <= MOST_REGIONS and all(proof and not proof.assumes("connected") for proof in proofs)
 
     def signs(self, nodes: Sequence[Node], values: Values) -> list[Any]:
         """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""

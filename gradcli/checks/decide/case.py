@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.checks.decide import sample_points
+from gradcli.checks.decide.assumptions import by_index_notation
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.formatting import point_text
 from gradcli.checks.oracle.oracle_client import leaf_names
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradcli.checks.decide.assumptions import Proof
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
     from gradcli.diagnostics import Diagnostic
-    from gradcli.formulas.staged_proof import Proof
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
 
@@ -77,13 +78,13 @@ class Case:
         self.oracle = "balls" if self.output is None else "series"  # which encloses the exact side
         self.comparison: Any = None
         self.nearby: list[tuple[Values, Answer]] = []
-        self.at_tie = False  # a comparison, or the place of a largest entry, is a tie at the point
+        self.ties: list[str] = []  # comparisons that are equal at the point, or places of a largest entry, in words
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
         self.holomorphic: bool | None = None  # at a complex point
         self.tried: dict[str, str] = {}  # oracle -> its result
         self.digits: list[Any] = []  # of the value, or of both sides of an equality
         self.agree = False  # whether both sides of a derivative agree at all compared points
-        self.proof: Answer = {}  # that both sides are equal; empty without one
+        self.proof: Proof | None = None  # that both sides are equal
         self.not_proved: str | None = None  # why there is no proof, where one was tried
         self.quality: Evidence = {}  # how far the floats are off
 
@@ -107,7 +108,7 @@ class Case:
 
     @cached_property
     def identity(self) -> tuple[Proof | None, str]:
-        """The proof that both sides are one formula in index notation, at any size; without one, why one has none."""
+        """The proof that both sides are one formula in index notation, at these sizes; without one, the reason."""
         subject = self.subject
         if self.plane or subject.rtol is not None or not self.exact.proving:
             return None, ""
@@ -115,9 +116,10 @@ class Case:
         from gradcli.formulas.staged_proof import equal_as_formulas
 
         try:
-            return equal_as_formulas(self.sides[0], subject.target, subject.judged), ""
+            assumed = equal_as_formulas(self.sides[0], subject.target, subject.judged)
         except NoFormula as problem:
             return None, str(problem)
+        return None if assumed is None else by_index_notation(assumed, subject.judged.type.size), ""
 
     def compare(self, places: Sequence[Values], **question: Any) -> Answer:
         """What is judged against the derivative, or the left side, at some points, to the tolerance of the subject."""

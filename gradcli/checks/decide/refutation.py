@@ -13,6 +13,7 @@ import numpy as np
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import OPEN, RIGHT, Outcome, differ, digits_of
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
+from gradcli.checks.decide.granting import granted_to_digits
 from gradcli.checks.decide.precision import float_kink
 from gradcli.checks.evaluate.interpretation import rounded_constants
 from gradcli.checks.formatting import distinct_digits
@@ -185,7 +186,7 @@ def to_the_digits(case: Case, ways: set[str], answer: Answer) -> Outcome:
     else:
         which = "its decimals, which float64 cannot hold exactly"
         evidence["reading"] = "equal only if decimals are read exactly as written, not as float64"
-    return Outcome("CERTIFIED", f"equal within the digits of {which}", evidence)
+    return granted_to_digits(which, evidence)
 
 
 def by_luck(case: Case) -> bool:
@@ -206,7 +207,7 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
         return right
     read = leaf_names(case.sides) & set(subject.moving)
     if case.proof:
-        read &= set(case.proof.get("frozen", ()))
+        read &= set(case.proof.texts("fixed"))
     for name in sorted(read, key=lambda leaf: (leaf != case.own_leaf, leaf)):
         value = case.values[name]
         off = sample_points.off_structure(value, case.domains.get(name), case.seed)

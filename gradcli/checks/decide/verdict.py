@@ -10,35 +10,33 @@ equality. Floats may agree and refute nothing.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradcli.checks.decide.assumptions import Proof, by_normal_forms
 from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, is_evidence, shown_entries
+from gradcli.checks.decide.granting import PROVED_ENTRIES, at_points, granted, granted_in_floats, holding
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
 from gradcli.checks.evaluate.evaluation import work_of
-from gradcli.checks.formatting import counted, node_text, plain, point_text, shortened_list
+from gradcli.checks.formatting import node_text, plain, point_text, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
 from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import DATA, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from gradcli.checks.decide.case import Answer, Evidence
     from gradcli.checks.oracle.oracle_client import Exact, NoAnswer
     from gradcli.checks.subjects import Subject
     from gradcli.graph.node import Node
 
-    Proof = Mapping[str, Any]
-
 SPARE = 3  # times as many points are prepared as are wanted: some may lie outside the region
 MOST_ENTRIES = 100_000  # of all points that are prepared for one leaf
 MOST_DATA = 32  # entries of a constant array; with more, normal forms are long, and index notation is tried first
 MOST_WORK = 100_000  # operations on entries of the enclosures of one leaf; before more, index notation is tried
-PROVED_ENTRIES = 16  # of one leaf, each by itself; those of larger ones all at once, in index notation
-MOST_SIGNS = 4  # of a region that a message lists
 FLOAT_TOLERANCE = 1e-9
 FAR = 1e-6  # a float value so far from the enclosed one is that of another function
 NAMELESS = re.compile(r"~(carry|row|fixed|index)\d")  # what the turns of a loop read, which has no name in the script
@@ -84,8 +82,8 @@ def full_evidence(case: Case, own: Evidence) -> Evidence:
         "convention": CONVENTION if case.plane else None,
         "subject": subject.note,
         "value": case.digits or None,
-        "region": shortened_list(proof.get("region", ())) or None,
-        "fixed": proof.get("frozen") or None,
+        "region": shortened_list(proof.texts("sign")) or None if proof else None,
+        "fixed": proof.texts("fixed") or None if proof else None,
         "not_proved": None if proof else case.not_proved,
     }
     if case.agree:
@@ -110,9 +108,9 @@ def by_floats(case: Case) -> Outcome:
         from gradcli.checks.decide.numerical import by_differences  # enclosures decide nearly all: start-up time counts
 
         outcome = by_differences(case)
-    if outcome.verdict == "AGREES" and case.comparison is None and (proof := in_index_notation(case)):
-        case.proof = proof
-        return outcome._replace(verdict="PROVED", message=f"{by_algebra(proof)}; {outcome.message}")
+    if outcome.verdict == "AGREES" and case.comparison is None:
+        case.proof = in_index_notation(case)
+        return granted_in_floats(case, outcome)
     return outcome
 
 
@@ -229,7 +227,7 @@ def compare_derivative(case: Case) -> Outcome | None:
     if outcome is not None:
         return outcome
     case.comparison, tie = answer["given"], answer["tie"]
-    case.at_tie = tie is not None or case.comparison.get("tied", False)
+    case.ties += ["a tie at the point"] if tie is not None or case.comparison.get("tied") else []
     case.nearby = [(near[other["position"]], other) for other in answer["beside"]]
     if tie is not None:
         from gradcli.checks.decide.nonsmooth import at_a_tie  # most points are smooth
@@ -260,8 +258,7 @@ def agreed(case: Case) -> Outcome | None:
     """PROVED, CERTIFIED or IMPRECISE; None where the sides neither agree nor differ for certain."""
     agree = set(case.comparison["relations"]) <= RIGHT
     proof = case.proof = proof_of(case)
-    points = counted(1 + len(case.nearby), "point")
-    case.tried[case.oracle] = f"both sides agree at {points}" if agree else WIDE
+    case.tried[case.oracle] = f"both sides agree at {at_points(case)}" if agree else WIDE
     if not proof and not agree:
         return None
     outcome = None
@@ -269,90 +266,36 @@ def agreed(case: Case) -> Outcome | None:
         case.agree = agree
         outcome = float_quality(case, case.compared[:1] if proof else case.compared)
     if outcome is None:
-        outcome = Outcome("PROVED", by_algebra(proof), {}) if proof else certified(case, points)
+        outcome = granted(case)
     notes = [case.quality.get("ill_conditioned"), INDEPENDENT if case.independent else None]
     return off_structure(case, outcome._replace(message="; ".join(filter(None, [outcome.message, *notes]))))
 
 
-def proof_of(case: Case) -> Proof:
-    """The proof that both sides are equal; empty where there is none, and none tried of what has a tolerance."""
+def proof_of(case: Case) -> Proof | None:
+    """The proof that both sides are equal, whose assumptions hold; none is tried of what has a tolerance."""
     subject, comparison = case.subject, case.comparison
     if case.independent and subject.judged.constant == 0:
-        return {"proved": True}
+        return Proof("independent")
     if case.plane or "~" in comparison["relations"]:
-        return {}
-    ways: tuple[Callable[[Case], Proof], ...] = (by_normal_form, in_index_notation)
+        return None
+    ways: tuple[Callable[[Case], Proof | None], ...] = (by_normal_form, in_index_notation)
     if case.output is not None and len(comparison["entries"]) > PROVED_ENTRIES:
         ways = (in_index_notation,)
     elif any(node.primitive is DATA and node.type.size > MOST_DATA for node in reachable(case.sides)):
         ways = ways[::-1]
-    return next((proof for proof in (way(case) for way in ways) if proof), {})
+    return next((proof for proof in (way(case) for way in ways) if proof), None)
 
 
-def by_normal_form(case: Case) -> Proof:
-    """The proof that the normal forms of both sides are one, entry by entry; empty without one."""
+def by_normal_form(case: Case) -> Proof | None:
+    """The proof that the normal forms of both sides are one, entry by entry."""
     subject, question = case.subject, {"left": case.subject.left}
     if case.output is not None:
         question = {"output": case.output, "target": case.target, "entries": case.comparison["entries"]}
-    proof: Proof = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
-    if not proof.get("proved"):
-        case.at_tie |= "tie" in proof
-        case.not_proved = proof.get("reason", case.not_proved)
-        return {}
-    case.tried["algebra"] = f"proved ({proof['how']})"
-    return proof
+    answer = case.exact.prove(subject.judged, case.values, moving=subject.moving, **question)
+    case.ties += [answer["reason"]] if "tie" in answer else []
+    return holding(case, by_normal_forms(answer), answer.get("reason"))
 
 
-def in_index_notation(case: Case) -> Proof:
-    """The proof that both sides of a claim are one formula in index notation, at any size; empty without one.
-
-    It says nothing of ties, and so nothing at a point that is one.
-    """
-    identity, reason = (None, "") if case.at_tie else case.identity
-    case.not_proved = case.not_proved or reason or None
-    if identity is None:
-        return {}
-    case.tried["algebra"] = "proved (index notation)"
-    ties = identity.ties or any(node.primitive.kinks for node in reachable(case.sides[:1]))
-    return {"proved": True, "size": case.subject.judged.type.size, "ties": ties}
-
-
-def by_algebra(proof: Proof) -> str:
-    """How both sides are proved equal, with the signs and fixed leaves under which the proof holds."""
-    message, region, fixed = "equal by algebra", proof.get("region", ()), proof.get("frozen")
-    message += f", in all {proof['size']:,} entries" if proof.get("size", 1) > PROVED_ENTRIES else ""
-    message += ", wherever no comparison is a tie" if proof.get("ties") else ""
-    message += ", by induction over the turns" if proof.get("induction") else ""
-    message += f", {conditions(region)}" if region else ""
-    message += ", in the connected region around the point" if proof.get("local") else ""
-    return message + (f", with {', '.join(fixed)} fixed at their values" if fixed else "")
-
-
-def conditions(region: Sequence[str]) -> str:
-    """The signs that hold in the region of a proof: of many the first two that can be read, and a count."""
-    readable = [sign for sign in region if " ... " not in sign]
-    if len(readable) == len(region) <= MOST_SIGNS:
-        return f"where {', '.join(region)}"
-    if not readable:
-        return f"in the region of the point ({counted(len(region), 'condition')})"
-    return f"where {', '.join(readable[:2])}, ... {len(region) - len(readable[:2])} more"
-
-
-def certified(case: Case, points: str) -> Outcome:
-    """Both sides agree, without a proof."""
-    comparison, rtol, derivative = case.comparison, case.subject.rtol, case.output is not None
-    evidence: Evidence = {"points": len(case.compared)}
-    message = "the exact derivative is enclosed" if derivative else "both sides are enclosed and agree"
-    message += f" at {points}"
-    if "~" in comparison["relations"]:
-        evidence["rtol"] = rtol
-        tolerance = f"within the tolerance {rtol:g}"
-        return Outcome("CERTIFIED", tolerance if derivative else f"{message} {tolerance}", evidence)
-    if "chance" in comparison:
-        count, chance = len(comparison["entries"]), max(answer["chance"] for _, answer in case.compared)
-        evidence |= {"covered": f"all {count:,} entries by random directions", "chance": chance}
-        message += f", in all {count:,} entries (an error of 1e-12 in one is missed with probability {chance:.0e})"
-    zero = all(x == 0 for _, answer in case.compared for x in answer["exact"])
-    if derivative and (zero or not case.nearby):
-        message += ", at this point only"
-    return Outcome("CERTIFIED", message, evidence)
+def in_index_notation(case: Case) -> Proof | None:
+    """The proof that both sides of a claim are one formula in index notation."""
+    return holding(case, *case.identity)

@@ -120,8 +120,7 @@ class Exact:
     def prove(self, right: Node, values: Values, **about: Any) -> Answer:
         """Whether a node is equal to `left`, or its `entries` to the derivatives of `output` by `target`, by algebra.
 
-        `proved`, and then `how` (structure, normal form), `region`, `frozen`, and `local` where the proof
-        reaches only as far as the region is connected; else the `reason`.
+        `proved`, and then `how` (structure, normal form) and what is `assumed`, in kinds and texts; else the `reason`.
         """
         return self.ask("prove", right=right, point=values, **about) if self.proving else {"proved": False}
 
