@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 import sys
+from contextlib import contextmanager
 from importlib import import_module
 
 from gradcli.commands import declaration
@@ -20,7 +21,7 @@ from gradcli.output import Output, colourful, discard, open_standard_streams, re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import FrameType
     from typing import Any
 
@@ -34,17 +35,20 @@ ROOMS = {
     "settings": "gradcli.commands._settings",
 }
 
-FINE, USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 0, 2, 4, 130, 141
+FINE, USAGE, INTERNAL, BROKEN_PIPE, SIGNALLED = 0, 2, 4, 141, 128
 ENVIRONMENT = frozenset({"GC692", "GC743", "GC999"})  # faults of the machine or of gradcli
-TERMINATING = ("SIGHUP", "SIGTERM")  # signals that end a command in order; its exit code is 128 + their number
+ENDING = ("SIGINT", "SIGHUP", "SIGTERM")  # signals that end a command in order; its exit code is 128 + their number
 DEBUG = "GRADCLI_DEBUG"
 # Graphs are many small objects without cycles. The collector looks at new objects once; a second look at all of a graph
 # of a million nodes would take as long as its making.
 COLLECTION = (100_000, 1_000, 100)
 
 
+received: list[int] = []  # the signals of the command that runs: what they raise may be lost in an import or a callback
+
+
 class Terminated(BaseException):
-    """A signal requested that the process end."""
+    """A signal other than Ctrl-C requested that the process end."""
 
 
 def load(name: str) -> Any:
@@ -65,29 +69,26 @@ def main(argv: Sequence[str]) -> int:
     gc.set_threshold(*COLLECTION)
     if argv[:1] not in (["run"], ["why"]):  # a training step needs them again at once
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # read when NumPy loads; idle BLAS threads do not spin
-    for name in TERMINATING:
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
-            signal.signal(number, terminate)
-    open_standard_streams()
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = load("prompt").converse(guarded) if not argv and on_terminal() else guarded(argv)
-        if not sys.stdout.closed:  # as a script that `run` runs may leave it
-            sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # the reader is gone: nothing more to say
-        discard("stdout")
-        return BROKEN_PIPE
-    except OSError as problem:
-        discard("stdout")
-        where = f"{visible(str(problem.filename), 200)}: " if problem.filename else ""
-        return complain(where + reason(problem), INTERNAL)
-    except (KeyboardInterrupt, Terminated) as stop:  # while the last of the output is written
-        discard("stdout")
-        return stopped(stop)
+    with signals():
+        try:
+            open_standard_streams()
+            for stream in (sys.stdout, sys.stderr):
+                if hasattr(stream, "reconfigure"):
+                    stream.reconfigure(errors="backslashreplace")
+            code = load("prompt").converse(guarded) if not argv and on_terminal() else guarded(argv)
+            if not sys.stdout.closed:  # as a script that `run` runs may leave it
+                sys.stdout.flush()
+            return code
+        except BrokenPipeError:  # the reader is gone: nothing more to say
+            discard("stdout")
+            return BROKEN_PIPE
+        except OSError as problem:
+            discard("stdout")
+            where = f"{visible(str(problem.filename), 200)}: " if problem.filename else ""
+            return complain(where + reason(problem), INTERNAL)
+        except (KeyboardInterrupt, Terminated) as stop:  # while the last of the output is written
+            discard("stdout")
+            return stopped(stop)
 
 
 def on_terminal() -> bool:
@@ -95,44 +96,78 @@ def on_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def guarded(argv: Sequence[str]) -> int:
-    """Run one command line and turn what goes wrong into messages; a failure of the system is raised."""
+@contextmanager
+def signals() -> Iterator[None]:
+    """A context in which the signals of ENDING end the command in order; one that is ignored (nohup) stays so."""
+    numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+    handlers = {number: handler for number in numbers if (handler := signal.getsignal(number)) != signal.SIG_IGN}
+    hook = sys.unraisablehook
+
+    def lost(problem: Any) -> None:
+        """Repeat the signal whose exception was lost in a callback, so that it ends the command there."""
+        if received and isinstance(problem.exc_value, (KeyboardInterrupt, Terminated)):
+            signal.raise_signal(received[-1])
+        else:
+            hook(problem)
+
     try:
-        return run(argv)
+        received.clear()
+        sys.unraisablehook = lost
+        for number in handlers:
+            signal.signal(number, end)
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = hook
+
+
+def end(number: int, frame: FrameType | None) -> None:
+    """End the command in order; a second signal that is not Ctrl-C ends the process at once."""
+    received.append(number)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    signal.signal(number, signal.SIG_DFL)
+    raise Terminated(number)
+
+
+def guarded(argv: Sequence[str]) -> int:
+    """Run one command line and turn what goes wrong into messages; a failure of the system is raised.
+
+    A command that received a signal never counts as answered, whatever became of the exception. A file that `run` runs
+    has its own code: it may handle signals.
+    """
+    received.clear()
+    try:
+        code = run(argv)
     except OSError:  # the environment, not the script
         raise
     except (KeyboardInterrupt, Terminated) as stop:
         return stopped(stop)
-    except GradcliError as refusal:
-        outside = any(note.code in ENVIRONMENT for note in refusal.diagnostics)
-        return refuse(argv, refusal.diagnostics, INTERNAL if outside else USAGE)
-    except MemoryError:
-        return refuse(
-            argv,
-            (Diagnostic("GC506", "out of memory", help="use smaller arrays, or lower --limit nodes=..."),),
-            INTERNAL,
-        )
     except Exception as problem:
-        if os.environ.get(DEBUG):
-            raise
-        message = f"{type(problem).__name__}: {visible(str(problem), 300)}".rstrip(": ")
-        hint = f"this is a fault in gradcli; {DEBUG}=1 shows where"
-        return refuse(argv, (Diagnostic("GC999", message, help=hint),), INTERNAL)
+        return stopped() if received else explained(argv, problem)
+    return stopped() if received and argv[:1] != ["run"] else code
 
 
-def terminate(number: int, frame: FrameType | None) -> None:
-    """End the command in order; a second signal ends the process at once."""
-    for name in TERMINATING:
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
-    raise Terminated(number)
+def explained(argv: Sequence[str], problem: Exception) -> int:
+    """Report what ended a command, and return its exit code."""
+    if isinstance(problem, GradcliError):
+        outside = any(note.code in ENVIRONMENT for note in problem.diagnostics)
+        return refuse(argv, problem.diagnostics, INTERNAL if outside else USAGE)
+    if isinstance(problem, MemoryError):
+        hint = "use smaller arrays, or lower --limit nodes=..."
+        return refuse(argv, (Diagnostic("GC506", "out of memory", help=hint),), INTERNAL)
+    if os.environ.get(DEBUG):
+        raise problem
+    message = f"{type(problem).__name__}: {visible(str(problem), 300)}".rstrip(": ")
+    hint = f"this is a fault in gradcli; {DEBUG}=1 shows where"
+    return refuse(argv, (Diagnostic("GC999", message, help=hint),), INTERNAL)
 
 
-def stopped(stop: BaseException) -> int:
+def stopped(stop: BaseException | None = None) -> int:
     """The exit code of a command that was ended by a signal."""
-    if isinstance(stop, Terminated):
-        return complain("terminated", 128 + int(stop.args[0]))
-    return complain("interrupted", INTERRUPTED)
+    number = stop.args[0] if isinstance(stop, Terminated) else signal.SIGINT if stop else received[-1]
+    return complain("interrupted" if number == signal.SIGINT else "terminated", SIGNALLED + number)
 
 
 def run(argv: Sequence[str]) -> int:

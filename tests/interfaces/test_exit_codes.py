@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nobody"))
-    handlers = {name: signal.getsignal(getattr(signal, name)) for name in cli.TERMINATING if hasattr(signal, name)}
+    handlers = {name: signal.getsignal(getattr(signal, name)) for name in cli.ENDING if hasattr(signal, name)}
     yield tmp_path
     for name, handler in handlers.items():
         signal.signal(getattr(signal, name), handler)
