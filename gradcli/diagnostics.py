@@ -5,6 +5,7 @@ This module does no output. What a code means is documented in `codes`.
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 
 TYPE_CHECKING = False
@@ -159,11 +160,15 @@ def cover(first: Span, last: Span) -> Span:
     return Span(first[0], first[1], last[2], last[3])
 
 
+LOG_COMMAND = re.compile(r"#(?=#\w*\[)")
+
+
 def visible(text: str, limit: int = 60) -> str:
     """Return untrusted text in a form that is safe to print: one line, no control characters, not long.
 
     Characters that a terminal does not draw (controls, escapes, bidi and zero-width marks, lone surrogates)
-    are written as their code points; text over `limit` characters is cut in the middle.
+    are written as their code points, and so is a `#` that begins a command to a build server; text over `limit`
+    characters is cut in the middle.
 
     >>> visible("a\\x1b[31mb")
     'a\\\\x1b[31mb'
@@ -173,9 +178,19 @@ def visible(text: str, limit: int = 60) -> str:
     if len(text) > limit:
         tail = (limit - 1) // 2
         text = f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}"
+    text = without_commands(text)
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else escaped(char) for char in text)
+
+
+def without_commands(text: str) -> str:
+    """The text in which build servers find no command: `##[...]` (GitHub), `##vso[...]` (Azure), `##teamcity[...]`.
+
+    >>> without_commands("a/##[error]x.grad")
+    'a/\\\\x23#[error]x.grad'
+    """
+    return LOG_COMMAND.sub(lambda mark: escaped(mark[0]), text) if "##" in text else text
 
 
 def escaped(char: str) -> str:

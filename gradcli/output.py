@@ -6,6 +6,7 @@ It chooses the format, the width and the colours, and makes the Console where th
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from contextlib import suppress
@@ -39,6 +40,7 @@ SUFFIXES = {
     ".svg": ("svg",), ".png": ("png",), ".html": ("html", "mathml"), ".dot": ("dot",), ".gv": ("dot",),
     ".mmd": ("mermaid",),
 }  # fmt: skip
+LOG_LINE = re.compile(r"^(\s*)::", re.MULTILINE)  # a command to GitHub, whatever is meant
 LISTED = 40  # entries of an array that a table lists
 FULL = (ENOSPC, EDQUOT)
 UNLIMITED = 100_000  # the width of a table that no terminal shows
@@ -133,10 +135,7 @@ class Output:
 
     def line(self, text: str) -> None:
         """Write one line at once."""
-        self._wipe()
-        sink = self.sink()
-        sink.write(text + "\n")
-        sink.flush()
+        self.write((text, "\n"))
 
     def sink(self) -> IO[str]:
         """Standard output, or the file of --output, opened at the first use."""
@@ -183,11 +182,11 @@ class Output:
             self.drawn = False
 
     def write(self, pieces: Iterable[str]) -> None:
-        """Write text as it is, ending with a line break."""
+        """Write text as it is, ending with a line break; in a log, no line of it begins with `::`."""
         self._wipe()
         sink = self.sink()
         for piece in pieces:
-            sink.write(piece)
+            sink.write(LOG_LINE.sub(r"\1\\x3a:", piece) if "::" in piece and self.path is None else piece)
         sink.flush()
 
     def expect(self, path: str) -> None:

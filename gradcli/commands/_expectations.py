@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from gradcli.commands import room
 from gradcli.diagnostics import error, visible
 
@@ -96,6 +98,14 @@ def difference(before: str, after: str, name: str) -> str:
 
     lines: list[str] = []
     old, new = source.Source(before).lines(), source.Source(after).lines()
-    for line in unified_diff(old, new, f"a/{name}", f"b/{name}"):
+    for line in unified_diff(old, new, quoted(f"a/{name}"), quoted(f"b/{name}")):
         lines.append(line if line.endswith(("\n", "\r")) else f"{line}\n\\ No newline at end of file\n")
     return "".join(lines).removesuffix("\n")
+
+
+def quoted(name: str) -> str:
+    """The name of a file as git writes it: in quotes, if a character of it could be misread."""
+    if name.isprintable() and not set('"\\#') & set(name):
+        return name
+    letters = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\#' else f"\\{byte:03o}" for byte in os.fsencode(name))
+    return f'"{"".join(letters)}"'

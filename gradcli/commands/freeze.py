@@ -74,7 +74,7 @@ def freeze(
         elif after != script.text:
             output.rewrite(path, text_of(path)[0] + after)
             count = sum(line.startswith("#>") for line in source.Source(after).lines()[last:])
-            output.say(f"{visible(path, 200)}: {counted(count, 'expected result')}")
+            output.say(f"gradcli freeze: {visible(path, 200)}: {counted(count, 'expected result')}")
     return 1 if refused else 0
 
 

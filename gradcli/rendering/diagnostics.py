@@ -13,6 +13,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from gradcli.diagnostics import LOG_COMMAND, escaped
 from gradcli.rendering.text import visible, visible_character, width
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def snippet(diagnostic: Diagnostic, span: Span, paint: Paint) -> Iterator[str]:
 def displayed(text: str, number: int, marks: list[tuple[Span, str, bool]]) -> tuple[str, list[Mark]]:
     """A source line clipped around its marks, and the marks in cells of the clipped line."""
     pieces = [visible_character(character) for character in text]
+    for mark in LOG_COMMAND.finditer(text):
+        pieces[mark.start()] = escaped("#")
     offsets = [0]
     for piece in pieces:
         offsets.append(offsets[-1] + width(piece))

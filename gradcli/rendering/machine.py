@@ -25,8 +25,8 @@ SCHEMA_VERSION = 1
 
 
 def text(payload: Payload) -> str:
-    """A payload on one line, in ASCII, without NaN, which JSON does not have."""
-    return dumps(payload, allow_nan=False)
+    """A payload on one line, in ASCII, without NaN, which JSON does not have; `##` begins a command in build logs."""
+    return dumps(payload, allow_nan=False).replace("##", "#\\u0023")
 
 
 def opening(command: str | None) -> Payload:

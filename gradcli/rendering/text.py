@@ -1,18 +1,24 @@
-"""Makes user text safe to show: no control, bidi or invisible character reaches the terminal.
+"""Makes user text safe to show: no control, bidi or invisible character reaches the terminal, no command a build log.
 
 Widths are those of a terminal: a wide character takes two cells, a combining one none.
 """
 
 from __future__ import annotations
 
-from gradcli.diagnostics import escaped
+from gradcli.diagnostics import escaped, without_commands
 
 TAB = "    "
 
 
 def visible(text: str) -> str:
     """The whole text with tabs as spaces and what a terminal does not draw as escapes such as `\\x1b`."""
+    text = without_commands(text)
     return text if text.isprintable() else "".join(map(visible_character, text))
+
+
+def path_text(path: str) -> str:
+    """A path as a line may begin with it: one that begins like an option or a command of a log gets `./` in front."""
+    return visible(path if path[:1].isalnum() or path[:1] in ("", "_", ".", "/", "\\", "~") else f"./{path}")
 
 
 def visible_character(character: str) -> str:

@@ -117,25 +117,48 @@ def asked(folder: Path, code: int = 0, **more: str) -> tuple[list[str], subproce
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"PATHS": "."}, [".", "--github"]),
-        ({"PATHS": "*.grad  a/b"}, ["right.grad", "wrong.grad", "a/b", "--github"]),
+        ({"PATHS": "."}, ["--github", "--", "."]),
+        ({"PATHS": "*.grad  a/b"}, ["--github", "--", "right.grad", "wrong.grad", "a/b"]),
         (
-            {"PATHS": ".", "OPTIONS": "--exclude *.grad\n--lenient"},
-            [".", "--exclude", "*.grad", "--lenient", "--github"],
+            {"PATHS": ".", "OPTIONS": "--exclude *.grad\n-x"},
+            ["--exclude", "*.grad", "-x", "--github", "--", "."],
         ),
         (
             {"PATHS": ".", "JUNIT": "a b.xml", "SARIF": "c.sarif", "MARKDOWN": "d.md"},
-            [".", "--github", "--junit", "a b.xml", "--sarif", "c.sarif", "--markdown", "d.md"],
+            ["--github", "--junit", "a b.xml", "--sarif", "c.sarif", "--markdown", "d.md", "--", "."],
         ),
-        ({"PATHS": ".", "JUNIT": HOSTILE}, [".", "--github", "--junit", HOSTILE]),
+        ({"PATHS": ".", "JUNIT": HOSTILE}, ["--github", "--junit", HOSTILE, "--", "."]),
     ],
 )
 def test_the_action_asks_for_what_it_was_given(given: dict[str, str], words: list[str], folder: Path) -> None:
     found, done = asked(folder, **given)
-    assert found == [str(folder / ".cache" / "gradcli"), "-m", "gradcli", "check", *words]
+    assert found == [str(folder / ".cache" / "gradcli"), "-P", "-m", "gradcli", "check", *words]
     assert done.returncode == 0
     assert done.stdout == f"::add-matcher::{ROOT}/.github/gradcli-matcher.json\n"
     assert not (folder / "harmed").exists()
+
+
+HARMFUL = "import os; open('harmed', 'w').close(); os._exit(0)\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["json.py", "re.py", "gradcli.py", "gradcli/__init__.py", "gradcli/__main__.py", "signal.py", "numpy.py", "typer.py",
+     "sitecustomize.py", "usercustomize.py", "pip/__main__.py", "runpy.py", "__main__.py", "sympy/__init__.py", "flint.py"],
+)  # fmt: skip
+def test_the_action_executes_no_file_of_the_folder(name: str, folder: Path) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(HARMFUL)
+    done = ran(folder, PATHS=".")
+    assert (done.returncode, (folder / "output").read_text()) == (1, "exit-code=1\n"), done.stderr
+    assert not (folder / "harmed").exists()
+    assert "python3 -P -m pip" in step("Install gradcli")
+
+
+@pytest.mark.parametrize("name", ["--exclude=*.grad", "-h.grad", "--help.grad", "-kright.grad", "--allow=empty.grad"])
+def test_a_file_name_is_no_option_of_the_action(name: str, folder: Path) -> None:
+    (folder / name).write_text("x**2\n")
+    assert ran(folder, PATHS="*").returncode in (1, 2)
 
 
 @pytest.mark.parametrize("name", ["PATHS", "OPTIONS"])

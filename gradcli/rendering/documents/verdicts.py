@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.batch.totals import Totals
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.documents.cards import TABLES, card, table_card
-from gradcli.rendering.text import visible
+from gradcli.rendering.text import path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def title(report: Any) -> str:
     """The subject of a report: the file, always on one line, or the expression as it was parsed."""
     file = getattr(report, "file", None)
     block = f" (block {report.block})" if file and report.block else ""
-    return visible(file) + block if file else str(report.expression)
+    return path_text(file) + block if file else str(report.expression)
 
 
 def unremarkable(report: Any) -> bool:

@@ -1,12 +1,9 @@
-"""One line per check that did not pass, as editors and compilers have it: `file:line:column: CODE message`.
-
-GitHub's runner takes `::` at the start of a line and `##[` anywhere for commands, so these are escaped.
-"""
+"""One line per check that did not pass, as editors and compilers have it: `file:line:column: CODE message`."""
 
 from __future__ import annotations
 
 from gradcli.rendering.formats.issues import EXPRESSION, incomplete, issues
-from gradcli.rendering.text import visible
+from gradcli.rendering.text import path_text, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +28,8 @@ class Concise:
 
 def line(issue: Issue) -> str:
     """One issue on a line; an unknown place is line 1, column 1."""
-    path = issue.path or EXPRESSION
-    if path.lstrip().startswith(":"):
-        path = f"./{path}"
+    path = EXPRESSION if issue.path is None else path_text(issue.path)
     column = issue.span.column if issue.span else 1
-    text = f"{path}:{issue.line or 1}:{column}: {issue.rule.code} {issue.verdict} {issue.subject}: {issue.message}"
-    return visible(text).replace("##[", "#\\#[")
+    return visible(
+        f"{path}:{issue.line or 1}:{column}: {issue.rule.code} {issue.verdict} {issue.subject}: {issue.message}"
+    )

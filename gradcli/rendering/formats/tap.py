@@ -68,5 +68,5 @@ def escaped(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text as a JSON string, which YAML reads too; `##[` is escaped, a command for GitHub's runner."""
-    return json.dumps(visible(text), ensure_ascii=False).replace("##[", "#\\u0023[")
+    """Text as a JSON string, which YAML reads too."""
+    return json.dumps(visible(text), ensure_ascii=False)
