@@ -34,6 +34,7 @@ from gradcli.rendering.formats.issues import BY_CODE, RULES, issues, posix, rule
 from gradcli.rendering.text import visible
 from tests.rendering.test_schema import validator
 from tests.support import handmade
+from tests.support.report_views import commands_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,11 +226,6 @@ def read_tap(text: str) -> int:
         return failed
     assert last == (f"1..{number}" if number else "1..0 # SKIP nothing to check")
     return failed
-
-
-def commands_in(text: str) -> list[str]:
-    """The lines of a log that GitHub, Azure or TeamCity obey."""
-    return [line for line in text.splitlines() if line.lstrip().startswith("::") or re.search(r"##\w*\[", line)]
 
 
 CONCISE = re.compile(r"(?P<path>.+?):(?P<line>[1-9][0-9]*):(?P<column>[1-9][0-9]*): (?P<code>GC8[0-9]{2}) [A-Z]+ .*")

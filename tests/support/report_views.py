@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,3 +28,8 @@ def report_view(reports: Sequence[Any], show: str) -> View:
             tuple(map(Column, rows.COLUMNS)), tuple(rows.row(one) for report in reports for one in report.checks)
         ),
     )
+
+
+def commands_in(text: str) -> list[str]:
+    """The lines of a log that GitHub, Azure or TeamCity obey."""
+    return [line for line in text.splitlines() if line.lstrip().startswith("::") or re.search(r"##\w*\[", line)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_report_formats import commands_in
 
 from gradcli import cli
 from gradcli.commands._check_report import STREAMED
+from tests.support.report_views import commands_in
 
 WRONG = "x = 2\nassert grad(x**3, x) == 3*x\nx**3\n"
 NAMES = [
