@@ -14,6 +14,7 @@ import pytest
 
 import gradcli
 from gradcli.batch.points import answer_points, sources, sweep
+from gradcli.batch.points.result_table import columns_of
 from gradcli.cli import main
 from gradcli.diagnostics import GradcliError
 
@@ -56,8 +57,8 @@ def loaded(path: Path) -> Any:
     return np.column_stack([column.to_numpy() for column in table.columns])
 
 
-def right(points: Any) -> Any:
-    f = gradcli.compile(SCRIPT)
+def right(points: Any, dtype: str = "float64") -> Any:
+    f = gradcli.compile(SCRIPT, dtype=dtype)
     value, slopes = f.at_points(x=points[:, 0], y=points[:, 1])
     return np.column_stack([value, slopes["x"], slopes["y"]])
 
@@ -67,14 +68,36 @@ def formats() -> list[Any]:
     return [".csv", ".tsv", ".npy", ".npz", pytest.param(".parquet", marks=missing)]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("out", formats())
 @pytest.mark.parametrize("source", formats())
-def test_every_format_in_and_out(source: str, out: str, tmp_path: Path) -> None:
-    points = some_points()
-    done = answer_points(SCRIPT, str(saved(tmp_path / f"in{source}", points)), str(tmp_path / f"out{out}"))
+def test_every_format_in_and_out(source: str, out: str, dtype: str, tmp_path: Path) -> None:
+    points, path = some_points(), tmp_path / f"out{out}"
+    done = answer_points(SCRIPT, str(saved(tmp_path / f"in{source}", points)), str(path), dtype=dtype)
     assert (done.points, done.resumed) == (COUNT, 0)
-    assert np.array_equal(loaded(tmp_path / f"out{out}"), right(points))
+    results = loaded(path)
+    assert np.array_equal(results, right(points, dtype))
+    assert results.dtype == ("float64" if out in (".csv", ".tsv") else dtype)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"in{source}", f"out{out}"])
+
+
+@pytest.mark.parametrize("out", formats())
+@pytest.mark.parametrize("script", ["x > y", "floor(x) + 0*y", "[x > 1, y < 1]", "argmax([x, y])"])
+def test_truth_values_and_integers_are_numbers_in_a_file(script: str, out: str, tmp_path: Path) -> None:
+    points, path = some_points(), tmp_path / f"out{out}"
+    answer_points(script, str(saved(tmp_path / "in.csv", points)), str(path), gradient=False, dtype="float32")
+    expected = [gradcli.evaluate(script, at={"x": x, "y": y}).value for x, y in points[:20]]
+    values = np.load(path)["value"] if out == ".npz" else loaded(path)
+    assert np.array_equal(values[:20].reshape(20, -1), np.reshape(np.array(expected, float), (20, -1)))
+
+
+def test_complex_results_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(GradcliError, match="GC712"):
+        columns_of(np.ones(2, complex), {})
+    source = str(saved(tmp_path / "in.csv", some_points(2)))
+    with pytest.raises(GradcliError, match="GC712"):
+        answer_points(SCRIPT, source, str(tmp_path / "out.npy"), dtype="complex128")
+    assert not (tmp_path / "out.npy").exists()
 
 
 @pytest.mark.parametrize("source", [".csv", ".npy", ".npz"])

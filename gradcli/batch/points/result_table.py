@@ -147,7 +147,7 @@ def is_text(out: str) -> bool:
 
 
 def columns_of(value: Any, slopes: Mapping[str, Any]) -> Columns:
-    """The columns of results: `value`, then `d_x` for each leaf."""
+    """The columns of results: `value`, then `d_x` for each leaf; raises GC712 where they are complex."""
     names: list[str] = []
     arrays: dict[str, tuple[slice, tuple[int, ...]]] = {}
     for name, part in [("value", value), *((f"d_{leaf}", slope) for leaf, slope in slopes.items())]:
@@ -155,4 +155,7 @@ def columns_of(value: Any, slopes: Mapping[str, Any]) -> Columns:
         entries = entry_names(name, shape)
         arrays[name] = (slice(len(names), len(names) + len(entries)), shape)
         names += entries
-    return Columns(tuple(names), arrays)
+    dtype = np.result_type(np.float32, value, *slopes.values())
+    if dtype.kind == "c":
+        raise error("GC712", "files of results hold real numbers", help="take real(...), imag(...) or abs(...)")
+    return Columns(tuple(names), arrays, dtype.newbyteorder("<").str)

@@ -28,22 +28,23 @@ COPY_ROWS = 1 << 16
 
 
 class Columns(NamedTuple):
-    """The results of one point: names of columns, and by name of an array its columns and shape."""
+    """The results of one point: names of columns, by name of an array its columns and shape, and the type of all."""
 
     names: tuple[str, ...]
     arrays: Mapping[str, tuple[slice, tuple[int, ...]]]
+    dtype: str = "<f8"
 
 
 def recorded_columns(columns: Columns) -> dict[str, Any]:
     """Columns as the record of an unfinished file keeps them, for a run that finds all rows written."""
     arrays = {name: [where.start, where.stop, list(shape)] for name, (where, shape) in columns.arrays.items()}
-    return {"names": list(columns.names), "arrays": arrays}
+    return {"names": list(columns.names), "arrays": arrays, "dtype": columns.dtype}
 
 
 def read_columns(kept: dict[str, Any]) -> Columns:
     """The columns that a record keeps."""
     arrays = {name: (slice(start, stop), tuple(shape)) for name, (start, stop, shape) in kept["arrays"].items()}
-    return Columns(tuple(kept["names"]), arrays)
+    return Columns(tuple(kept["names"]), arrays, kept["dtype"])
 
 
 class Sink:
@@ -128,7 +129,7 @@ class Sink:
         """Add rows; raises GC690 if the disk is full."""
         assert self.file is not None
         try:
-            self.file.write(content if isinstance(content, bytes) else np.ascontiguousarray(content).data)
+            self.file.write(content if isinstance(content, bytes) else self._bytes(content))
             self.file.flush()
             self.rows, self.offset = self.rows + rows, offset
             known = {"key": self.key, "rows": self.rows, "bytes": self.file.tell(), "offset": offset}
@@ -138,6 +139,10 @@ class Sink:
             os.replace(f"{self.record}.new", self.record)
         except OSError as problem:
             raise cannot(self.path, problem) from None
+
+    def _bytes(self, table: Any) -> Any:
+        """The numbers of a table in the type that the header names."""
+        return np.ascontiguousarray(table, dtype=self.columns.dtype).data
 
     def finish(self) -> None:
         """Move the whole file to its place."""
@@ -197,19 +202,19 @@ class ArraySink(Sink):
 
     def _head(self) -> None:
         assert self.file is not None
-        self.file.write(header((0, len(self.columns.names))))
+        self.file.write(header((0, len(self.columns.names)), self.columns.dtype))
 
     def _end(self) -> str:
         assert self.file is not None
         self.file.seek(0)
-        self.file.write(header((self.rows, len(self.columns.names))))
+        self.file.write(header((self.rows, len(self.columns.names)), self.columns.dtype))
         return self.part
 
 
-def header(shape: Sequence[int]) -> bytes:
-    """A header of NumPy's format in HEADER bytes, for floats in rows."""
+def header(shape: Sequence[int], dtype: str) -> bytes:
+    """A header of NumPy's format in HEADER bytes, for numbers in rows."""
     file = BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": tuple(shape)})
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": tuple(shape)})
     text = file.getvalue()
     assert len(text) <= HEADER and prod(shape) >= 0
     padded = text[10:].rstrip(b"\n ").ljust(HEADER - 11) + b"\n"
@@ -241,10 +246,10 @@ class GatheredSink(ArraySink):
 
     def _tables(self, rows: IO[bytes]) -> Iterator[Any]:
         """The rows, some thousands at a time."""
-        width = len(self.columns.names)
+        dtype, width = np.dtype(self.columns.dtype), len(self.columns.names)
         rows.seek(HEADER)
         for _ in range(0, self.rows, COPY_ROWS):
-            yield np.frombuffer(rows.read(COPY_ROWS * width * 8), dtype=np.float64).reshape(-1, width)
+            yield np.frombuffer(rows.read(COPY_ROWS * width * dtype.itemsize), dtype=dtype).reshape(-1, width)
 
 
 class ArchiveSink(GatheredSink):
@@ -254,9 +259,9 @@ class ArchiveSink(GatheredSink):
         with zipfile.ZipFile(self.gathered, "w", zipfile.ZIP_STORED) as archive:
             for name, (where, shape) in self.columns.arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    member.write(header((self.rows, *shape)))
+                    member.write(header((self.rows, *shape), self.columns.dtype))
                     for table in self._tables(rows):
-                        member.write(np.ascontiguousarray(table[:, where]).data)
+                        member.write(self._bytes(table[:, where]))
 
 
 class ParquetSink(GatheredSink):
@@ -272,8 +277,8 @@ class ParquetSink(GatheredSink):
         super().begin()
 
     def _gather(self, rows: IO[bytes]) -> None:
-        names = list(self.columns.names)
-        schema = self.arrow.schema([(name, self.arrow.float64()) for name in names])
+        kind = self.arrow.from_numpy_dtype(self.columns.dtype)
+        schema = self.arrow.schema([(name, kind) for name in self.columns.names])
         with self.parquet.ParquetWriter(self.gathered, schema, use_dictionary=False) as file:  # few values are equal
             for table in self._tables(rows):
                 columns = [np.ascontiguousarray(column) for column in table.T]
