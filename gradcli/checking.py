@@ -26,7 +26,7 @@ Function = ParamSpec("Function")
 class Report(checks.Report):
     """All checks of one script or function, with the counts of their verdicts in `summary`.
 
-    `str(report)` is the text that `gradcli check` prints; a notebook shows it as a table.
+    `assert report.ok`, or `assert report`, fails unless something was judged and is right. `str(report)` is the text that `gradcli check` prints; a notebook shows it as a table.
     """
 
     def __str__(self) -> str:
@@ -79,8 +79,8 @@ def either(script: Callable[Script, Report], function: Callable[Function, Report
         >>> report = check("x**2*y", at={"x": 2, "y": 3}, claims={"x": "2*x*y"})
         >>> [(judged.kind, judged.leaf, judged.verdict) for judged in report.checks]
         [('gradient', 'x', 'PROVED'), ('gradient', 'y', 'PROVED'), ('claim', 'x', 'PROVED')]
-        >>> [judged.verdict for judged in check(lambda x: x**3, lambda x: 3*x**2, at=2.0).checks]
-        ['PROVED']
+        >>> check(lambda x: x**3, lambda x: 3*x**2, at=2.0).ok, check(lambda x: x**3, lambda x: 2*x**2, at=2.0).ok
+        (True, False)
         """
         if callable(source) and type(source).__module__.partition(".")[0] != "sympy":  # a Symbol can be called
             return function(source, *args, **options)

@@ -28,5 +28,5 @@ def assert_gradient(f: Callable[..., Any], grad: Any = None, *, at: Any, **optio
     """
     __tracebackhide__ = True
     report = check_callable(f, grad, at=at, **options)
-    if not all(check.passed for check in report.checks):
+    if not report.ok:
         raise AssertionError(str(report))

@@ -101,7 +101,8 @@ class Settings(NamedTuple):
 class Check:
     """The verdict on one gradient, claim, hand-written rule or callable.
 
-    `evidence` is plain JSON data; `passed` takes into account what the script expected and what the caller required.
+    `evidence` is plain JSON data; `passed` takes into account what the script expected and what the caller required,
+    and is the truth value.
     `seconds` is how long it took, the preparation of the script with the first check; it is no part of the verdict.
     """
 
@@ -118,10 +119,13 @@ class Check:
     passed: bool = True
     seconds: float | None = field(default=None, compare=False, repr=False)
 
+    def __bool__(self) -> bool:
+        return self.passed
+
 
 @dataclass(frozen=True)
 class Report:
-    """All checks of one script.
+    """All checks of one script; true only if something was judged and all of it passed, as `ok` says.
 
     `block` is the number of a script in the document `file`, 0 for a file of its own.
     """
@@ -131,6 +135,14 @@ class Report:
     diagnostics: tuple[Diagnostic, ...] = ()
     file: str | None = None
     block: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are checks and all passed: false for INCONCLUSIVE (unless lenient), and for no checks at all."""
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+    def __bool__(self) -> bool:
+        return self.ok
 
     @property
     def summary(self) -> dict[str, int]:

@@ -245,7 +245,7 @@ def prepared(
         wanted = subjects(lowered, values, settings)
         stated = [] if expected is None else expected.expected_results(lowered, wanted, wrt)
     except GradcliError as problem:
-        if check := expected_error(source, problem.with_source(source)):
+        if (check := expected_error(source, problem.with_source(source))) is not None:
             return Report("", (check,), file=source.path)
         raise problem.with_source(source) from None
     return Prepared(lowered, notes, settings, sides, values, wanted, stated)

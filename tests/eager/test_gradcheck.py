@@ -166,3 +166,11 @@ def test_a_wrong_gradient_of_complex_results_is_an_error() -> None:
 def test_complex_tangents_are_checked() -> None:
     z = torch.tensor([1 + 2j, -0.3 + 0.4j], dtype=torch.complex128, requires_grad=True)
     assert gradcheck(torch.exp, z, check_forward_ad=True)
+
+
+def test_a_check_that_compares_nothing_is_refused() -> None:
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    with pytest.raises(AssertionError, match="check_forward_ad or check_backward_ad"):
+        torch.autograd.gradcheck(lambda t: t.detach() * 2, (x,), check_backward_ad=False)
+    with pytest.raises(ValueError, match="at least one input"):
+        torch.autograd.gradcheck(lambda t: t * 2, (x.detach(),))

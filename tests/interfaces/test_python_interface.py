@@ -65,6 +65,50 @@ def test_a_report_prints_as_on_the_command_line(report: gradcli.checks.Report) -
     assert "| verdict |" in shown["text/markdown"]
 
 
+def wrong_entry(x: Any) -> Any:
+    return np.array([3 * x[0] ** 2, 2 * x[1] ** 2])
+
+
+OPEN = "x = 0\nwhere(x == 0, 0, x*sin(log(abs(x))))"  # the slope at 0 has no limit, and no expansion says so
+JUDGED: list[tuple[Callable[[], Any], str | None, bool]] = [
+    (lambda: gradcli.check("x**2", at={"x": 2}), "PROVED", True),
+    (lambda: gradcli.check("x**2", at={"x": 2}, claims={"x": "x"}), "DISAGREES", False),
+    (lambda: gradcli.check("abs(x)", at={"x": 0}), "KINK", False),
+    (lambda: gradcli.check("abs(x)", at={"x": 0}, allow_kink=True), "KINK", True),
+    (lambda: gradcli.check("sqrt(x)", at={"x": 0}), "BOUNDARY", False),
+    (lambda: gradcli.check("floor(x)", at={"x": 1}), "DISCONTINUOUS", False),
+    (lambda: gradcli.check("log(x)", at={"x": -1}), "UNDEFINED", False),
+    (lambda: gradcli.check(OPEN), "INCONCLUSIVE", False),
+    (lambda: gradcli.check(OPEN, lenient=True), "INCONCLUSIVE", True),
+    (lambda: gradcli.check("x*1.0", at={"x": 2}, require="certified"), "PROVED", True),
+    (lambda: gradcli.check("const x = 3; x**2"), None, False),
+    (lambda: gradcli.check("3"), None, False),
+    (lambda: gradcli.check(lambda x: np.sum(x**3), lambda x: 3 * x**2, at=np.ones(2)), "PROVED", True),
+    (lambda: gradcli.check(lambda x: np.sum(x**3), wrong_entry, at=np.ones(2)), "DISAGREES", False),
+    (lambda: gradcli.check(lambda x: np.sum(x**3), jac=wrong_entry, at=np.ones(2)), "DISAGREES", False),
+    (lambda: gradcli.check_callable(lambda x: float("nan"), lambda x: x, at=1.0), "UNDEFINED", False),
+    (lambda: gradcli.check_callable(lambda x: x**2, lambda x: [][1], at=1.0), "ERROR", False),
+    (lambda: gradcli.checks.check_script("x**2", at={"x": 2}, claims={"x": "x"}), "DISAGREES", False),
+]
+
+
+@pytest.mark.parametrize(("judge", "verdict", "ok"), JUDGED, ids=str)
+def test_a_report_is_true_only_if_something_was_judged_and_is_right(
+    judge: Callable[[], Any], verdict: str | None, ok: bool
+) -> None:
+    report = judge()
+    assert (verdict in [check.verdict for check in report.checks]) is (verdict is not None)
+    assert report.ok is ok and bool(report) is ok
+    assert all(bool(check) is check.passed for check in report.checks)
+    assert all(report.checks) or not report
+
+
+def test_assert_gradient_fails_where_a_report_is_not_true() -> None:
+    for grad in (lambda x: 2 * x**2, lambda x: np.array([3.0, 3.1])):
+        with pytest.raises(AssertionError, match="DISAGREES"):
+            gradcli.testing.assert_gradient(lambda x: np.sum(x**3), grad, at=np.ones(2))
+
+
 def test_a_report_that_failed_shows_the_digits() -> None:
     assert "exact      12\nclaimed    6\n" in str(FAILS)
 

@@ -102,6 +102,7 @@ def gradcheck(
     RuntimeError where the function changes its inputs, and GradcheckError, with the likely reason, where they
     disagree; with `raise_exception=False` the result is False instead.
     """
+    assert check_backward_ad or check_forward_ad, "expected check_forward_ad or check_backward_ad to be True"
     try:
         _check(func, _outputs(inputs), (eps, rtol, atol), nondet_tol, check_backward_ad, check_forward_ad)
     except GradcheckError:
