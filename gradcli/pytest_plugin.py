@@ -1,10 +1,11 @@
 """The pytest plug-in: the checks of `.grad` files as tests, and the fixture `assert_gradient`.
 
-A `.grad` file that is named on pytest's command line is collected; all of them are with `--gradcli`, or with
-`gradcli = true` in pytest's configuration. Each check is a test (`loss.grad::gradient:x`), and its failure is what
-`gradcli check` prints. The settings of the project, `[tool.gradcli]`, count as they do there. A file is judged once, at
-the first of its tests that runs; with pytest-xdist every process that runs one judges the file, and `--dist loadfile`
-makes this one process.
+A `.grad` file that is named on pytest's command line is collected. With `--gradcli`, or `gradcli = true` in pytest's
+configuration, so is all that `gradcli check` finds in the folders of the command line, whatever pytest's
+`norecursedirs` says; `--ignore` and `--ignore-glob` leave files out. Each check is a test (`loss.grad::gradient:x`),
+and its failure is what `gradcli check` prints. The settings of the project, `[tool.gradcli]`, count as they do there. A
+file is judged once, at the first of its tests that runs; with pytest-xdist every process that runs one judges the file,
+and `--dist loadfile` makes this one process.
 
 pytest imports this file in every project where gradcli is installed, so it loads the rest of the package only where
 there is something to check.
@@ -13,6 +14,8 @@ there is something to check.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from gradcli.batch.discovery.cases import Case
     from gradcli.checks import Check, Report
     from gradcli.commands._settings import Settings
 
@@ -40,8 +44,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     parser.addini("gradcli", "Collect every .grad file, as with --gradcli.", type="bool", default=False)
     parser.addini(
         "gradcli_inconclusive",
-        "What becomes of a check that could not be decided: skip (default) or fail.",
-        default="skip",
+        "What becomes of a check that could not be decided: fail (default) or skip.",
+        default="fail",
     )
     leave_asserts_alone(pluginmanager)
 
@@ -83,10 +87,44 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScriptFile | None:
-    if file_path.suffix != SUFFIX or not (wanted(parent.config) or parent.session.isinitpath(file_path)):
+    if file_path.suffix != SUFFIX or not parent.session.isinitpath(file_path):
         return None
     script: ScriptFile = ScriptFile.from_parent(parent, path=file_path)
     return script
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add the checks that `gradcli check` finds in the folders of the command line."""
+    if not wanted(config):
+        return
+    from gradcli.batch import find_cases
+    from gradcli.commands import declaration
+    from gradcli.diagnostics import GradcliError
+    from gradcli.rendering.diagnostics import render
+
+    folder = config.invocation_params.dir
+    named = [folder / argument.partition("::")[0] for argument in config.args]
+    try:
+        chosen = {**declaration("check").defaults(), **settings(config).values}
+        folders = [os.path.relpath(path) for path in named if path.is_dir()]
+        cases = find_cases(folders, chosen["select"], chosen["exclude"], docs=chosen["docs"])
+    except GradcliError as problem:
+        raise pytest.UsageError(render(problem.diagnostics)) from None
+    known = {item.path for item in items if isinstance(item, CheckItem)}
+    for case in cases:
+        path = Path(os.path.abspath(case.path))
+        if path not in known and not left_out(path, config):
+            nodeid = f"{os.path.relpath(path, config.rootpath)} (block {case.block})" if case.block else None
+            script: Any = ScriptFile.from_parent(session, path=path, nodeid=nodeid, case=case)
+            items.extend(session.genitems(script))
+
+
+def left_out(path: Path, config: pytest.Config) -> bool:
+    """Whether `--ignore` or `--ignore-glob` name a file or a folder around it."""
+    patterns = [*(config.getoption("ignore") or ()), *(config.getoption("ignore_glob") or ())]
+    places = [os.path.abspath(config.invocation_params.dir / pattern) for pattern in patterns]
+    return any(fnmatch(str(around), place) for around in (path, *path.parents) for place in places)
 
 
 def wanted(config: pytest.Config) -> bool:
@@ -105,12 +143,21 @@ def settings(config: pytest.Config) -> Settings:
 
 
 class ScriptFile(pytest.File):
-    """A .grad file; `report` is what its checks came to, from the first one that runs on."""
+    """A .grad file, or a block of a document; `report` is what its checks came to, from the first one that runs on."""
 
     report: Report | None = None
 
+    def __init__(self, *, case: Case | None = None, **known: Any) -> None:
+        super().__init__(**known)
+        if case is None:
+            from gradcli.batch.discovery.cases import Case
+
+            case = Case(os.path.relpath(self.path))
+        self.case = case
+
     def collect(self) -> Iterable[CheckItem]:
         """An item per check, by the ids that `gradcli check` gives them; a script that cannot be read is one item."""
+        from gradcli.batch.workers.local_worker import script_of
         from gradcli.checks import check_names
         from gradcli.diagnostics import GradcliError
         from gradcli.rendering.diagnostics import render
@@ -119,9 +166,10 @@ class ScriptFile(pytest.File):
             options = self.options()
         except GradcliError as problem:
             raise self.CollectError(render(problem.diagnostics)) from None
-        known = {name: options[name] for name in ("limits", "dtype", "backend") if name in options}
+        path, block, *_ = self.case
         try:
-            names = check_names(self.source(options), **known)
+            source, limits = script_of(path, block, self.case.content(), options.get("limits"))
+            names = check_names(source, limits=limits, dtype=options["dtype"], backend=options["backend"])
         except GradcliError as problem:
             span = problem.diagnostics[0].span
             names = [("error", None if span is None else span.line)]
@@ -140,25 +188,13 @@ class ScriptFile(pytest.File):
         bounds = {"limits": make_limits(configured["limits"])} if configured.get("limits") else {}
         return {**{name: values[name] for name in judging}, **bounds}
 
-    def source(self, options: dict[str, Any]) -> Any:
-        """The script, under its path from the current folder."""
-        from gradcli.language.source import read_source
-
-        current = Path.cwd()
-        path = str(self.path.relative_to(current) if self.path.is_relative_to(current) else self.path)
-        return read_source(path, options["limits"]) if "limits" in options else read_source(path)
-
     def judged(self) -> Report:
         """The report of the file, made at the first call."""
         if self.report is None:
-            from gradcli.checks import check_script, refused
-            from gradcli.diagnostics import GradcliError
+            from gradcli.batch.workers.local_worker import check_content
 
-            options = self.options()
-            try:
-                self.report = check_script(self.source(options), **options)
-            except GradcliError as problem:
-                self.report = refused(problem.diagnostics, file=str(self.path))
+            path, block, *_ = self.case
+            self.report = check_content(path, block, self.case.content(), self.options())
         return self.report
 
 
@@ -203,8 +239,6 @@ class CheckItem(pytest.Item):
 
     def card(self, check: Check) -> str:
         """The check and its evidence as plain text; of a script that cannot be read, why."""
-        from dataclasses import replace
-
         from gradcli.commands._replay import replay
         from gradcli.rendering import plain
         from gradcli.rendering.diagnostics import render

@@ -138,7 +138,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether there are checks and all passed: false for INCONCLUSIVE (unless lenient), and for no checks at all."""
+        """Whether there are checks and all passed: INCONCLUSIVE does not, unless the caller is lenient."""
         return bool(self.checks) and all(check.passed for check in self.checks)
 
     def __bool__(self) -> bool:

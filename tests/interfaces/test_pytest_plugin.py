@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from gradcli import check, checks
+from gradcli.cli import main
 
 pytest_plugins = ["pytester"]
 
@@ -95,16 +97,74 @@ def test_a_script_that_cannot_be_read_is_one_failure(project: pytest.Pytester) -
     result.stdout.fnmatch_lines(["*expected GC101, but it fails with GC112*", "error?GC112?: a value is missing*"])
 
 
-def test_what_could_not_be_decided_is_skipped(project: pytest.Pytester) -> None:
+def test_what_could_not_be_decided_fails(project: pytest.Pytester) -> None:
     # the slope at 0 has no limit, and no expansion says so
     project.makefile(".grad", open="x = 0\nwhere(x == 0, 0, x*sin(log(abs(x))))\n")
-    result = run(project, "open.grad", "-rs")
+    result = run(project, "open.grad")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["FAILED open.grad::gradient:x - INCONCLUSIVE: *"])
+    result = run(project, "open.grad", "-rs", "-o", "gradcli_inconclusive=skip")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED * open.grad:2: INCONCLUSIVE: *"])
-    run(project, "open.grad", "-o", "gradcli_inconclusive=fail").assert_outcomes(failed=1)
     project.makepyprojecttoml("[tool.gradcli.check]\nlenient = true\n")
     run(project, "open.grad").assert_outcomes(passed=1)
     assert run(project, "-o", "gradcli_inconclusive=never").ret == pytest.ExitCode.USAGE_ERROR
+    project.makepyprojecttoml("[tool.gradcli.check]\ntimeout = 0.000001\n")
+    assert run(project, "--gradcli").parseoutcomes() == {"failed": 6}
+
+
+PLACES = {
+    "build": True, "dist": True, "venv": True, "node_modules": True, "x.egg": True, "CVS": True, "_darcs": True,
+    "deep/build/build": True, "tests": True, ".hidden": False, "left_out": False,
+}  # fmt: skip
+
+
+@pytest.fixture
+def tree(project: pytest.Pytester) -> pytest.Pytester:
+    """Scripts in folders of many names, one that git ignores, links, a document, a script that cannot be read."""
+    for place in PLACES:
+        folder = project.path / place
+        folder.mkdir(parents=True)
+        (folder / "in.grad").write_text(WRONG)
+    (project.path / ".gitignore").write_text("left_out/\n")
+    (project.path / "dangling.grad").symlink_to(project.path / "gone.grad")
+    (project.path / "linked.grad").symlink_to(project.path / "right.grad")
+    (project.path / "linked").symlink_to(project.path / "tests", target_is_directory=True)
+    (project.path / "bytes.grad").write_bytes(b"\xff")
+    (project.path / "notes.md").write_text("```gradcli\nx = 2\nx**2\n```\n\n```gradcli\ny = 3\ny**2\n```\n")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("places", "settings"), [((), "docs = true"), ((".",), ""), (("build", "tests"), ""), (("deep",), "")], ids=str
+)
+def test_pytest_judges_what_check_judges(tree: pytest.Pytester, places: tuple[str, ...], settings: str) -> None:
+    tree.makepyprojecttoml(f"[tool.gradcli.check]\n{settings}\n")
+    main(["check", *places, "--json", "report.json", "--no-cache"])
+    checks = json.loads((tree.path / "report.json").read_text())["checks"]
+    names = [f"{check['file']}{' (block {block})'.format(**check) if 'block' in check else ''}" for check in checks]
+    result = run(tree, "--gradcli", *places, "-rA")
+    outcomes = {
+        line.partition(" ")[2].partition(" - ")[0]: line.startswith("PASSED")
+        for line in result.outlines
+        if line.startswith(("PASSED ", "FAILED ", "ERROR ", "SKIPPED "))
+    }
+    assert outcomes == {f"{name}::{check['id']}": check["passed"] for name, check in zip(names, checks, strict=True)}
+    found = {name.rpartition("/")[0] for name in names}
+    assert not places or places == (".",) or found == {"deep": {"deep/build/build"}}.get(places[0], {*places})
+
+
+def test_files_can_be_left_out(tree: pytest.Pytester) -> None:
+    def collected(*words: str) -> set[str]:
+        lines = run(tree, "--gradcli", "--collect-only", "-q", *words).outlines
+        return {line.partition("::")[0] for line in lines if "::" in line}
+
+    every = collected()
+    assert collected("--ignore=build") == every - {"build/in.grad"}
+    assert collected("--ignore=deep", "--ignore=bytes.grad") == every - {"deep/build/build/in.grad", "bytes.grad"}
+    assert collected("--ignore-glob=d*") == every - {"deep/build/build/in.grad", "dist/in.grad", "dangling.grad"}
+    assert collected("--deselect=build/in.grad") == every - {"build/in.grad"}
+    assert collected("build/in.grad", "build") == {"build/in.grad"}
 
 
 def test_settings_of_the_project_count(project: pytest.Pytester) -> None:

@@ -28,6 +28,9 @@ from gradcli.language.source import decode_source, read_source
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gradcli.language.limits import Limits, LimitsLike
+    from gradcli.language.source import Source
+
     Options = Mapping[str, Any]
     Beat = Callable[[], None]
 
@@ -66,17 +69,24 @@ def check_content(path: str, block: int, content: bytes | None, options: Options
     """
     started = monotonic()
     keywords = dict(options)
-    limits = limits_of(keywords.pop("limits", None))
-    if block and content is not None:
-        limits = block_limits(content, limits)
     try:
-        source = read_source(path, limits) if content is None else decode_source(content, path, path, limits)
+        source, limits = script_of(path, block, content, keywords.pop("limits", None))
         report: Report = import_module(CHECKING).check_script(source, limits=limits, beat=beat, **keywords)
     except GradcliError as problem:
         if problem.diagnostics[0].code == "GC999":  # no fault of the script
             raise
         report = timed(refused(problem.diagnostics, file=path), [monotonic() - started])
     return replace(report, block=block)
+
+
+def script_of(path: str, block: int, content: bytes | None, limits: LimitsLike) -> tuple[Source, Limits]:
+    """A script and the limits that hold for it; raises GradcliError if it cannot be read."""
+    allowed = limits_of(limits)
+    if content is None:
+        return read_source(path, allowed), allowed
+    if block:
+        allowed = block_limits(content, allowed)
+    return decode_source(content, path, path, allowed), allowed
 
 
 def depends_on_machine(report: Report) -> bool:
