@@ -26,8 +26,8 @@ Function = ParamSpec("Function")
 class Report(checks.Report):
     """All checks of one script or function, with the counts of their verdicts in `summary`.
 
-    `assert report.ok`, or `assert report`, fails unless something was judged and is right. `str(report)` is the text that
-    `gradcli check` prints; a notebook shows it as a table.
+    `assert report.ok`, or `assert report`, fails unless something was judged and is right. `str(report)` is the text
+    that `gradcli check` prints; a notebook shows it as a table.
     """
 
     def __str__(self) -> str:

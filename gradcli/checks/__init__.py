@@ -34,19 +34,13 @@ __all__ = [
 ]  # fmt: skip
 
 _ROOMS = {
-    "Check": "gradcli.checks.report",
-    "Report": "gradcli.checks.report",
-    "check_callable": "gradcli.checks.callables.api",
-    "check_names": "gradcli.checks.scripts",
-    "check_script": "gradcli.checks.scripts",
-    "check_target": "gradcli.checks.callables.process",
-    "parse_witnesses": "gradcli.checks.witnesses",
-    "refused": "gradcli.checks.report",
-}
+    "Check": "report", "Report": "report", "check_callable": "callables.api", "check_names": "scripts",
+    "check_script": "scripts", "check_target": "callables.process", "parse_witnesses": "witnesses", "refused": "report",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     """Load a name at its first use."""
     if name in _ROOMS:
-        return getattr(import_module(_ROOMS[name]), name)
+        return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

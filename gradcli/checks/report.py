@@ -24,16 +24,9 @@ NONSMOOTH = ("KINK", "BOUNDARY", "DISCONTINUOUS")  # on points without a derivat
 
 # the code of a verdict that does not pass, by which reports name it and suppressions ignore it
 CODE_OF_VERDICT = {
-    "DISAGREES": "GC801",
-    "IMPRECISE": "GC802",
-    "KINK": "GC803",
-    "BOUNDARY": "GC804",
-    "DISCONTINUOUS": "GC805",
-    "UNDEFINED": "GC806",
-    "INCONCLUSIVE": "GC807",
-    "ERROR": "GC808",
-    "CRASHED": "GC809",
-}
+    "DISAGREES": "GC801", "IMPRECISE": "GC802", "KINK": "GC803", "BOUNDARY": "GC804", "DISCONTINUOUS": "GC805",
+    "UNDEFINED": "GC806", "INCONCLUSIVE": "GC807", "ERROR": "GC808", "CRASHED": "GC809",
+}  # fmt: skip
 NOT_AS_REQUIRED = "GC810"  # a good verdict that is not what is required or expected
 
 
@@ -101,8 +94,7 @@ class Settings(NamedTuple):
 class Check:
     """The verdict on one gradient, claim, hand-written rule or callable.
 
-    `evidence` is plain JSON data; `passed` takes into account what the script expected and what the caller required,
-    and is the truth value.
+    `evidence` is plain JSON data; `passed`, the truth value, counts what the script expected and the caller required.
     `seconds` is how long it took, the preparation of the script with the first check; it is no part of the verdict.
     """
 
@@ -139,7 +131,7 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether there are checks and all passed: INCONCLUSIVE does not, unless the caller is lenient."""
-        return bool(self.checks) and all(check.passed for check in self.checks)
+        return bool(self.checks) and all(self.checks)
 
     def __bool__(self) -> bool:
         return self.ok
@@ -148,7 +140,7 @@ class Report:
     def summary(self) -> dict[str, int]:
         """How many checks are "passed", "failed" and "inconclusive", and how many have each verdict."""
         groups = [
-            "passed" if check.passed else "inconclusive" if check.verdict == "INCONCLUSIVE" else "failed"
+            "passed" if check else "inconclusive" if check.verdict == "INCONCLUSIVE" else "failed"
             for check in self.checks
         ]
         verdicts = [check.verdict for check in self.checks]

@@ -49,6 +49,14 @@ def claims(texts: tuple[str, ...]) -> dict[str, str]:
     return scripts
 
 
+def one_claim(text: str) -> tuple[str, str]:
+    """The leaf and the script of the only claim in a text; raises GC725 if there are more."""
+    (first, *more) = claims((text,)).items()
+    if more:
+        raise error("GC725", f"a plot shows one claim, and `{visible(text, 200)}` has more", help="plot each alone")
+    return first
+
+
 def _separate(text: str) -> list[str]:
     """The claims in a text such as `x = 2*x*y, y = x**2`; a text of several statements is one claim."""
     if ";" in text or "\n" in text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.commands import room
-from gradcli.commands._check_inputs import boxes, claims
+from gradcli.commands._check_inputs import boxes, one_claim
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import EVALUATION, SCRIPT, allowed, load, names, presentation
 from gradcli.commands._views import View
@@ -46,12 +46,10 @@ def plot(
       gradcli plot "exp(x)" --at x=1 --steps
     """
     bounds = allowed(limit, output)
-    stated = claims((claim,)) if claim is not None else {}
-    if stated and wrt is None:
-        wrt = next(iter(stated))
-    if stated and wrt not in stated:
+    leaf, stated = (None, None) if claim is None else one_claim(claim)
+    if leaf is not None and wrt not in (None, leaf):
         raise error("GC721", "--claim and --wrt name different leaves", help="leave --wrt out")
-    if stated and steps:
+    if leaf is not None and steps:
         raise error("GC721", "--claim and --steps are two different plots: give one of them")
     picture = output.format if output.format in ("png", "svg") else None
     if picture and output.settings["output"] is None:
@@ -59,9 +57,9 @@ def plot(
     result = plotting.plot(
         load(script, output, bounds),
         at=at,
-        wrt=names(wrt),
+        wrt=names(leaf or wrt),
         ranges=boxes(box),
-        claim=next(iter(stated.values()), None),
+        claim=stated,
         steps=steps,
         limits=bounds,
     )

@@ -87,11 +87,78 @@ def test_the_magic_asks_the_question(
     assert gradient is None or found.gradient == gradient
 
 
-def test_an_option_of_the_magic_that_there_is_not() -> None:
-    with pytest.raises(GradcliError, match="--att"):
-        notebook.answer("--att x=1", "x", {})
-    with pytest.raises(GradcliError, match="grad has no option --claim"):
-        notebook.answer('--claim "x = 1"', "x", {"x": 1.0})
+REFUSED = [
+    ("--att x=1", "x", "did you mean --at?"),
+    ('--claim "x = 1"', "x", "grad has no option --claim"),
+    ('check claim "x = 3*x" --at x=2', "x**3", "`claim` means nothing here\nhelp: did you mean --claim?"),
+    ('claim "x = 3*x"', "x**3", "`claim` means nothing here"),
+    ('check -claim "x = 3*x"', "x**3", "check has no option -claim\nhelp: did you mean --claim?"),
+    ("hesian", "x**3", "did you mean hessian?"),
+    ("x**3", "x**3", "means nothing here"),
+    ("check --claim", "x**3", "cannot read --claim"),
+    ("check --lenient=maybe", "x**3", "cannot read --lenient=maybe"),
+    ("--at x=2 y=3", "x*y", "--at x=2,y=3"),
+    ("x*y --at x=2 y=3", None, "--at x=2,y=3"),
+    ("x*y -wrt x", None, "did you mean --wrt?"),
+    ("--dtype complex64", "x", "float64, float32, complex128"),
+    ("--order 2 --order 3", "x", "give it once"),
+    ("--order=-1", "x", "at least 1"),
+    ("check --python f.py:f", "x", "check has no option --python"),
+    ("check --json report.json", "x", "check has no option --json"),
+    ("derive --at x=2", "x", "derive has no option --at"),
+    ("--format latex", "x", "grad has no option --format"),
+    ('check "x', "x", "close the quotation marks"),
+    ('plot --claim "x = 2*x, y = 3"', "x", "a plot shows one claim"),
+]
+
+
+@pytest.mark.parametrize(("line", "cell", "text"), REFUSED, ids=str)
+def test_what_means_nothing_is_an_error(line: str, cell: str | None, text: str) -> None:
+    with pytest.raises(GradcliError) as refused:
+        notebook.answer(line, cell, {"x": 1.0, "y": 5.0})
+    assert text in str(refused.value)
+
+
+def test_options_are_those_of_the_command() -> None:
+    """Every option whose parameter the function has, except those that present a result or need files."""
+    z = notebook.answer("--dtype=complex128", "abs(z)", {"z": 3 + 4j})
+    assert z.value == 5.0
+    assert notebook.answer("x**3 --order 2 --wrt x", None, {"x": 2.0}).derivatives == {"x": (12.0, 12.0)}
+    (check,) = notebook.answer("check --at x=0 --allow-kink --samples 0 --seed 3", "abs(x)", {}).checks
+    assert (check.verdict, check.passed, check.evidence["seed"]) == ("KINK", True, 3)
+    with pytest.raises(GradcliError, match="GC505"):
+        notebook.answer("--limit nodes=1", "x*y", {"x": 1.0, "y": 1.0})
+    assert notebook.answer("-x**2 --at x=3", None, {}).value == -9.0
+
+
+FAILS = [
+    ('check --claim "x = 3*x"', "x**3", "DISAGREES claim x"),
+    ("check", "x = 2\nassert grad(x**2, x) == 3*x\nx**2", "DISAGREES claim x"),
+    ("check --at x=0", "abs(x)", "KINK gradient x"),
+    ("check", "x = 0\nwhere(x == 0, 0, x*sin(log(abs(x))))", "INCONCLUSIVE gradient x"),
+    ("check", "const x = 2; x", "0 checks"),
+    ("", "x +", "GC112"),
+    ("", "nowhere", "GC202"),
+    ("--at x=2 y=3", "x*y", "means nothing here"),
+]
+
+
+@pytest.mark.parametrize(("line", "cell", "text"), FAILS, ids=str)
+def test_a_check_that_does_not_pass_and_an_error_fail_the_cell(line: str, cell: str, text: str) -> None:
+    magics: dict[str, Any] = {}
+
+    class Shell:
+        user_ns = {"x": 1.0}
+
+        def register_magic_function(self, function: Any, kind: str, name: str) -> None:
+            magics[name] = function
+
+    notebook.register(Shell())
+    with pytest.raises(notebook.FailedCell) as failure:
+        magics["grad"](line, cell)
+    assert text in str(failure.value)
+    assert failure.value._render_traceback_() == str(failure.value).splitlines()
+    assert magics["grad"]('check --claim "x = 3*x**2"', "x**3").ok
 
 
 def executed(monkeypatch: pytest.MonkeyPatch, cells: list[str]) -> Any:
@@ -121,13 +188,16 @@ def test_a_notebook_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
         "%grad derive x**2",
         "%%grad graph\nx*y",
         "import gradcli\ngradcli.trace('x*y', at={'x': 2, 'y': 3})",
-        "%grad x +",
     ]
     outputs = executed(monkeypatch, cells)
     assert "64.0" in outputs[1][0]["data"]["text/html"] or "64" in outputs[1][0]["data"]["text/html"]
     assert "text/latex" in outputs[2][0]["data"] and "image/svg+xml" in outputs[3][0]["data"]
     assert "Backward" in outputs[4][0]["data"]["text/html"]
-    assert "GC" in outputs[5][0]["text"] and outputs[5][0]["name"] == "stderr"
+    nbclient = pytest.importorskip("nbclient")
+    for cell, text in (("%grad x +", "GC112"), ('%%grad check --claim "x = x"\nx**2', "DISAGREES claim x")):
+        with pytest.raises(nbclient.exceptions.CellExecutionError, match=text) as failure:
+            executed(monkeypatch, [*cells[:1], cell])
+        assert "Traceback" not in str(failure.value)
 
 
 @pytest.mark.peers

@@ -99,9 +99,9 @@ ALLOWED: dict[str, set[str]] = {
     "prompt": {"output", "calculator", "language", "primitives", "rendering"},
     "checking": {"batch", "checks", "rendering"},
     "testing": {"checking"},
-    "pytest_plugin": {"checks", "commands", "language", "rendering", "testing"},
+    "pytest_plugin": {"batch", "checks", "commands", "language", "rendering", "testing"},
     "__main__": {"cli"},
-    "notebook": {"calculator", "commands", "language", "points"},
+    "notebook": {"calculator", "checking", "commands", "language", "points"},
     "__init__": {
         "attach",
         "audit",
