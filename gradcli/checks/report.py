@@ -131,7 +131,7 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether there are checks and all passed: INCONCLUSIVE does not, unless the caller is lenient."""
-        return bool(self.checks) and all(self.checks)
+        return bool(self.checks) and all(check.passed for check in self.checks)
 
     def __bool__(self) -> bool:
         return self.ok
@@ -140,7 +140,7 @@ class Report:
     def summary(self) -> dict[str, int]:
         """How many checks are "passed", "failed" and "inconclusive", and how many have each verdict."""
         groups = [
-            "passed" if check else "inconclusive" if check.verdict == "INCONCLUSIVE" else "failed"
+            "passed" if check.passed else "inconclusive" if check.verdict == "INCONCLUSIVE" else "failed"
             for check in self.checks
         ]
         verdicts = [check.verdict for check in self.checks]
