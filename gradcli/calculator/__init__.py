@@ -67,7 +67,7 @@ def evaluate(
     >>> evaluate("hypot(x, y)", at={"x": 3, "y": 4}).value
     5.0
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits, relax)
+    lowered, point, notes = _prepared(script, at, wrt, limits, dtype, relax)
     return ask_value(value_question(lowered), point, dtype, backend, notes, exact)
 
 
@@ -96,7 +96,7 @@ def grad(
     >>> grad("x**3", at={"x": 2}, order=2).derivatives
     {'x': (12.0, 12.0)}
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits, relax)
+    lowered, point, notes = _prepared(script, at, wrt, limits, dtype, relax)
     question = gradient_question(lowered, order)
     return ask_gradient(question, point, dtype, backend, notes, order, exact)
 
@@ -117,7 +117,7 @@ def hessian(
     >>> hessian("x**2*y", at={"x": 1, "y": 3}).hessian
     {'x': {'x': 6.0, 'y': 2.0}, 'y': {'x': 2.0, 'y': 0.0}}
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits)
+    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
     return ask_hessian(hessian_question(lowered), point, dtype, backend, notes)
 
 
@@ -137,7 +137,7 @@ def jacobian(
     >>> jacobian("[x*y, x**2]", at={"x": 2, "y": 3}).jacobian
     {'x': array([3., 4.]), 'y': array([2., 0.])}
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits)
+    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
     return ask_jacobian(jacobian_question(lowered), point, dtype, backend, notes)
 
 
@@ -171,7 +171,7 @@ def trace(
     from gradcli.calculator.traces.tracing import in_torch_names, trace_passes
     from gradcli.calculator.traces.turns import with_turns
 
-    lowered, point, notes = _prepared(script, at, wrt, limits)
+    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     results = question.run(values, backend, dtype)
@@ -203,7 +203,7 @@ def plan(
     """
     from gradcli.calculator.repeated.planning import plan_of, plan_question
 
-    lowered, point, notes = _prepared(script, at, wrt, limits)
+    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
     return plan_of(plan_question(lowered), point, dtype, backend, notes)
 
 
@@ -228,7 +228,7 @@ def why(
     from gradcli.calculator.traces.tracing import trace_passes
     from gradcli.calculator.traces.turns import to_explain
 
-    lowered, point, _ = _prepared(script, at, wrt, limits)
+    lowered, point, _ = _prepared(script, at, wrt, limits, dtype)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     shown, turns = to_explain(lowered, values, dtype)
@@ -260,16 +260,21 @@ def graph(
     """
     from gradcli.calculator.traces.drawing import draw
 
-    lowered, point, notes = _prepared(script, at, wrt, limits)
+    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
     known = {**lowered.values, **{name: value for name, value in point.items() if name in lowered.program.leaves}}
     return draw(lowered, point, point_of(lowered, known), dtype, backend, gradient, notes)
 
 
 def _prepared(
-    script: str | Source, at: Point, wrt: Sequence[str] | None, limits: LimitsLike, relax: bool = False
+    script: str | Source,
+    at: Point,
+    wrt: Sequence[str] | None,
+    limits: LimitsLike,
+    dtype: str = "float64",
+    relax: bool = False,
 ) -> tuple[Lowered, dict[str, Any], tuple[Diagnostic, ...]]:
     """A script as a program, the point, and notes on the point: files that were read, names that are not used."""
     known = limits_of(limits)
     point, notes = read_point(at, known)
-    lowered = prepare(script, point, wrt, known, relax=relax)
+    lowered = prepare(script, point, wrt, known, relax=relax, dtype=dtype)
     return lowered, point, (*notes, *unused(lowered, point))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.calculator.notes.convention import complex_notes, conjugated
+from gradcli.calculator.notes.convention import conjugated, real_part_note
 from gradcli.calculator.notes.lost_digits import is_finite, lost_digits
 from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped
 from gradcli.diagnostics import Diagnostic, did_you_mean, visible
@@ -57,7 +57,7 @@ def ask_gradient(
     extra: list[Diagnostic] = []
     if dtype == "complex128":
         value, gradient = conjugated(value, gradient)
-        extra = complex_notes(question, values, results[0], gradient, backend)
+        extra = real_part_note(question.lowered, results[0])
     higher = None
     if order > 1:
         rest = results[1 + len(names) :]
@@ -81,7 +81,10 @@ def ask_hessian(
     names, leaves = question.names, question.lowered.program.leaves
     few = question.swept(question.compressed, values, backend, dtype, again)
     results = question.run(values, backend, dtype) if few is None else few[0]
-    gradient = dict(zip(names, results[1:], strict=True))
+    value, gradient = results[0], dict(zip(names, results[1:], strict=True))
+    if dtype == "complex128":
+        notes = (*notes, *real_part_note(question.lowered, value))
+        value, gradient = conjugated(value, gradient)
     diagnostics = diagnose_answer(question, values, results, notes, dtype)
     at = point_of(question.lowered, values)
     if few is not None:
@@ -91,10 +94,10 @@ def ask_hessian(
         shapes = {name: leaves[name].node.type.shape for name in names}
         for sweep in question.sweeps:
             column = sweep.leaf
-            for row, value in zip(names, question.run_along(sweep.along, values, backend, dtype, again), strict=True):
+            for row, rows in zip(names, question.run_along(sweep.along, values, backend, dtype, again), strict=True):
                 moved = bool(sweep.along.units)
-                second[row][column] = as_last_axes(value, shapes[row], shapes[column]) if moved else value
-    return Hessian(question.lowered.text, at, results[0], gradient, second, diagnostics)
+                second[row][column] = as_last_axes(rows, shapes[row], shapes[column]) if moved else rows
+    return Hessian(question.lowered.text, at, value, gradient, second, diagnostics)
 
 
 def hessian_again(question: Question, leaves: Mapping[str, Any], dtype: str) -> Hessian | None:

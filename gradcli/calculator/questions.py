@@ -29,6 +29,7 @@ def prepare(
     limits: Limits | None = None,
     claiming: str = "read",
     relax: bool = False,
+    dtype: str = "float64",
 ) -> Lowered:
     """A script as a program, for a point that fixes the shapes; `claiming` is as in `lower`.
 
@@ -39,7 +40,9 @@ def prepare(
     if isinstance(wrt, str):  # as --wrt takes it
         wrt = [name.strip() for name in wrt.split(",")]
     with uncollected(), pointing_into(source):
-        lowered = lower(parse(source, limits), at=at, wrt=wrt, limits=limits, claiming=claiming)
+        lowered = lower(
+            parse(source, limits), at=at, wrt=wrt, limits=limits, claiming=claiming, plane=dtype == "complex128"
+        )
         if relax:
             from gradcli.lowering.relaxed import relaxed
 
@@ -89,6 +92,7 @@ def hessian_question(lowered: Lowered) -> Question:
     """Value, gradient and second derivatives, which take few sweeps if they are sparse."""
     output, names = scalar_output(lowered), leaf_names(lowered)
     targets = {name: lowered.program.leaves[name].node for name in names}
+    output.builder.require_holomorphic([output], list(targets.values()), "second derivatives")
     gradient = derivatives.grad(output, list(targets.values()))
     question = Question(lowered, names, [output, *gradient])
     for target in targets.values():
@@ -104,6 +108,7 @@ def jacobian_question(lowered: Lowered) -> Question:
     program, names = lowered.program, leaf_names(lowered)
     targets = {name: program.leaves[name].node for name in names}
     question = Question(lowered, names, program.outputs)
+    program.builder.require_holomorphic(program.outputs, list(targets.values()), "a Jacobian")
     for output in program.outputs:
         for target in targets.values():
             sweeping.room_for(lowered, [output], output.type.shape + target.type.shape)

@@ -76,11 +76,11 @@ DOMAINS: dict[str, CodeDoc] = {
         "Check at another point, mark the line with # expect: kink, or use --allow-kink.",
     ),
     "GC411": CodeDoc(
-        "complex gradient of a function like |z|",
-        "With --dtype complex128, the gradient differs from finite differences of the real part of the output.",
-        "The derivative rules hold for holomorphic functions; a function such as |z|*z has no complex derivative.",
-        "abs(sqrt(x))*sqrt(x)  # with --at x=-1 --dtype complex128",
-        "Use the real and the imaginary part as separate leaves.",
+        "not holomorphic",
+        "With --dtype complex128, a Jacobian or second derivatives are asked of a function such as |z|.",
+        "They are complex derivatives here, and |z| has none: its slope depends on the direction.",
+        "hessian(abs(x)**2, x)  # with --at x=-1 --dtype complex128",
+        "Take the gradient, or use the real and the imaginary part as separate leaves.",
     ),
     "GC412": CodeDoc(
         "a mistake in a derivation",

@@ -297,7 +297,7 @@ def _refused(xp: Any, node: Node, wrong: Exception) -> GradcliError:
             "GC401",
             f"{name} takes real numbers only, and {wrong}",
             node.span,
-            help="complex numbers have no order: take abs(...) first, or use real numbers",
+            help="take abs(...), real(...) or imag(...) of it first, or use real numbers",
         )
     if isinstance(wrong, MemoryError):
         return error("GC506", f"not enough memory for {node.type.text(xp.dtype)} of {name}", node.span)

@@ -11,14 +11,14 @@ from _thread import RLock
 
 from gradcli.diagnostics import error
 from gradcli.graph.exact import count_text, decimal, is_fraction, whole_or_fraction
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
 from gradcli.graph.operand import Closed
 from gradcli.graph.types import FLOAT, Type
 from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from typing import Any
 
     from gradcli.diagnostics import GradcliError, Span
@@ -200,6 +200,13 @@ class Builder:
             return self.constant(x, shape)
         raise TypeError(f"cannot lift {type(x).__name__} into a graph")
 
+    def definition_of(self, primitive: Primitive) -> Callable[..., Any] | None:
+        """What a call of the operation expands to, if it has a definition."""
+        return primitive.definition
+
+    def require_holomorphic(self, outputs: Sequence[Node], targets: Sequence[Node], what: str) -> None:
+        """Raise GradcliError GC411 where a matrix of derivatives would need the complex derivative of |z| or the like."""
+
     # --- programs -------------------------------------------------------------------------------
 
     def reopen(self, nodes: Iterable[Node]) -> None:
@@ -314,6 +321,38 @@ class Builder:
         return node
 
 
+class PlaneBuilder(Builder):
+    """A builder of programs on complex numbers.
+
+    Rules hold for holomorphic operations. Any other one is expanded to its declaration's `plane`, in which `real_part`
+    is the only operation that is not holomorphic; its transpose reduces a cotangent to its real part.
+    """
+
+    __slots__ = ()
+
+    def apply(self, primitive: Primitive, args: tuple[Node, ...], params: dict[str, Any]) -> Node:
+        if primitive.plane is not None and not all(map(is_real, args)):
+            expanded: Node = primitive.plane(*args, **params)
+            return expanded
+        return super().apply(primitive, args, params)
+
+    def definition_of(self, primitive: Primitive) -> Callable[..., Any] | None:
+        return primitive.plane or primitive.definition
+
+    def require_holomorphic(self, outputs: Sequence[Node], targets: Sequence[Node], what: str) -> None:
+        order = reachable(outputs)
+        active = dependents(order, targets)
+        for node in order:
+            if node in active and is_real(node):
+                hint = "take grad, or use the real and the imaginary part as separate leaves"
+                raise error("GC411", f"{what} in complex leaves: this is not holomorphic", node.span, help=hint)
+
+
+def is_real(node: Node) -> bool:
+    """Whether a node of a program on complex numbers is written as a real number."""
+    return node.primitive is CONSTANT or node.primitive.name == "real_part"
+
+
 class building:
     """A context for making derivative nodes from these nodes: the table is filled, `simplifying` is on.
 
@@ -387,7 +426,7 @@ def written_out(node: Node, operand_for: Callable[[Node], Node] | None = None) -
     """
     primitive = node.primitive
     assert primitive.definition is not None
-    builder = Builder(node.builder.vocabulary)
+    builder = type(node.builder)(node.builder.vocabulary)
     inputs = [builder.fresh_leaf(arg.type) for arg in node.args]
     operands: list[Any] = inputs if operand_for is None else [operand_for(x) for x in inputs]
     result: Node = primitive.definition(*operands, **node.params)

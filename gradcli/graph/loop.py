@@ -318,7 +318,7 @@ class _Copy:
         replaced: dict[Node, Node],
     ) -> None:
         self.outer = outer
-        self.builder = Builder(outer.vocabulary, outer.limit, outer.entries)
+        self.builder = type(outer)(outer.vocabulary, outer.limit, outer.entries)
         self.replaced = replaced
         self.copies: dict[Node, Node] = {}
         self.dependent: set[Node] = set()  # on the leaves of the turn

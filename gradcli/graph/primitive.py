@@ -93,6 +93,7 @@ class Primitive:
     commutative: bool = False
     fold: Rule | None = None  # of exact constants
     rewrite: Rule | None = None
+    plane: Rule | None = None  # of complex numbers, by their real and imaginary parts, where it is not holomorphic
     closed: Rule | None = None  # an internal operation in public ones, where it is smooth: for formulas
     parameters: Mapping[str, Any] | None = None  # of one declared by text: each with its default or `REQUIRED`
     package: str | None = None  # that declares it from outside; "" until its name is known

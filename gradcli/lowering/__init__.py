@@ -52,6 +52,7 @@ def lower(
     loops: str = "auto",
     shapes: OpenShapes | None = None,
     random_arrays: int = 0,
+    plane: bool = False,
 ) -> Lowered:
     """The program of a script.
 
@@ -61,7 +62,7 @@ def lower(
     or "skipped". `loops` says which loops become nodes: "auto" those that would make very many nodes if their turns
     were written out, "node" all from 32 turns on, "unroll" none. `shapes` are assumed for free names without values;
     without it these are numbers. `random_arrays` is the number of random arrays without a seed before those of the
-    script. Raises GradcliError with every error of the script.
+    script. `plane` makes it a program on complex numbers. Raises GradcliError with every error of the script.
 
     >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
     >>> lowered.wrt, lowered.text
@@ -70,7 +71,7 @@ def lower(
     <program of k, w -> 1 outputs, 6 nodes>
     """
     limits = limits or DEFAULT_LIMITS
-    lowerer = Lowerer(script, catalogue(), functions(), limits, at or {})
+    lowerer = Lowerer(script, catalogue(), functions(), limits, at or {}, plane)
     lowerer.claiming, lowerer.loops, lowerer.random_arrays = claiming, loops, random_arrays
     if shapes is not None:
         lowerer.open_shapes = shapes

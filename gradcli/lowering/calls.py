@@ -70,11 +70,9 @@ def call_library(
         if len(operands) > 1:
             operands = list(together(*operands, verb=f"apply {name} to"))
         if primitive.call is None:
-            if primitive.definition is not None and primitive.impl is None:
-                return primitive.definition(*operands, **named)
             return lowerer.builder.bind(primitive, tuple(operands), named)
     lowerer.reads_positions |= "indices" in signature.names or "target" in signature.names
-    rule = primitive.call or primitive.definition or primitive
+    rule = primitive.call or lowerer.builder.definition_of(primitive) or primitive
     return result_value(lowerer, rule(*operands, **named))
 
 

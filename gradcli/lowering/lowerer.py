@@ -54,8 +54,9 @@ class Lowerer(Names):
         library: Mapping[str, Primitive],
         limits: Limits,
         at: Mapping[str, Any],
+        plane: bool = False,
     ) -> None:
-        super().__init__(vocabulary, limits, at)
+        super().__init__(vocabulary, limits, at, plane)
         self.script = script
         self.source = script.source
         self.library = library

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gradcli.diagnostics import Diagnostic, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
-from gradcli.graph.builder import Builder
+from gradcli.graph.builder import Builder, PlaneBuilder
 from gradcli.graph.exact import is_fraction
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader, reachable
 from gradcli.graph.program import Leaf
@@ -71,9 +71,9 @@ class OpenShapes:
 class Names:
     """The state of names; `scope` has the values assigned so far, `local` the names of a function."""
 
-    def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values) -> None:
+    def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values, plane: bool = False) -> None:
         self.open_shapes = OpenShapes()
-        self.builder = Builder(vocabulary, limits.nodes, limits.elements)
+        self.builder = (PlaneBuilder if plane else Builder)(vocabulary, limits.nodes, limits.elements)
         self.vocabulary = vocabulary
         self.limits = limits
         self.at = at

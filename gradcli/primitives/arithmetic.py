@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.exact import rational
 from gradcli.graph.node import CONSTANT
-from gradcli.graph.primitive import elementwise
+from gradcli.graph.primitive import Primitive, elementwise, linear
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -226,3 +226,37 @@ power = elementwise(
     examples=[("(-2)**3", -8)],
     domain=[REAL],
 )
+
+# --- complex numbers ------------------------------------------------------------------------------------------
+
+real_part: Primitive = linear(
+    "real_part",
+    "The real part, also of a cotangent: what a real value passes on.",
+    impl=lambda xp, x: xp.cast(x.real, "float"),
+    ball=lambda fl, x: x.x,
+    transpose={0: lambda ct, x: real_part(ct)},
+    rewrite=lambda x: x if x.primitive in (real_part, CONSTANT) else None,
+    pointwise=True,
+    arity=1,
+    internal=True,
+    domain=[REAL],
+    formula="Re(x)",
+)
+
+times_i: Primitive = linear(
+    "times_i",
+    "The imaginary unit times x; in programs on complex numbers only.",
+    impl=lambda xp, x: x * 1j,
+    ball=lambda fl, x: x.turned(),
+    transpose={0: lambda ct, x: times_i(ct)},
+    pointwise=True,
+    arity=1,
+    internal=True,
+    domain=[REAL],
+    formula="i*x",
+)
+
+
+def parts(z: Any) -> tuple[Any, Any]:
+    """The real and the imaginary part of complex numbers."""
+    return real_part(z), real_part(-times_i(z))

@@ -13,9 +13,11 @@ from gradcli.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiable
 from gradcli.graph.types import Type, size_of
+from gradcli.primitives.arithmetic import parts, real_part
 from gradcli.primitives.axes import described, filled, kept, require_option, stretched_back
 from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.extremes import max_, min_
+from gradcli.primitives.joining import joined
 from gradcli.primitives.movement import permute, sum_
 from gradcli.primitives.reductions import root_or_zero
 from gradcli.primitives.sizes import normalize_axes, normalize_axis, reduced_shape
@@ -65,6 +67,7 @@ peak = nondifferentiable(
     arity=1,
     internal=True,
     closed=lambda x, *, axis: filled(x, 0, reduced_shape(x.shape, axis)),
+    plane=lambda z, *, axis: peak(real_part(z), axis=axis),
 )
 
 magnitude = nondifferentiable(
@@ -90,6 +93,10 @@ def _shifted(x: Any, axis: Axes) -> Any:
     return x - stretched_back(peak(x, axis=axis), x.shape, axis)
 
 
+def _logsumexp_definition(x: Any, *, axis: Axes) -> Any:
+    return log(sum_(exp(_shifted(x, axis)), axis=axis)) + peak(x, axis=axis)
+
+
 def _logsumexp_value(xp: Any, x: Any, *, ranks: Any, axis: Axes) -> Any:
     shift = _peak_value(xp, x, ranks=ranks, axis=axis)
     spread = xp.expand_dims(shift, axis)
@@ -107,8 +114,9 @@ def _logsumexp_call(x: Any, axis: int | Axes | None = None, keepdims: bool = Fal
 logsumexp: Primitive = composite(
     "logsumexp",
     "The logarithm of the sum of exponentials, without overflow; over all entries by default.",
-    definition=lambda x, *, axis: log(sum_(exp(_shifted(x, axis)), axis=axis)) + peak(x, axis=axis),
+    definition=_logsumexp_definition,
     impl=_logsumexp_value,
+    plane=_logsumexp_definition,
     type_rule=_reduced,
     arity=1,
     call=_logsumexp_call,
@@ -150,6 +158,7 @@ softmax: Primitive = composite(
     "Exponentials divided by their sum, along the last axis by default.",
     definition=_softmax_definition,
     impl=_softmax_value,
+    plane=_softmax_definition,
     arity=1,
     call=_softmax_call,
     static=("axis",),
@@ -176,6 +185,7 @@ log_softmax: Primitive = composite(
     "The logarithm of softmax, along the last axis by default.",
     definition=_log_softmax_definition,
     impl=_log_softmax_value,
+    plane=_log_softmax_definition,
     arity=1,
     call=_log_softmax_call,
     static=("axis",),
@@ -250,6 +260,7 @@ norm: Primitive = composite(
     sample=_ROWS,
     kinks=[Kink(lambda x, *, axis: norm(x, axis=axis), "where every entry is 0", "0")],
     formula="sqrt(sum(x**2))",
+    plane=lambda z, *, axis: norm(real_part(joined(parts(z), axis[-1])), axis=axis),
     examples=[("norm([3, 4])", 5), ("norm([[1, -2], [3, 4]], 1)", 6), ("norm([[3, 0], [0, 4]], 2)", 4)],
     node="LinalgVectorNormBackward0",
 )

@@ -13,6 +13,7 @@ from typing import Any
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Primitive, composite, nondifferentiable, structured
 from gradcli.graph.types import Type
+from gradcli.primitives.arithmetic import real_part
 from gradcli.primitives.axes import diagonal, identity_matrix, require_square, reshaped
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.exact_matrices import cofactors, each_matrix
@@ -41,7 +42,7 @@ def _pairing(x: Any, y: Any) -> Any:
 
 def _frame(xp: Any, a: Any) -> tuple[Any, Any, Any, Any]:
     """U, s and V with a = U diag(s) V.T, and the sign det(U) det(V); complex matrices conjugate U and V."""
-    u, s, vh = xp.svd(a, full_matrices=False)
+    u, s, vh = xp.svd(a, real=False)
     return u, s, xp.swapaxes(vh, -1, -2), xp.sign(xp.det(xp.matmul(u, vh)))
 
 
@@ -288,6 +289,7 @@ slogdet_sign = nondifferentiable(
     "The sign of the determinant: -1, 0 or 1.",
     impl=lambda xp, x, *, ranks: xp.slogdet(x)[0],
     definition=lambda x: sign(det(x)),
+    plane=lambda z: sign(det(z)),
     type_rule=_number_type,
     arity=1,
     internal=True,
@@ -300,6 +302,7 @@ logabsdet: Primitive = structured(
     "The logarithm of the absolute value of the determinant.",
     impl=lambda xp, x, *, ranks: xp.slogdet(x)[1],
     definition=lambda x: log(abs_(det(x))),
+    plane=lambda z: real_part(logdet(z)),
     pushforward=[lambda t, x, *, out: _pairing(inv(x).mT, t)],
     type_rule=_number_type,
     internal=True,

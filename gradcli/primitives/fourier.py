@@ -16,6 +16,7 @@ from gradcli.graph.arrays import ArrayData
 from gradcli.graph.domain import REAL
 from gradcli.graph.operand import Complex
 from gradcli.graph.primitive import Primitive, composite, structured
+from gradcli.primitives.arithmetic import parts, times_i
 from gradcli.primitives.axes import described, filled, part, permuted, placed, reshaped, reversed_along
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.closed_forms import larger_than_2x2
@@ -53,6 +54,7 @@ fft_real: Primitive = structured(
     definition=lambda x: _waves(x, cos),
     pushforward=[lambda t, x, *, out: fft_real(t)],
     transpose={0: lambda ct, x: fft_real(ct)},
+    plane=lambda z: whole(Complex(*map(fft_real, parts(z)))),
     internal=True,
 )
 
@@ -63,6 +65,7 @@ fft_imag: Primitive = structured(
     definition=lambda x: -_waves(x, sin),
     pushforward=[lambda t, x, *, out: fft_imag(t)],
     transpose={0: lambda ct, x: fft_imag(ct)},
+    plane=lambda z: whole(Complex(*map(fft_imag, parts(z)))),
     internal=True,
 )
 
@@ -98,6 +101,16 @@ def combined(op: str, x: Any, y: Any) -> Complex:
     return Complex(a + c, b + d) if op == "+" else Complex(a - c, b - d)
 
 
+def whole(z: Any) -> Any:
+    """Complex numbers as one operand of a program on complex numbers."""
+    return z.real + times_i(z.imag) if isinstance(z, Complex) else z
+
+
+def by_parts(definition: Any) -> Any:
+    """A definition that reads and gives real and imaginary parts, for a program on complex numbers."""
+    return lambda z, *args, **options: whole(definition(Complex(*parts(z)), *args, **options))
+
+
 def _require_complex(z: Any, name: str) -> None:
     if not isinstance(z, Complex):
         raise error(
@@ -119,6 +132,7 @@ real = composite(
     "real",
     "The real part of a result of fft.",
     definition=_part_of("real"),
+    plane=by_parts(_part_of("real")),
     domain=[REAL],
     formula="Re(z)",
     examples=[("real(fft([1, 2]))", [3, -1])],
@@ -128,6 +142,7 @@ imag = composite(
     "imag",
     "The imaginary part of a result of fft.",
     definition=_part_of("imag"),
+    plane=by_parts(_part_of("imag")),
     domain=[REAL],
     formula="Im(z)",
     examples=[("imag(fft([1, 2, 3, 5]))", [0, 3, 0, -3])],
@@ -143,16 +158,23 @@ angle = composite(
     "angle",
     "The angle of a result of fft, between -pi and pi.",
     definition=_angle,
+    plane=by_parts(_angle),
     domain=[REAL],
     formula="atan2(Im(z), Re(z))",
     examples=[("angle(fft([0, 1, 0, 0]))[1]", -1.5707963267948966)],
 )
 
+
+def _conj(z: Any) -> Any:
+    return Complex(z.real, -z.imag) if isinstance(z, Complex) else z
+
+
 conj = composite(
     "conj",
     "The complex conjugate of a result of fft.",
-    definition=lambda z: Complex(z.real, -z.imag) if isinstance(z, Complex) else z,
+    definition=_conj,
     aliases=("conjugate",),
+    plane=by_parts(_conj),
     domain=[REAL],
     formula="Re(z) - i*Im(z)",
     examples=[("imag(conj(fft([1, 2, 3, 5])))", [0, -3, 0, 3])],
@@ -178,6 +200,10 @@ def _along(z: Any, n: int | None, axis: int, name: str, transform: Any) -> Any:
     if not (last.real if isinstance(last, Complex) else last).shape[-1]:
         raise error("GC322", f"{name} of no entries")
     return _of_parts(transform(last, n), lambda x: permuted(x, back))
+
+
+def _transform(name: str, transform: Any) -> Any:
+    return lambda z, n=None, axis=-1: _along(z, n, axis, name, transform)
 
 
 def _forward(z: Any, n: int | None) -> Complex:
@@ -227,8 +253,9 @@ def _mirrored(x: Any, n: int, side: int) -> Any:
 fft = composite(
     "fft",
     "The discrete Fourier transform along an axis. It is complex: take abs, real, imag or angle of it.",
-    definition=lambda z, n=None, axis=-1: _along(z, n, axis, "fft", _forward),
+    definition=_transform("fft", _forward),
     static=("n", "axis"),
+    plane=by_parts(_transform("fft", _forward)),
     domain=[REAL],
     formula="sum of x[j]*exp(-2*π*i*j*k/n)",
     examples=[("abs(fft([1, 2, 3]))[0]", 6), ("real(fft([1, 2, 4, 8], 2))", [3, -1])],
@@ -238,8 +265,9 @@ fft = composite(
 ifft = composite(
     "ifft",
     "The inverse of fft along an axis. It is complex: take abs, real, imag or angle of it.",
-    definition=lambda z, n=None, axis=-1: _along(z, n, axis, "ifft", _backward),
+    definition=_transform("ifft", _backward),
     static=("n", "axis"),
+    plane=by_parts(_transform("ifft", _backward)),
     domain=[REAL],
     formula="sum of z[j]*exp(2*π*i*j*k/n)/n",
     examples=[("real(ifft([1, 2]))", [1.5, -0.5]), ("real(ifft(fft([1, 2])))", [1, 2])],
@@ -249,8 +277,9 @@ ifft = composite(
 rfft = composite(
     "rfft",
     "The first half of fft of real numbers; the second half contains the conjugates of the first.",
-    definition=lambda z, n=None, axis=-1: _along(z, n, axis, "rfft", _half),
+    definition=_transform("rfft", _half),
     static=("n", "axis"),
+    plane=lambda z, *args, **options: whole(rfft.definition(z, *args, **options)),
     domain=[REAL],
     formula="sum of x[j]*exp(-2*π*i*j*k/n), k up to n/2",
     examples=[("real(rfft([1, 2, 4, 8]))", [15, -3, -5])],
@@ -260,18 +289,25 @@ rfft = composite(
 irfft = composite(
     "irfft",
     "The inverse of rfft: real numbers.",
-    definition=lambda z, n=None, axis=-1: _along(z, n, axis, "irfft", _from_half),
+    definition=_transform("irfft", _from_half),
     static=("n", "axis"),
+    plane=by_parts(_transform("irfft", _from_half)),
     domain=[REAL],
     formula="x with rfft(x) = z",
     examples=[("irfft(rfft([1, 2]))", [1, 2]), ("irfft([1, 0, 0])", [0.25, 0.25, 0.25, 0.25])],
     node="FftC2RBackward0",
 )
 
+
+def _fft2(z: Any) -> Any:
+    return _along(_along(z, None, -1, "fft2", _forward), None, -2, "fft2", _forward)
+
+
 fft2 = composite(
     "fft2",
     "The discrete Fourier transform along the last two axes.",
-    definition=lambda z: _along(_along(z, None, -1, "fft2", _forward), None, -2, "fft2", _forward),
+    definition=_fft2,
+    plane=by_parts(_fft2),
     domain=[REAL],
     formula="fft along both axes",
     examples=[("real(fft2([[1, 2], [3, 4]]))", [[10, -2], [-4, 0]])],

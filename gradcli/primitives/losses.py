@@ -14,7 +14,7 @@ from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import composite
 from gradcli.graph.types import size_of
 from gradcli.primitives.activations import logsigmoid
-from gradcli.primitives.axes import described, positions_of, require_entries, require_option, reshaped
+from gradcli.primitives.axes import described, filled, positions_of, require_entries, require_option, reshaped
 from gradcli.primitives.broadcasting import together, unequal
 from gradcli.primitives.comparison import where
 from gradcli.primitives.composites import log_softmax, norm
@@ -45,6 +45,12 @@ def _total(loss: Any, axes: tuple[int, ...]) -> Any:
     return sum_(loss, axis=axes) if axes else loss
 
 
+def _distances(input: Any, target: Any) -> tuple[Any, Any]:
+    """The distances of complex numbers as an input, and as its target 0."""
+    x, y = together(input, target, verb="compare")
+    return abs_(x - y), filled(x, 0, x.shape)
+
+
 # --- regression ---------------------------------------------------------------------------------------------------
 
 
@@ -63,6 +69,7 @@ mse_loss = composite(
     sample=_PAIR,
     formula="mean((input - target)**2)",
     examples=[("mse_loss([1, 2], [1, 4])", 2)],
+    plane=lambda input, target, reduction="mean": _mse(*_distances(input, target), reduction),
     node="MseLossBackward0",
 )
 
@@ -105,6 +112,7 @@ huber_loss = composite(
     sample=_PAIR,
     formula="mean of d**2/2 where |d| <= delta, else delta*(|d| - delta/2)",
     examples=[("huber_loss([1, 2], [1, 4])", 0.75)],
+    plane=lambda input, target, *options, **named: _huber(*_distances(input, target), *options, **named),
     node="HuberLossBackward0",
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Kink, Primitive, composite, nondifferentiable
 from gradcli.graph.types import Type, size_of
+from gradcli.primitives.arithmetic import parts
 from gradcli.primitives.axes import kept, lanes_of, stretched_back
 from gradcli.primitives.comparison import equal, not_equal, where
 from gradcli.primitives.movement import sum_
@@ -51,6 +52,12 @@ def _squares(x: Any, axes: Axes, ddof: int) -> Any:
     return average(away * away, axes, ddof)
 
 
+def _both_parts(z: Any, function: Callable[[Any], Any]) -> Any:
+    """The sum of a function of the real parts and of the imaginary parts."""
+    x, y = parts(z)
+    return function(x) + function(y)
+
+
 def _var(x: Any, axis: int | Axes | None = None, ddof: int = 0, keepdims: bool = False) -> Any:
     axes = normalize_axes(axis, len(x.shape))
     return kept(_squares(x, axes, ddof), x.shape, axes, keepdims)
@@ -65,6 +72,7 @@ var = composite(
     sample=_SAMPLE,
     formula="mean((x - mean(x))**2)",
     examples=[("var([1, 2, 6])", 14 / 3), ("var([1, 2, 6], ddof=1)", 7)],
+    plane=lambda z, *args, **options: _both_parts(z, lambda x: _var(x, *args, **options)),
     node="VarBackward0",
 )
 
@@ -100,6 +108,7 @@ std: Primitive = composite(
     kinks=[Kink(lambda x, *, axis, ddof: std(x, axis=axis, ddof=ddof), "where all entries are equal", "0")],
     formula="sqrt(var(x))",
     examples=[("std([1, 3])", 1)],
+    plane=lambda z, *, axis, ddof: root_or_zero(_both_parts(z, lambda x: _squares(x, axis, ddof))),
     node="StdBackward0",
 )
 

@@ -231,7 +231,7 @@ def _svd_v_push(t: Any, x: Any, *, out: Any) -> Any:
 svd_u: Primitive = structured(
     "svd_u",
     "The left singular vectors, in columns, by descending singular value.",
-    impl=lambda xp, x, *, ranks: xp.svd(x, full_matrices=False)[0],
+    impl=lambda xp, x, *, ranks: xp.svd(x)[0],
     definition=lambda x: _svd_exact(x)[0],
     pushforward=[_svd_u_push],
     type_rule=lambda x: Type(x.kind, (*x.shape[:-1], min(x.shape[-2:]))),
@@ -242,7 +242,7 @@ svd_u: Primitive = structured(
 svd_v: Primitive = structured(
     "svd_v",
     "The right singular vectors, in columns, by descending singular value.",
-    impl=lambda xp, x, *, ranks: xp.swapaxes(xp.svd(x, full_matrices=False)[2], -1, -2),
+    impl=lambda xp, x, *, ranks: xp.swapaxes(xp.svd(x)[2], -1, -2),
     definition=lambda x: _svd_exact(x)[2],
     pushforward=[_svd_v_push],
     type_rule=lambda x: Type(x.kind, (*x.shape[:-2], x.shape[-1], min(x.shape[-2:]))),
@@ -270,7 +270,7 @@ def _svdvals_gaps(x: Any) -> Any:
 svdvals: Primitive = structured(
     "svdvals",
     "The singular values of a matrix, in descending order.",
-    impl=lambda xp, x, *, ranks: xp.svd(x, full_matrices=False)[1],
+    impl=lambda xp, x, *, ranks: xp.svd(x)[1],
     definition=lambda x: _svd_exact(x)[1],
     pushforward=[_svdvals_push],
     type_rule=lambda x: Type(x.kind, (*x.shape[:-2], min(x.shape[-2:]))),

@@ -11,8 +11,10 @@ from fractions import Fraction
 from gradcli.graph.domain import REAL, Closed, inf
 from gradcli.graph.operand import Operand
 from gradcli.graph.primitive import Kink, Primitive, elementwise
+from gradcli.primitives.arithmetic import parts
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.comparison import and_, equal, or_, where
+from gradcli.primitives.powers import div_no_nan, hypot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ abs_ = elementwise(
     impl=lambda xp, x: xp.abs(x),
     symbolic=lambda sp, x: sp.sign_at_point(x) * x,
     ball=_abs_ball,
-    partials=lambda x, *, out: (abs_slope(x),),
+    partials=lambda x, *, out: (sign(x),),
     aliases=("absolute", "fabs"),
     domain=[REAL],
     kinks=[Kink(lambda x: x, "x = 0", "0")],
@@ -42,21 +44,7 @@ abs_ = elementwise(
     examples=[("abs(-2.5)", 2.5)],
     node="AbsBackward0",
     formula="|x|",
-)
-
-abs_slope: Primitive = elementwise(
-    "abs_slope",
-    "The derivative of |x|: the sign of x; for complex x its conjugate, so that the gradient points along x.",
-    impl=lambda xp, x: xp.sign(x).conjugate(),
-    symbolic=lambda sp, x: sp.Integer(sp.sign_at_point(x)),
-    ball=lambda fl, x: fl.integer(fl.sign(x)),
-    partials=lambda x, *, out: (0,),
-    internal=True,
-    domain=[REAL],
-    kinks=[Kink(lambda x: x, "x = 0", "0", discontinuity=True)],
-    sample=[Closed(-2, -0.2)],
-    formula="sign(x)",
-    closed=lambda x: sign(x),
+    plane=lambda z: hypot(*parts(z)),
 )
 
 sign: Primitive = elementwise(
@@ -72,6 +60,7 @@ sign: Primitive = elementwise(
     sample=[Closed(-2, -0.2)],
     examples=[("sign(-3)", -1), ("sign(0)", 0)],
     node="SignBackward0",
+    plane=lambda z: div_no_nan(z, hypot(*parts(z))),
     formula="sign(x)",
 )
 

@@ -112,6 +112,7 @@ def hvp(output: Node, target: Node, direction: Node) -> Node:
 def jacobian(output: Node, target: Node) -> Node:
     """The Jacobian, of shape output shape + target shape: a sweep per entry of the smaller side, or one over all."""
     with _building(output, target) as builder:
+        builder.require_holomorphic([output], [target], "a Jacobian")
         rows, columns = output.type.size, target.type.size
         shape = output.shape + target.shape
         builder.allow(Type("float", shape))  # before the sweeps, which may be many
@@ -183,7 +184,9 @@ def _repeated(builder: Builder, node: Node, count: int) -> Node:
 def hessian(output: Node, target: Node, other: Node | None = None) -> Node:
     """The second derivatives of a scalar, of shape target shape + other shape (default: the same target)."""
     with _building(output, target) as builder:
-        gradient, along = grad(output, [target])[0], target if other is None else other
+        along = target if other is None else other
+        builder.require_holomorphic([output], [target, along], "second derivatives")
+        gradient = grad(output, [target])[0]
         if FEW <= along.type.size <= gradient.type.size:  # forward over reverse grows least
             builder.allow(Type("float", gradient.shape + along.shape))
             whole = _at_once(builder, gradient, along, False)
@@ -196,6 +199,7 @@ def laplacian(output: Node, target: Node) -> Node:
     """The trace of the Hessian of a scalar: the sum of its second derivatives in each entry of the target."""
     with _building(output, target) as builder:
         total: Node | None = None
+        builder.require_holomorphic([output], [target], "second derivatives")
         builder.allow(Type("float", target.shape * 2))  # the entries of all unit directions
         gradient = grad(output, [target])[0]
         whole = _at_once(builder, gradient, target, False) if target.type.size >= FEW else None

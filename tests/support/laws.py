@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli import calculator
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import Unavailable
+from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
+from gradcli.language.parser import parse
+from gradcli.lowering import lower
 from gradcli.transforms import derivatives
 from tests.support import laws_derivatives, laws_points, numpy_reading, reference
 from tests.support.cases import GRID, InnerCase, cases
@@ -44,13 +46,8 @@ for _name in ("peak", "magnitude"):
         EXEMPT[_law, _name] = "it cancels from every result, so exact readings take another number on purpose"
 EXEMPT["value_to_80_digits", "ste"] = "its value is one operand's, its derivative the other's: the table has the other"
 EXEMPT["jvp_by_differences", "ste"] = "its value does not depend on the operand that carries the derivative"
-_REAL = "its value is real or depends on conj(z): no complex derivative; tests/execution/test_convention.py has its gradient"
-for _name in ("abs", "abs_slope", "sign", "norm", "std", "hypot", "l1_loss", "huber_loss", "cosine_similarity",
-              "slogdet", "logabsdet", "slogdet_sign", "cholesky", "qr", "qr_q", "eigvalsh", "eigvecs", "svdvals",
-              "svd_u", "svd_v", "eigh", "svd", "pinv", "multivariate_normal_logpdf"):  # fmt: skip
-    EXEMPT["complex_is_analytic", _name] = _REAL
-for _name in ("detach", "peak", "magnitude", "ste"):
-    EXEMPT["complex_is_analytic", _name] = _HELD
+for _name in ("detach", "ste"):
+    EXEMPT["complex_gradient", _name] = _HELD
 for _name in ("eigvecs", "svd_u", "svd_v"):
     for _law in ("value_by_sympy", "value_by_balls", "gradient_by_sympy", "higher_by_sympy"):
         EXEMPT[_law, _name] = "a vector of norm 1 is known up to its sign, and the exact forms choose another sign"
@@ -253,55 +250,74 @@ def float32(case: Case) -> None:
         close(value, plain, 2e-4, f"{node!r} in float32")
 
 
-# Complex numbers have no order: what compares its operands refuses them.
-ORDERED = (
+# What complex numbers are refused by, operations or calls: they have no order, and NumPy and SciPy have some functions
+# for real numbers only; factors of matrices have derivatives of real ones.
+REFUSED = {
     "maximum", "minimum", "max", "min", "amax", "amin", "median", "sort", "argsort", "argmax", "argmin", "clamp", "relu",
     "leaky_relu", "elu", "selu", "hardtanh", "hardsigmoid", "heaviside", "floor", "ceil", "trunc", "round", "mod",
-    "less", "less_equal", "greater", "greater_equal", "step", "tie_step", "is_max", "is_min", "huber_loss",
-)  # fmt: skip
-# Functions that NumPy and SciPy have for real numbers only.
-REAL_ONLY = (
-    "cbrt", "hypot", "direction_cosine", "atan2", "logaddexp", "erfinv", "erfcinv", "logit", "lgamma", "digamma", "polygamma",
-    "beta", "betaln", "norm_ppf", "j0", "j1", "jn", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc",
-)  # fmt: skip
+    "xlogy", "binary_cross_entropy", "kl_div",
+    "cbrt", "hypot", "atan2", "logaddexp", "erfinv", "erfcinv", "logit", "gamma", "factorial", "lgamma", "digamma",
+    "polygamma", "beta", "betaln", "norm_ppf", "j0", "j1", "jn", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc",
+    "cholesky", "qr", "eigvalsh", "eigh", "svdvals", "svd", "pinv", "norm(x0, 2)", "t_logpdf", "gamma_logpdf",
+    "beta_logpdf", "chi2_logpdf", "poisson_logpmf", "dirichlet_logpdf", "multivariate_normal_logpdf",
+}  # fmt: skip
 
 
-def complex_is_analytic(case: Case) -> None:
-    """In complex numbers the gradient program is the complex derivative, whatever the direction of the difference.
+def complex_gradient(case: Case) -> None:
+    """In complex numbers the gradient is dL/dx - i*dL/dy by differences, and forward mode gives how it moves.
 
-    What orders its operands, and what has no complex version, is an error with a span.
+    L is the real part of a sum of the outputs with complex weights, so a real-valued operation receives a cotangent
+    with an imaginary part. What orders its operands, and what has no complex version, is an error with a span.
     """
+    need(not isinstance(case, InnerCase), "no script can call it")
     it = study(case)
     need(it.differentiable, "no float output depends on a leaf")
-    if case.name in ORDERED or case.name in REAL_ONLY:
-        need(not isinstance(case, InnerCase), "no script can call it")
-        at = {name: (value + 0.25j).tolist() for name, value in case.one().items()}
-        with pytest.raises(GradcliError) as problem:
-            calculator.grad(f"sum({case.text})", at=at, dtype="complex128")
-        assert problem.value.diagnostics[0].span is not None
-        return
+    at = {name: np.zeros(leaf.shape) for name, leaf in case.leaves.items()}
+    program = lower(parse(case.text), at=at, plane=True).program
     random = np.random.default_rng(3)
-    given: dict[str, Any] = {
-        n: v + 1j * np.round(random.uniform(-0.3, 0.3, v.shape) / GRID) * GRID for n, v in it.points.items()
-    }
-    slope = it.programs["u"][0]
-    way = {name: direction * (1 + 0.5j) for name, direction in it.directions[0].items()}
-    tangents = {**it.tangents, **dict(zip(it.tangents, way.values(), strict=False))}
+    outputs = [output for output in program.outputs if output.type.kind == "float"]
+    leaves = {name: leaf.node for name, leaf in program.leaves.items() if not leaf.const}
+    need(leaves, "no leaf is differentiated")
+    turned = {name: random.uniform(0.125, 0.375, value.shape) for name, value in it.points.items() if name in leaves}
+    given = {n: v + 1j * np.round(turned[n] / GRID) * GRID if n in leaves else v for n, v in it.points.items()}
+    way = {name: it.grid(leaf.shape) + 1j * it.grid(leaf.shape) for name, leaf in leaves.items()}
+    with building(outputs[0].builder, reachable([*outputs, *leaves.values()])) as builder:
+        total = None
+        for number, output in enumerate(outputs):
+            weight = builder.array(f"weights{number}", it.grid(output.shape) + 0.5j, output.type)
+            term = builder.call("mul", output, weight)
+            term = builder.call("sum", term, axis=tuple(range(-len(output.shape), 0))) if output.shape else term
+            total = term if total is None else builder.call("add", total, term)
+        gradient = derivatives.grad(total, list(leaves.values()))
+        directions = {name: builder.array(f"way{name}", value, leaves[name].type) for name, value in way.items()}
+        moved = derivatives.jvp(gradient, list(leaves.values()), list(directions.values()))
+    refused = REFUSED & {case.name, case.text} or "x0 >" in case.text
     step = 2.0**-10
-    tape = Tape(it.loss)
+    tape = Tape([total, *gradient, *moved])
     try:
-        found = Tape(slope).run({**given, **tangents}, backend="numpy", dtype="complex128")[0]
-        near = [
-            np.asarray(tape.run({n: z + k * step * way[n] for n, z in given.items()}, dtype="complex128")[0])
-            for k in (-2, -1, 1, 2)
+        center, *near = [
+            [
+                np.broadcast_to(value, (it.count, *node.shape))
+                for value, node in zip(tape.run(point, backend="numpy", dtype="complex128"), tape.outputs, strict=True)
+            ]
+            for k in (0, -2, -1, 1, 2)
+            for point in [{n: z + k * step * way[n] if n in way else z for n, z in given.items()}]
         ]
     except GradcliError as problem:
-        first = problem.diagnostics[0]
-        need(first.code not in ("GC334", "GC401", "GC714"), first.message)  # it asks for order, and says so
-        raise
-    expected = (near[0] - 8 * near[1] + 8 * near[2] - near[3]) / (12 * step)
-    away = np.abs(np.asarray(found) - expected) / np.maximum(1, np.abs(expected))
-    assert np.all(away <= 1e-7), f"{found} instead of {expected}"
+        assert problem.diagnostics[0].code in ("GC401", "GC714") and problem.diagnostics[0].span is not None
+        assert refused, f"{case.text} is refused: {problem}"
+        return
+    assert not refused, f"{case.text} is not refused"
+    count = len(gradient)
+    slopes = [(a - 8 * b + 8 * c - d) / (12 * step) for a, b, c, d in zip(*near, strict=True)]
+    first = sum(
+        np.real(value * way[name]).reshape(it.count, -1).sum(-1)
+        for name, value in zip(leaves, center[1 : 1 + count], strict=True)
+    )
+    pairs = [(first, slopes[0].real), *zip(center[1 + count :], slopes[1 : 1 + count], strict=True)]
+    for value, expected in pairs:
+        away = np.abs(value - expected) / np.maximum(1, np.abs(expected))
+        assert np.all(away <= 1e-6), f"{case.text}: {value} instead of {expected}"
 
 
 # --- structure ----------------------------------------------------------------------------------------------------
@@ -336,7 +352,7 @@ CASE_LAWS: dict[str, Callable[[Case], None]] = {
     "jax_equals_numpy": jax_equals_numpy,
     "cupy_equals_numpy": cupy_equals_numpy,
     "float32": float32,
-    "complex_is_analytic": complex_is_analytic,
+    "complex_gradient": complex_gradient,
     "well_formed": well_formed,
     "finite_inside": laws_points.finite_inside,
 }

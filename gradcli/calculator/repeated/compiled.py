@@ -276,7 +276,7 @@ class Compiled:
                 if not statics:
                     self._recent[kind] = question, {name: shape_of(value, name) for name, value in point.items()}
                 return question, point
-        question = make(prepare(self.source, point, self.wrt, self.limits, "skipped", self.relax))
+        question = make(prepare(self.source, point, self.wrt, self.limits, "skipped", self.relax, self.dtype))
         refuse_unknown(point, question.lowered)
         with _keeping:
             if len(self._kept) >= MOST_KEPT:

@@ -73,9 +73,9 @@ def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
         message += text
     if case.holomorphic is False:
         evidence["holomorphic"] = False
-        parts = ": use the real and the imaginary part as separate leaves"
-        claim = ", so the claim is compared with dL/dx - i*dL/dy of its real part"
-        message += f"; the output is not holomorphic here{parts if case.subject.kind == 'gradient' else claim}"
+        message += (
+            "; the output is not holomorphic here, so the claim is compared with dL/dx - i*dL/dy of its real part"
+        )
     return disagrees(message, evidence, readings(case, values))
 
 

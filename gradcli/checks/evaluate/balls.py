@@ -50,7 +50,6 @@ from gradcli.primitives.exact_matrices import matrices
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gradcli.graph.builder import Definition
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
     from gradcli.graph.primitive import Primitive
@@ -379,11 +378,6 @@ class ComplexField(BallField):
             raise Unsupported(f"{node.primitive.name} of complex matrices")
         return super().array_rule(node)
 
-    def definition(self, node: Node, substitute: Callable[[Node], Node] | None = None) -> Definition:
-        if node.primitive.name == "norm":  # of complex entries: that of their sizes
-            return super().definition(node, lambda x: x.builder.call("abs", x))
-        return super().definition(node, substitute)
-
     def still(self, node: Node, x: Any) -> Any:
         if not isinstance(x, Complex):
             return x
@@ -415,9 +409,6 @@ def real(x: Any) -> Any:
 
 # operations that are written with an order
 COMPLEX: dict[str, Callable[..., Any]] = {
-    "abs": lambda fl, x: x.size(),
-    "abs_slope": lambda fl, x: x.direction().conjugate(),
-    "sign": lambda fl, x: x.direction(),
     "equal": lambda fl, x, y: fl.vanishes(x - y),
     "not_equal": lambda fl, x, y: not fl.vanishes(x - y),
     "pow": lambda fl, x, y: x.power(y),

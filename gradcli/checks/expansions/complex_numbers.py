@@ -137,10 +137,6 @@ class Complex(Moving):
         square = self.square()
         return square if square.is_zero() else square.sqrt()
 
-    def direction(self) -> Any:
-        """z/|z|, and 0 where z is 0 all along."""
-        return self if self.is_zero() else self / self.size()
-
     # --- functions --------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Callable[[], Any]:

@@ -37,7 +37,7 @@ class LinearAlgebra:
 
     def pinv(self, a: Any) -> Any:
         """The pseudoinverse."""
-        return self.guarded(lambda a: (self.library.linalg.pinv(a),), a)[0]
+        return self.of_real(lambda a: (self.library.linalg.pinv(a),), a)[0]
 
     def solve(self, a: Any, b: Any) -> Any:
         """x with a @ x = b, for a matrix b; NaN where a is singular."""
@@ -45,7 +45,7 @@ class LinearAlgebra:
 
     def cholesky(self, a: Any) -> Any:
         """The lower triangular L with L @ L.mT = a; NaN where a is not positive definite."""
-        return self.guarded(lambda a: (self.library.linalg.cholesky(a),), a)[0]
+        return self.of_real(lambda a: (self.library.linalg.cholesky(a),), a)[0]
 
     def det(self, a: Any) -> Any:
         """The determinant; 0 for a singular matrix."""
@@ -53,7 +53,7 @@ class LinearAlgebra:
 
     def eigvalsh(self, a: Any) -> Any:
         """The eigenvalues of a symmetric matrix, ascending."""
-        return self.guarded(lambda a: (self.library.linalg.eigvalsh(a),), a)[0]
+        return self.of_real(lambda a: (self.library.linalg.eigvalsh(a),), a)[0]
 
     def expm(self, a: Any) -> Any:
         """The matrix exponential."""
@@ -68,15 +68,16 @@ class LinearAlgebra:
 
     def eigh(self, a: Any) -> Arrays:
         """Eigenvalues, ascending, and eigenvectors in columns, of a symmetric matrix."""
-        return self.guarded(lambda a: tuple(self.library.linalg.eigh(a)), a)
+        return self.of_real(lambda a: tuple(self.library.linalg.eigh(a)), a)
 
     def qr(self, a: Any) -> Arrays:
         """Q with orthonormal columns and upper triangular R with Q @ R = a."""
-        return self.guarded(lambda a: tuple(self.library.linalg.qr(a)), a)
+        return self.of_real(lambda a: tuple(self.library.linalg.qr(a)), a)
 
-    def svd(self, a: Any, full_matrices: bool = False) -> Arrays:
+    def svd(self, a: Any, real: bool = True) -> Arrays:
         """U, singular values, descending, and V.mH with a = U @ diag(s) @ V.mH."""
-        return self.guarded(lambda a: tuple(self.library.linalg.svd(a, full_matrices=full_matrices)), a)
+        a = self.as_real(a) if real else a
+        return self.guarded(lambda a: tuple(self.library.linalg.svd(a, full_matrices=False)), a)
 
     # --- the guard ------------------------------------------------------------------------------------------
 
@@ -93,6 +94,14 @@ class LinearAlgebra:
                 return routine(a, *others)
         except self.refusal():
             return self.one_by_one(routine, a, others)
+
+    def of_real(self, routine: Callable[..., Arrays], a: Any) -> Arrays:
+        """The routine's results for real matrices: their derivatives hold for no others."""
+        return self.guarded(routine, self.as_real(a))
+
+    def as_real(self, x: Any) -> Any:
+        """The real numbers that an array holds."""
+        return x
 
     def refusal(self) -> type[Exception]:
         """What the library raises for a matrix that it refuses."""
