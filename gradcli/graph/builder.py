@@ -205,7 +205,7 @@ class Builder:
         return primitive.definition
 
     def require_holomorphic(self, outputs: Sequence[Node], targets: Sequence[Node], what: str) -> None:
-        """Raise GradcliError GC411 where a matrix of derivatives would need the complex derivative of |z| or the like."""
+        """Raise GradcliError GC411 where a matrix of derivatives would need the complex derivative of |z|."""
 
     # --- programs -------------------------------------------------------------------------------
 

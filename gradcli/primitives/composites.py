@@ -58,7 +58,7 @@ def _reduced(x: Type, *, axis: Axes) -> Type:
     return Type(x.kind, reduced_shape(x.shape, axis))
 
 
-peak = nondifferentiable(
+peak: Primitive = nondifferentiable(
     "peak",
     "The largest entry where it is finite, else 0: a shift that cancels. Exact readings take 0.",
     impl=_peak_value,

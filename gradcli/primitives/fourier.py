@@ -274,12 +274,14 @@ ifft = composite(
     node="FftC2CBackward0",
 )
 
+_rfft = _transform("rfft", _half)
+
 rfft = composite(
     "rfft",
     "The first half of fft of real numbers; the second half contains the conjugates of the first.",
-    definition=_transform("rfft", _half),
+    definition=_rfft,
     static=("n", "axis"),
-    plane=lambda z, *args, **options: whole(rfft.definition(z, *args, **options)),
+    plane=lambda z, *args, **options: whole(_rfft(z, *args, **options)),
     domain=[REAL],
     formula="sum of x[j]*exp(-2*π*i*j*k/n), k up to n/2",
     examples=[("real(rfft([1, 2, 4, 8]))", [15, -3, -5])],
