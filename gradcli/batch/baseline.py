@@ -1,9 +1,9 @@
 """Baselines: files that list the failing checks of a project, which later runs accept.
 
-An entry is the path of the script (relative to the folder of the baseline, with /), the id of the check, its leaf and
-its verdict; neither line nor numbers, so that an edit elsewhere in the script changes nothing. The same check with
-another verdict is not covered. A script that cannot be read, or that crashed, is never accepted, because it may hide
-anything.
+An entry is the path of the script (relative to the folder of the baseline, with /), the id of the check, its leaf, its
+verdict, and a digest of what it judges (`judged_content.py`); no lines, so that an edit elsewhere in the script changes
+nothing. The same check with another verdict or of another claim is not covered. A script that cannot be read, or that
+crashed, is never accepted, because it may hide anything.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from gradcli.diagnostics import NOTE, Diagnostic, GradcliError, error, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gradcli.checks.report import Check, Report
 
-VERSION = 1
+VERSION = 2
 MOST_LISTED = 5  # entries that a note names
 UNJUDGED = frozenset(("ERROR", "CRASHED"))
 
@@ -33,20 +33,30 @@ class Entry(NamedTuple):
     id: str
     leaf: str
     verdict: str
+    content: str
+
+    def same(self) -> Entry:
+        """The entry without its id: that of a claim counts those before it."""
+        return self._replace(id="")
 
 
 class Baseline:
-    """The entries of one file, and which of them occurred in a run. Their paths are relative to `folder`."""
+    """The entries of the file `name`, and which of them occurred in a run. Their paths are relative to its folder."""
 
-    def __init__(self, entries: Iterable[Entry], folder: str) -> None:
+    def __init__(self, entries: Iterable[Entry], name: str) -> None:
         self.entries = frozenset(entries)
-        self.folder = folder
+        self.name = name
+        self.folder = folder_of(name)
+        self.accepted = {entry.same() for entry in self.entries}
+        self.places = {(entry.path, entry.id) for entry in self.entries}
         self.checked: set[str] = set()  # paths of the scripts that this run has checked
         self.failing: set[Entry] = set()
+        self.changed: set[tuple[str, str]] = set()  # paths and ids of checks that fail otherwise
 
     def fixed(self) -> list[Entry]:
         """The entries that no longer fail: those of scripts that this run has checked, or that no longer exist."""
-        left = sorted(self.entries - self.failing)
+        left = [entry for entry in sorted(self.entries) if entry.same() not in self.failing]
+        left = [entry for entry in left if (entry.path, entry.id) not in self.changed]
         return [entry for entry in left if entry.path in self.checked or not os.path.exists(self.place(entry.path))]
 
     def place(self, path: str) -> str:
@@ -65,14 +75,14 @@ class Baseline:
         return [Diagnostic("GC640", f"{count}: {phrase}", help="run --write-baseline again", severity=NOTE)]
 
 
-def entries(report: Report, folder: str) -> Iterator[Entry]:
+def entries(report: Report, folder: str, digest: Callable[[Check], str]) -> Iterator[Entry]:
     """The failing checks of one report as entries of a baseline in a folder."""
-    for check, entry in named(report, folder):
+    for check, entry in named(report, folder, digest):
         if not check.passed and check.verdict not in UNJUDGED:
             yield entry
 
 
-def named(report: Report, folder: str) -> Iterator[tuple[Check, Entry]]:
+def named(report: Report, folder: str, digest: Callable[[Check], str]) -> Iterator[tuple[Check, Entry]]:
     """Each check of a report with its entry. Claims by one leaf are numbered: their ids hold lines."""
     path = relative(report.file or "", folder)
     block = report.block
@@ -82,7 +92,8 @@ def named(report: Report, folder: str) -> Iterator[tuple[Check, Entry]]:
         if check.kind == "claim":
             counts[leaf] += 1
             name = "claim" if counts[leaf] == 1 else f"claim#{counts[leaf]}"
-        yield check, Entry(path, f"block {block}: {name}" if block else name, leaf, check.verdict)
+        content = "" if check.passed else digest(check)
+        yield check, Entry(path, f"block {block}: {name}" if block else name, leaf, check.verdict, content)
 
 
 def relative(path: str, folder: str) -> str:
@@ -123,6 +134,8 @@ def read(path: str) -> Baseline:
         data = loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as problem:
         raise malformed(path, f"it is not JSON: {visible(str(problem), 120)}") from None
+    if isinstance(data, dict) and data.get("baseline") == 1:
+        raise malformed(path, "it is of an earlier version, whose entries would accept any other gradient too")
     if not isinstance(data, dict) or data.get("baseline") != VERSION or not isinstance(data.get("checks"), list):
         raise malformed(path, f'it is not an object with "baseline": {VERSION} and a list "checks"')
     items = []
@@ -131,7 +144,7 @@ def read(path: str) -> Baseline:
         if fields != set(Entry._fields) or not all(isinstance(value, str) for value in item.values()):
             raise malformed(path, f"entry {number} has other fields than the texts {', '.join(Entry._fields)}")
         items.append(Entry(**item))
-    return Baseline(items, folder_of(path))
+    return Baseline(items, path)
 
 
 def malformed(path: str, why: str) -> GradcliError:
@@ -141,15 +154,18 @@ def malformed(path: str, why: str) -> GradcliError:
     )
 
 
-def applied(report: Report, baseline: Baseline) -> Report:
-    """The report with the failing checks of the baseline marked as passed, with evidence "baseline": true."""
+def applied(report: Report, baseline: Baseline, digest: Callable[[Check], str]) -> Report:
+    """The report with the failing checks of the baseline marked as passed, with its file as evidence "baseline"."""
     baseline.checked.add(relative(report.file or "", baseline.folder))
     checks = []
-    for check, known in named(report, baseline.folder):
-        if not check.passed and known in baseline.entries:
-            baseline.failing.add(known)
+    for check, known in named(report, baseline.folder, digest):
+        if not check.passed and known.same() in baseline.accepted:
+            baseline.failing.add(known.same())
             if check.verdict not in UNJUDGED:
-                evidence = {**check.evidence, "baseline": True}
+                evidence = {**check.evidence, "baseline": baseline.name}
                 check = replace(check, passed=True, evidence=evidence, message=f"{check.message}; in the baseline")
+        elif not check.passed and (known.path, known.id) in baseline.places:
+            baseline.changed.add((known.path, known.id))
+            check = replace(check, message=f"changed since the baseline: {check.message}")
         checks.append(check)
     return replace(report, checks=tuple(checks))

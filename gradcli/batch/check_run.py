@@ -31,7 +31,7 @@ OPENED = '"opened": [['  # in the line of a case that read data files
 TICK = 0.1  # seconds between two signs of progress while cases are looked up
 
 
-def unchanged(report: Report) -> Report:
+def unchanged(report: Report, case: Case | None = None) -> Report:
     return report
 
 
@@ -55,7 +55,7 @@ class Run:
         memory: int | None = None,
         cluster: str | None = None,
         fail_fast: bool = False,
-        adjust: Callable[[Report], Report] = unchanged,
+        adjust: Callable[[Report, Case], Report] = unchanged,
         settle: Callable[[Report], Report] = unchanged,
         deliver: Callable[[Report], None] | None = None,
         progress: Callable[[int, int, str, int], None] | None = None,
@@ -151,7 +151,7 @@ class Run:
         case = self.cases[done.index]
         if done.line is not None and OPENED in done.line:
             self.opened.update(path for path, _ in loads(done.line)["opened"])
-        report = self.adjust(report_of(done, case))
+        report = self.adjust(report_of(done, case), case)
         failed = any(not check.passed for check in report.checks)
         self.journal.remember(os.path.abspath(case.path), case.block, failed)
         self._done += 1

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Totals:
-    """Counts of verdicts, of "passed", "failed" and "inconclusive" checks, and of what could not be checked.
+    """Counts of verdicts, of "passed", "accepted", "failed" and "inconclusive" checks, and of what was not checked.
 
     `files` counts reports, `selected` the cases of the run. `stopped` is the reason why the run ended before all of
     them were checked ("interrupted", "first failure"); it is empty for a complete run.
@@ -29,6 +29,7 @@ class Totals:
     broken: int = 0  # checks that crashed, or ended in an error of gradcli's own
     seconds: float = 0.0  # of all checks together
     stopped: str = ""
+    baseline: str = ""  # the file that accepts failures
 
     @classmethod
     def of(cls, reports: Sequence[Report]) -> Totals:
@@ -50,6 +51,7 @@ class Totals:
         self.checks += len(report.checks)
         self.seconds += sum(check.seconds or 0.0 for check in report.checks)
         for check in report.checks:
+            self.baseline = str(check.evidence.get("baseline", self.baseline))
             if not check.passed and check.verdict in ("ERROR", "CRASHED"):
                 if check.diagnostics:
                     self.unreadable += 1

@@ -138,13 +138,21 @@ class Report:
 
     @property
     def summary(self) -> dict[str, int]:
-        """How many checks are "passed", "failed" and "inconclusive", and how many have each verdict."""
+        """How many checks are "passed", "failed" and "inconclusive", and how many have each verdict.
+
+        If a baseline accepts failures, there is also how many are "accepted", which do not count as passed.
+        """
         groups = [
-            "passed" if check.passed else "inconclusive" if check.verdict == "INCONCLUSIVE" else "failed"
+            ("accepted" if "baseline" in check.evidence else "passed")
+            if check.passed
+            else "inconclusive"
+            if check.verdict == "INCONCLUSIVE"
+            else "failed"
             for check in self.checks
         ]
         verdicts = [check.verdict for check in self.checks]
         counts = {group: groups.count(group) for group in ("passed", "failed", "inconclusive")}
+        counts |= {"accepted": groups.count("accepted")} if "accepted" in groups else {}
         return counts | {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
 
 

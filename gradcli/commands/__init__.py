@@ -50,6 +50,7 @@ ROOMS: dict[str, str] = {
     "audited_command": "gradcli.audit.command",
     "audits": "gradcli.rendering.documents.audits",
     "baselines": "gradcli.batch.baseline",
+    "contents": "gradcli.batch.judged_content",
     "batch": "gradcli.batch",
     "calculator": "gradcli.calculator",
     "calculus": "gradcli.rendering.documents.calculus",

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.batch import baseline as baselines
+    from gradcli.batch import judged_content as contents
     from gradcli.batch.totals import Totals
     from gradcli.commands._check_options import Failing, Shown
     from gradcli.commands._shared import Output
 else:
-    baselines = room("baselines")
+    baselines, contents = room("baselines"), room("contents")
 
 NOTHING = 5  # the exit code where nothing was checked
 
@@ -26,8 +27,9 @@ class Acceptance:
     Raises GradcliError for a baseline that cannot be read.
     """
 
-    def __init__(self, output: Output, failing: Failing, shown: Shown) -> None:
+    def __init__(self, output: Output, failing: Failing, shown: Shown, options: dict[str, Any]) -> None:
         self.output = output
+        self.options = options
         self.known = baselines.read(failing.baseline) if failing.baseline else None
         self.record = failing.write_baseline
         self.update = shown.update
@@ -36,11 +38,14 @@ class Acceptance:
         self.allow_empty = failing.allow_empty
         self._failing: set[Any] = set()
 
-    def adjust(self, report: Any) -> Any:
-        """The report with the baseline applied; reports come in any order."""
+    def adjust(self, report: Any, script: Any, python: tuple[str | None, ...] = ()) -> Any:
+        """The report with the baseline applied; reports come in any order. `script` reads the text that is judged."""
+        if (not self.record and self.known is None) or all(check.passed for check in report.checks):
+            return report
+        digest = contents.digests(script(), python, self.options)
         if self.record:
-            self._failing.update(baselines.entries(report, baselines.folder_of(self.record)))
-        return report if self.known is None else baselines.applied(report, self.known)
+            self._failing.update(baselines.entries(report, baselines.folder_of(self.record), digest))
+        return report if self.known is None else baselines.applied(report, self.known, digest)
 
     def settle(self, report: Any) -> Any:
         """The report after its expected results were rewritten; reports come in the order of their paths."""

@@ -66,7 +66,7 @@ def check(
     options = options_of_checks(output, judged, failing, point)
     if written.tap:
         output.format = "tap"
-    accepted = Acceptance(output, failing, shown)
+    accepted = Acceptance(output, failing, shown, options)
     only = batch.parse_verdicts(shown.verdict) if shown.verdict else frozenset[str]()
     command = replay(targets, repeated(judged, point))
 
@@ -177,7 +177,7 @@ def many(
             memory=running.memory,
             cluster=running.cluster,
             fail_fast=running.fail_fast,
-            adjust=accepted.adjust,
+            adjust=lambda report, case: accepted.adjust(report, case.source),
             settle=accepted.settle,
             deliver=where.take,
             progress=output.progress,
@@ -209,6 +209,7 @@ def single(
     Raises GradcliError if it cannot be read; report files say so too.
     """
     target = targets[0] if targets else judged.python or ""
+    script = None
     try:
         if judged.python is not None or judged.grad is not None:
             used = "--box" if options["box"] else "--dodge" if options["dodge"] else None
@@ -220,12 +221,13 @@ def single(
                 shown = visible(target, 200)
                 hint = f'to check it as an expression, give a point, or write "({shown})"'
                 raise error("GC601", f"cannot read {shown}: no such file or folder", help=hint)
-            report = checks.check_script(load(target, output, options["limits"]), **options)
+            script = load(target, output, options["limits"])
+            report = checks.check_script(script, **options)
     except GradcliError as problem:
         file = target if is_file(target) else None
         sinks.refuse(checks.refused(problem.diagnostics, "" if file else target, file))
         raise
-    report = accepted.adjust(accepted.settle(report))
+    report = accepted.adjust(accepted.settle(report), lambda: script, (judged.python, judged.grad))
     if not isinstance(sinks.main, Cards):
         output.note(*notes_of(report))
     totals = batch.Totals.of([report])

@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 from gradcli.language.limits import DEFAULT_LIMITS, Limits
+from gradcli.language.source import Source
 
 LARGEST = 2**26  # bytes of a script that are read at once: no limit on texts is as high
 
@@ -41,6 +42,10 @@ class Case(NamedTuple):
                 return file.read()
         except OSError:
             return None
+
+    def source(self) -> Source:
+        """The text of the script."""
+        return Source((self.content() or b"").decode("utf-8", "replace"), self.name, self.path)
 
 
 def block_limits(content: bytes, limits: Limits = DEFAULT_LIMITS) -> Limits:

@@ -177,9 +177,9 @@ def totals(counted: Totals) -> str:
     """The summary line: `5 checks in 2 scripts: 4 passed, 1 failed`."""
     counts, checks, files = counted.summary, counted.checks, counted.files
     where = f" in {files:,} scripts" if files > 1 else ""
-    phrase = [
-        f"{counts[name]:,} {name}" for name in ("passed", "failed", "inconclusive") if counts[name] or name == "passed"
-    ]
+    names = {"passed": "passed", "accepted": f"accepted by {path_text(counted.baseline)}"}
+    names |= {"failed": "failed", "inconclusive": "inconclusive"}
+    phrase = [f"{counts[key]:,} {name}" for key, name in names.items() if counts.get(key) or key == "passed"]
     left = counted.selected - files
     rest = f"; {left:,} more not checked ({counted.stopped})" if counted.stopped and left > 0 else ""
     return f"{checks:,} check{'' if checks == 1 else 's'}{where}: {', '.join(phrase)}{rest}"

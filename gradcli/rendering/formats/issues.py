@@ -141,7 +141,8 @@ def suppression(check: Any) -> tuple[str | None, bool]:
         return None, False
     if check.evidence.get("suppressed"):
         return str(check.evidence["suppressed"]), False
-    return ("known: it is in the baseline", True) if check.evidence.get("baseline") else (None, False)
+    baseline = check.evidence.get("baseline")
+    return (f"accepted by the baseline {baseline}", True) if baseline else (None, False)
 
 
 def span_of(check: Any) -> Span | None:

@@ -1,7 +1,8 @@
 """JUnit XML: a suite per file, a case per check; valid by the schema of Jenkins' xUnit plugin (junit-10.xsd).
 
 That schema has a file for suites only, so the name of a case and its text contain the line.
-Inconclusive checks count as skipped. A run that ended early has one more suite, empty, with the property `incomplete`.
+Inconclusive checks, and failures that a baseline accepts, count as skipped. A run that ended early has one more suite,
+empty, with the property `incomplete`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents.cards import evidence_facts
 from gradcli.rendering.documents.verdicts import sentence, subject, title
-from gradcli.rendering.formats.issues import incomplete
+from gradcli.rendering.formats.issues import incomplete, suppression
 from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False
@@ -52,8 +53,11 @@ def suite(report: Any) -> Iterator[str]:
     for check in report.checks:
         what = attribute(f"{subject(check)} line {check.line}" if check.line else subject(check))
         head = f'<testcase classname="{name}" name="{what}"{time([check])}'
+        reason, accepted = suppression(check)
         if check.passed:
-            yield f"    {head}/>"
+            yield (
+                f'    {head}><skipped message="{attribute(str(reason))}"/></testcase>' if accepted else f"    {head}/>"
+            )
             continue
         tag = outcome(check)
         facts = [f"{label}: {text}" for label, text, _ in evidence_facts(check.evidence, Style())]
@@ -73,6 +77,7 @@ def outcome(check: Any) -> str:
 
 def counts(checks: Sequence[Any]) -> str:
     tags = [outcome(check) for check in checks if not check.passed]
+    tags += ["skipped" for check in checks if suppression(check)[1]]
     numbers = {"tests": len(checks), "failures": tags.count("failure")}
     numbers |= {"errors": tags.count("error"), "skipped": tags.count("skipped")}
     return " ".join(f'{name}="{count}"' for name, count in numbers.items()) + time(checks)
