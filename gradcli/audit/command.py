@@ -27,6 +27,8 @@ from gradcli.diagnostics import error, visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gradcli.audit.pairs import Pair
+
     Record = dict[str, Any]
 
 INJECTED = str(Path(__file__).resolve().parent / "injected")  # a watched process has it first on its path
@@ -49,6 +51,7 @@ class Limits(NamedTuple):
     jobs: int
     callbacks: bool
     again: tuple[str, int] | None = None
+    pairs: Sequence[Pair] = ()
 
 
 class Judged(NamedTuple):
@@ -62,7 +65,7 @@ class Judged(NamedTuple):
 class Outcome(NamedTuple):
     """What a command did: its exit code, its Python processes, its gradients by key, their judged calls.
 
-    `faults` are those of the watching itself; `seconds` is the time that judging took behind it.
+    `faults` are those of the watching itself, `missed` modules of pairs that could not be imported; `seconds` is the time that judging took behind it.
     """
 
     code: int
@@ -70,6 +73,7 @@ class Outcome(NamedTuple):
     gradients: dict[str, Record]
     judged: list[Judged]
     faults: list[str]
+    missed: list[str]
     seconds: float
 
 
@@ -237,6 +241,7 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
     folder = tempfile.mkdtemp(prefix="gradcli-")
     try:
         options = {"only": limits.only, "size": limits.size, "callbacks": limits.callbacks, "again": limits.again}
+        options["pairs"] = [{**pair._asdict(), "guessed": not pair.confirmed} for pair in limits.pairs]
         Path(folder, "options.json").write_text(json.dumps(options), "utf-8")
         judge = Judge(folder, limits, progress)
         try:
@@ -247,7 +252,8 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
             judge.close()
         faults = [path.read_text("utf-8") for path in sorted(Path(folder).glob("*.trouble"))]
         faults += [str(record["fault"]) for record in records(folder) if "fault" in record]
-        return Outcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), monotonic() - ended)
+        missed = [str(record["missed"]) for record in records(folder) if "missed" in record]
+        return Outcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), missed, monotonic() - ended)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
