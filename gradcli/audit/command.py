@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -256,6 +257,14 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
         return Outcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), missed, monotonic() - ended)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def calling(place: str) -> tuple[str, ...]:
+    """The command that calls the pairs of a package, or of a folder, by doctests and defaults."""
+    folder = Path(place).resolve()
+    while (folder / "__init__.py").exists():
+        folder = folder.parent
+    return (sys.executable, "-m", "gradcli.audit.calls", *([str(folder)] if Path(place).is_dir() else []))
 
 
 def run(argv: Sequence[str], folder: str) -> int:

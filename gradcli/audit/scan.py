@@ -209,7 +209,9 @@ def needed(function: Function) -> set[str]:
 
 def is_abstract(function: Function) -> bool:
     """Whether a function has no body: a docstring, `pass`, `...` or `raise`; or is a property."""
-    if any(ast.unparse(x).endswith(("property", "abstractmethod", "setter", "overload")) for x in function.decorator_list):
+    if any(
+        ast.unparse(x).endswith(("property", "abstractmethod", "setter", "overload")) for x in function.decorator_list
+    ):
         return True
     body = [x for x in function.body if not (isinstance(x, ast.Expr) and isinstance(x.value, ast.Constant))]
     return all(isinstance(x, (ast.Pass, ast.Raise)) for x in body)
@@ -229,7 +231,9 @@ def is_together(function: Function) -> bool:
 def name_of(node: ast.expr) -> str:
     """The last name of an expression: `grad` of `self.grad`, of `grad[:, None]` and of `grad.ravel()`."""
     while isinstance(node, (ast.Subscript, ast.Call, ast.UnaryOp)):
-        node = node.value if isinstance(node, ast.Subscript) else node.func if isinstance(node, ast.Call) else node.operand
+        node = (
+            node.value if isinstance(node, ast.Subscript) else node.func if isinstance(node, ast.Call) else node.operand
+        )
         if isinstance(node, ast.Attribute) and node.attr in ("ravel", "reshape", "flatten", "T", "copy", "squeeze"):
             node = node.value
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -253,7 +253,7 @@ def fingerprint(value: Any) -> object:
             value = value.numpy() if "bfloat16" not in str(value.dtype) else value.float().numpy()
         except (TypeError, RuntimeError):  # a sparse tensor, say, has no such bytes
             return id(value)
-    if hasattr(value, "tobytes"):
+    if hasattr(value, "tobytes") and not isinstance(value, type):
         return hash(value.tobytes())
     return value if isinstance(value, (int, float, str, bool, type(None))) else id(value)
 
