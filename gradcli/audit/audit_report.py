@@ -29,14 +29,13 @@ SORTED = (
 )  # fmt: skip
 POINTS = ("KINK", "BOUNDARY", "UNDEFINED", "DISCONTINUOUS")  # verdicts on a point, not on a gradient
 # of several points, the first of these that occurs is the verdict
-ORDER = (
-    DISAGREES, *SORTED, LOOK, AGREES, "IMPRECISE", "CERTIFIED", "PROVED", *POINTS, INCONCLUSIVE, "ERROR", UNPAIRED, UNJUDGED,
-)  # fmt: skip
+PASSED = (AGREES, "IMPRECISE", "CERTIFIED", "PROVED")
+ORDER = (DISAGREES, *SORTED, LOOK, *PASSED, *POINTS, INCONCLUSIVE, "ERROR", UNPAIRED, UNJUDGED)
 VERSION = 2  # of files of points
 # what is said where nothing was called
 WATCHED = (
-    "An audit watches torch.autograd.Function, jax.custom_vjp and custom_jvp, primitives of autograd, derivatives passed to "
-    "SciPy's solvers (jac=, hess=, fprime=), functions marked with @gradcli.gradient_of(f), and the pairs of --pairs"
+    "An audit watches torch.autograd.Function, jax.custom_vjp and custom_jvp, primitives of autograd, derivatives that "
+    "SciPy's solvers take (jac=, hess=, fprime=), functions marked with @gradcli.gradient_of(f), and pairs of --pairs"
 )
 INSTALLED = ("site-packages", "dist-packages")
 

@@ -1,8 +1,9 @@
 """Calls the derivatives of a file of pairs where no command does: by the doctests of their modules, else by defaults.
 
 It is the command of an audit of pairs that has none. Each module is imported, and its derivatives are called, in a
-process of its own, which may crash, hang or print, in an empty folder. An object is made with the defaults of its class;
-parameters without a default get numbers, then vectors and matrices. Only calls that function and derivative accept count.
+process of its own, which may crash, hang or print, in an empty folder. An object is made with the defaults of its
+class; parameters without a default get numbers, then vectors and matrices. Only calls that function and derivative
+accept count.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import time
 import warnings
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from inspect import getattr_static
 from io import StringIO
 from types import MethodType
@@ -59,11 +61,11 @@ def main() -> None:
     os.environ.update(dict.fromkeys(homes, folder), MPLBACKEND="Agg")
     signal.signal(signal.SIGALRM, late)
     for package in dict.fromkeys(name.partition(".")[0] for name in recorder.state.pairs):
-        if apart(package, lambda package=package: imported(package)):
+        if apart(package, partial(imported, package)):
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(Exception):
                 importlib.import_module(package)  # allowed: to run its code is what an audit is for
     for name, rows in recorder.state.pairs.items():
-        apart(name, lambda name=name, rows=rows: called(name, rows))
+        apart(name, partial(called, name, rows))
 
 
 def late(number: int, frame: Any) -> None:
@@ -81,7 +83,7 @@ def within(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def apart(name: str, work: Callable[[], None]) -> bool:
+def apart(name: str, work: Callable[[], object]) -> bool:
     """Whether some work succeeds in a process of its own; what goes wrong there is written down."""
     process = os.fork()
     if process == 0:
@@ -198,7 +200,7 @@ def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> int:
 
 
 def samples(function: Any, shapes: Any, seed: int) -> tuple[list[Any], Row]:
-    """Arguments for the parameters of a function that have no default: numbers near 1, or arrays of such."""
+    """Arguments for the parameters of a function that have no default: numbers between 0 and 1, or arrays of such."""
     args: list[Any] = []
     options: Row = {}
     draw = np.random.default_rng(seed)
@@ -207,7 +209,7 @@ def samples(function: Any, shapes: Any, seed: int) -> tuple[list[Any], Row]:
             continue
         for _ in range(3 if x.kind is x.VAR_POSITIONAL else 1):
             whole = WHOLE.fullmatch(x.name) or x.annotation in (int, "int")
-            value = 2 if whole else draw.uniform(0.3, 1.4, shapes[bool(args)])
+            value = 2 if whole else draw.uniform(0.15, 0.85, shapes[bool(args)])
             value = float(value) if np.shape(value) == () and not whole else value
             if x.kind is x.KEYWORD_ONLY:
                 options[x.name] = value

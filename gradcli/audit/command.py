@@ -66,7 +66,8 @@ class Judged(NamedTuple):
 class Outcome(NamedTuple):
     """What a command did: its exit code, its Python processes, its gradients by key, their judged calls.
 
-    `faults` are those of the watching itself, `missed` modules of pairs that could not be imported; `seconds` is the time that judging took behind it.
+    `faults` are those of the watching itself, `missed` modules of pairs that could not be imported; `seconds` is the
+    time that judging took behind it.
     """
 
     code: int

@@ -228,7 +228,7 @@ def layouts(part: Floats, output: Floats, by: Slopes, j: int) -> Iterator[tuple[
     elif shape == stripped(T + S):
         yield "transposed", part.reshape(-1, output.size).T[:, by.entries], measured
     elif shape == stripped(T):
-        inside = S == T[: len(S)]
+        inside = T[: len(S)] == S
         yield "entrywise" if inside else "total", part.reshape(-1)[by.entries], measured.sum(axis=0)
 
 
@@ -238,7 +238,7 @@ def stripped(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def readings(call: PairedCall) -> Iterator[list[Reading]]:
-    """For each part of the derivative the readings whose shape fits, what agrees first, then by how far they are off."""
+    """For each part of the derivative the readings whose shape fits: what agrees, then by how far they are off."""
     outputs = call.outputs({})
     by = []
     problem: Exception | None = None

@@ -2,8 +2,8 @@
 
 A pair is a guess, and so is the reading of its derivative. A reading counts where it agrees. One that does not agree
 refutes only where the same reading agreed at another call of the pair, for two other parts of the derivative, or for
-other pairs of the same rule in its module or package, of which fewer agree with nothing. Else the pair is one to LOOK at, or UNPAIRED.
-A pair that the file confirms is no guess: its least wrong reading counts.
+other pairs of the same rule in its module or package, of which fewer agree with nothing. Else the pair is one to LOOK
+at, or UNPAIRED. A pair that the file confirms is no guess: its least wrong reading counts.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def one_row_each(support: Support, key: str, pair: Row, answer: Row) -> Row:
     """The answer of one call."""
     if "checks" not in answer:
         reason = answer.get("error", answer.get("unjudged", ""))
-        return answer if pair["confirmed"] or "unjudged" in answer else {**answer, "checks": [unpaired(reason)]}
+        return answer if pair["confirmed"] or "unjudged" in answer else {**answer, "checks": [unpaired(str(reason))]}
     parts: dict[int, list[Row]] = defaultdict(list)
     for row in answer["checks"]:
         parts[row["reading"]["convention"][0]].append(row)
@@ -109,7 +109,8 @@ def judged(support: Support, key: str, pair: Row, call: int, rows: list[Row]) ->
         if meant is not None and max(backing) >= backed:
             return {**first, "message": f"{phrase}; {first['message']}"}
         return {**first, "verdict": "AGREES" if backed else LOOK, "message": phrase}
-    if first["verdict"] not in REFUTING or meant is not None:
-        return meant if meant is not None and first["verdict"] in REFUTING else first
-    message = first["message"] if first["reading"]["agrees"] else f"no derivative by any argument; {first['message']}"
-    return {**first, "verdict": LOOK, "message": message}
+    if first["reading"]["agrees"] and first["verdict"] == "DISAGREES":
+        return {**first, "verdict": "APPROXIMATE"}
+    if first["reading"]["agrees"] or first["verdict"] not in REFUTING:
+        return first
+    return meant or {**first, "verdict": LOOK, "message": f"no derivative by any argument; {first['message']}"}

@@ -78,7 +78,7 @@ class Draws:
         return wraps(function)(call)
 
 
-def answer(subject: Callable[[], Subject], request: dict[str, Any]) -> dict[str, Any]:
+def answer(subject: Callable[[], Subject | PairedCall], request: dict[str, Any]) -> dict[str, Any]:
     """The verdict on what `subject` gives, as plain data: a row per argument, or why there is none."""
     try:
         made_of, seconds = subject(), float(request["timeout"])

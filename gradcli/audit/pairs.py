@@ -65,7 +65,7 @@ FLAG = re.compile(r"(return_|eval_|with_|compute_|calc_)?(grad|gradients?|jac|ja
 # a function that returns its value with its derivative, and how such a derivative is called in it
 TOGETHER = re.compile(r"grad|deriv|jac(?!obi)|S1$")
 RETURNED = re.compile(
-    r"^_?(d|D)?_?(grad|jac|deriv|hess)|(grad|gradient|jac|jacobian|deriv|derivative)s?$|^d[A-Z]?\w?(_?d\w+)?$"
+    r"_?[dD]?_?(grad|jac|deriv|hess)\w*|\w*(grad|gradient|jac|jacobian|deriv|derivative)s?|d[A-Z]?\w?(_?d\w+)?"
 )
 APPROXIMATE = re.compile(r"numeric|approx|finite|_fd$|^fd_|check_|test")
 

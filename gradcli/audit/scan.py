@@ -106,7 +106,7 @@ def module_of(name: str, file: str, tree: ast.Module) -> Module:
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             module.functions[node.name] = node
         elif isinstance(node, ast.ClassDef):
-            members = {x.name: x for x in statements(node.body) if isinstance(x, ast.FunctionDef)}
+            members: dict[str, Function] = {x.name: x for x in statements(node.body) if isinstance(x, ast.FunctionDef)}
             bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
             module.classes[node.name] = Class(name, node.name, members, bases, file)
     return module
@@ -222,8 +222,8 @@ def is_together(function: Function) -> bool:
     tuples = [x.value for x in ast.walk(function) if isinstance(x, ast.Return) and isinstance(x.value, ast.Tuple)]
     return any(
         len(x.elts) > 1
-        and (bool(TOGETHER.search(function.name)) or any(RETURNED.match(name_of(y)) for y in x.elts[1:]))
-        and not any(RETURNED.match(name_of(y)) for y in x.elts[:1])
+        and (bool(TOGETHER.search(function.name)) or any(RETURNED.fullmatch(name_of(y)) for y in x.elts[1:]))
+        and not any(RETURNED.fullmatch(name_of(y)) for y in x.elts[:1])
         for x in tuples
     )
 

@@ -98,13 +98,12 @@ def audit(
         os.chdir(saved["folder"])
         pairs = saved["pairs"]
     watched = [] if pairs is None else pair_files.read(pairs) if pairs.endswith(".toml") else scanning.scan(pairs)[0]
-    if not args and watched:
+    if not args and pairs is not None:
         args = commands.calling(pairs)
     if not args:
         raise error("GC745", "no command to audit", help="write it after --: gradcli audit -- pytest tests/")
-    for path in (json, junit, sarif):
-        if path:
-            output.expect(path)
+    for file in filter(None, (json, junit, sarif)):
+        output.expect(file)
     expected = audit_report.expectations(expect)
     limits = commands.Limits(
         timeout=timeout,
@@ -134,9 +133,9 @@ def audit(
     if json:
         output.save(json, (machine.text(audits.payload(findings, outcome, len(watched))) + "\n",))
     reports = audit_report.reports(findings)
-    for path, name in ((junit, "junit"), (sarif, "sarif")):
-        if path:
-            output.save(path, (formats.written(formats.writer(name), reports, batch.Totals.of(reports)),))
+    for name, report_file in (("junit", junit), ("sarif", sarif)):
+        if report_file:
+            output.save(report_file, (formats.written(formats.writer(name), reports, batch.Totals.of(reports)),))
     if saved is not None and (difference := audit_report.compared(findings, saved)):
         output.say(f"gradcli audit: {difference}")
     for name in audit_report.unused(findings, expected):

@@ -54,7 +54,7 @@ def change(module: ModuleType) -> None:
 
 
 class Finder:
-    """Takes the spec that the other finders give for a module that is watched, and changes the module once it has run."""
+    """Takes the spec that other finders give for a module that is watched, and changes the module once it has run."""
 
     def __init__(self) -> None:
         self.asking: set[str] = set()

@@ -126,7 +126,9 @@ def watched(owner: Any, name: str, derivative: Any, is_method: bool, row: Argume
         code = getattr(recorder.unwrapped(getattr(derivative, "py_func", derivative)), "__code__", None)
         file, _, line = row["place"].rpartition(":")
         file, line = (code.co_filename, code.co_firstlineno) if code else (file, int(line or 0))
-        gradient = recorder.Gradient("pair", row["rule"], row["derivative"].replace(":", "."), file, line, ())
+        function = row["value"].rpartition(":")[2].rpartition(".")[2]
+        role = f"{'-' * (row['sign'] < 0)}{function}" if row["value"] != row["derivative"] else row["rule"]
+        gradient = recorder.Gradient("pair", f"of {role}", row["derivative"].replace(":", "."), file, line, ())
         gradient.pair = row
         return recorder.known(gradient)
 

@@ -1,4 +1,4 @@
-"""The report of an audit as a document: a row for each gradient, reasons, cards for wrong ones, lines for the settings."""
+"""The report of an audit as a document: rows and reasons, cards for wrong gradients, lines for the settings."""
 
 from __future__ import annotations
 
@@ -93,12 +93,10 @@ def shortened(name: str, cells: int) -> str:
 
 def shortened_path(path: str, cells: int) -> str:
     """A path without the folders in its middle, as far as there is no room for them."""
-    first, *between, last = path.split("/")
-    while between and len("/".join((first, "...", *between[1:], last))) > cells:
+    first, *between, last = path.split("/") if "/" in path and len(path) > cells else ("", path)
+    while between[1:] and len("/".join((first, "...", *between[1:], last))) > cells:
         between = between[1:]
-    return (
-        path if len(path) <= cells or not between and "/" not in path else "/".join((first, "...", *between[1:], last))
-    )
+    return "/".join((first, "...", *between[1:], last)) if between else path
 
 
 def mark(finding: Finding) -> str:
