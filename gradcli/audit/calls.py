@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 IMPORT, CALL, DOCTESTS, MODULE = 60.0, 3.0, 20.0, 300.0  # seconds
+REPORTED = 70  # the exit code of a process that has written down what went wrong
 POINTS = 2  # at which a derivative is called
 # parameters that are whole numbers, and the shapes of the first and of all other parameters, in the order of trying
 WHOLE = re.compile(r"[nmklij]|order|deg|degree|n?dim|size|num|index|idx|(n|num)_\w+|\w+_(order|degree|index|dim)")
@@ -87,7 +88,7 @@ def apart(name: str, work: Callable[[], object]) -> bool:
     """Whether some work succeeds in a process of its own; what goes wrong there is written down."""
     process = os.fork()
     if process == 0:
-        code = 1
+        code = REPORTED
         try:
             with open(os.devnull, "w") as nothing:
                 for stream in (1, 2):
@@ -112,6 +113,8 @@ def apart(name: str, work: Callable[[], object]) -> bool:
         missed(name, f"it did not end within {MODULE:g} s and was stopped")
     elif os.WIFSIGNALED(done[1]):
         missed(name, f"it crashed with signal {os.WTERMSIG(done[1])}")
+    elif os.WEXITSTATUS(done[1]) not in (0, REPORTED):
+        missed(name, f"it ended the process with exit code {os.WEXITSTATUS(done[1])}")
     return done[1] == 0
 
 

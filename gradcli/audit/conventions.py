@@ -32,6 +32,7 @@ MOST_PARTS, MOST_ARGUMENTS = 12, 10
 MOST_READINGS = 3  # judged of a part that agrees with nothing
 STEP = 1e-3  # relative; central differences of it and of its half are extrapolated
 CLOSE, COARSE = 1e-5, 1e-2  # beside the largest entry: agrees, as far as a first look shows; of float32
+ASYMMETRIC = 1e-3  # beside the largest entry of the Jacobian: no rounding makes that
 FACTORS = (-1.0, 2.0, 0.5, -2.0, -0.5, 180 / np.pi, np.pi / 180, 100.0, 0.01)
 STATE = "self."  # before the name of an attribute that is moved
 AXES = (None, 0, -1)  # along which an array of derivatives by several arguments is split
@@ -78,17 +79,18 @@ class PairedCall:
         self.off = {} if flag is None else {pair["flag"]: False if flag.default is flag.empty else flag.default}
         self.ends = float("inf")
 
-    def candidates(self) -> list[str]:
-        """The arguments that hold numbers; of an object that is called without any, its attributes."""
+    def candidates(self) -> Iterator[list[str]]:
+        """The arguments that hold numbers, then the attributes of the object that do; alone what the pair says."""
         by = str(self.pair["by"])
-        names = [name for name, content in self.at.items() if moves(content)]
         if by.startswith(STATE):
-            return [by]
-        if not names and self.owner is not None and not isinstance(self.owner, type):
-            attributes = [name for name in ("theta", *getattr(self.owner, "__dict__", ())) if hasattr(self.owner, name)]
-            names = [STATE + name for name in attributes if moves(getattr(self.owner, name))]
-        whole = {name: isinstance(self.content(name), int) for name in names}
-        return sorted(names, key=lambda name: (name.removeprefix(STATE) != by, whole[name]))[:MOST_ARGUMENTS]
+            yield [by]
+            return
+        state = [name for name in ("theta", *getattr(self.owner, "__dict__", ())) if hasattr(self.owner, name)]
+        arguments = [name for name, content in self.at.items() if moves(content)]
+        attributes = [STATE + name for name in dict.fromkeys(state) if moves(getattr(self.owner, name))]
+        for names in (arguments, attributes if self.owner is not None else []):
+            whole = {name: isinstance(self.content(name), int) for name in names}
+            yield sorted(names, key=lambda name: (name.removeprefix(STATE) != by, whole[name]))[:MOST_ARGUMENTS]
 
     def content(self, name: str) -> Any:
         """What an argument or an attribute holds."""
@@ -237,21 +239,31 @@ def stripped(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(n for n in shape if n != 1)
 
 
-def readings(call: PairedCall) -> Iterator[list[Reading]]:
+def readings(call: PairedCall) -> list[list[Reading]]:
     """For each part of the derivative the readings whose shape fits: what agrees, then by how far they are off."""
-    outputs = call.outputs({})
-    by = []
+    best: list[list[Reading]] = []
     problem: Exception | None = None
-    for argument in call.candidates():
-        try:
-            by.append((argument, slopes(call, argument)))
-        except OutOfTime:
-            raise
-        except Exception as reason:  # whatever the function raises beside the point
-            problem = reason
-    if not by and problem is not None:
+    for names in call.candidates():
+        by = []
+        for argument in names:
+            try:
+                by.append((argument, slopes(call, argument)))
+            except OutOfTime:
+                raise
+            except Exception as reason:  # whatever the function raises beside the point
+                problem = reason
+        rows, agrees = by_partitions(call, by)
+        best = rows if agrees else best or rows
+        if agrees:
+            break
+    if not best and problem is not None:
         raise problem
-    order = [*call.at]
+    return best
+
+
+def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> tuple[list[list[Reading]], bool]:
+    """The readings by some arguments, with the derivative as it is or split along an axis, and whether one agrees."""
+    outputs, order = call.outputs({}), [*call.at]
     best: list[list[Reading]] = []
     for axis in AXES:
         parts = call.parts({}, axis)
@@ -268,10 +280,9 @@ def readings(call: PairedCall) -> Iterator[list[Reading]]:
             fitting.sort(key=lambda x: (x.gap > 0, x.factor != 1, x.flat, x.gap))
             rows.append(fitting)
         if any(row and row[0].gap == 0 and not row[0].flat for row in rows):
-            best = rows
-            break
+            return rows, True
         best = best or (rows if any(rows) else [])
-    yield from best
+    return best, False
 
 
 def single(call: PairedCall) -> bool:
@@ -325,6 +336,30 @@ def subject(call: PairedCall, reading: Reading) -> Subject:
     at = (float(x0) if not x0.shape else x0,)
     how: dict[str, Any] = {"vjp": vjp} if reading.layout == "entrywise" else {"jac": jac}
     return f, {**how, "names": [name.removeprefix(STATE)]}, at
+
+
+def is_gradient(call: PairedCall, reading: Reading) -> bool | None:
+    """Whether a vector is the gradient of some function, by whether its own Jacobian is symmetric.
+
+    None where that says nothing: the function has several outputs or one entry, or the vector is constant.
+    """
+    content = call.content(reading.argument)
+    x = np.asarray(numbers(content), dtype=np.float64)
+    if call.outputs({})[reading.output].size != 1 or x.size < 2:
+        return None
+    entries = np.unique(np.linspace(0, x.size - 1, min(x.size, MOST_ENTRIES)).astype(int))
+    rows = []
+    for k in entries:
+        step = np.zeros(x.size)
+        step[k] = STEP * (abs(x.reshape(-1)[k]) or float(np.abs(x).max()) or 1.0)
+        there, before = (
+            call.parts({reading.argument: like(content, x + sign * step.reshape(x.shape))}, reading.axis)
+            for sign in (1, -1)
+        )
+        rows.append((there[reading.part] - before[reading.part]).reshape(-1)[entries] / (2 * step[k]))
+    jacobian = np.stack(rows)
+    size = float(np.abs(jacobian).max())
+    return None if not size else bool(np.abs(jacobian - jacobian.T).max() <= ASYMMETRIC * size)
 
 
 def chosen(row: Sequence[Reading]) -> list[Reading]:

@@ -106,7 +106,7 @@ def judged(support: Support, key: str, pair: Row, call: int, rows: list[Row]) ->
     if first["reading"]["agrees"] and factor != 1:
         phrase = f"it is {PHRASES.get(factor, f'{factor:.4g} times the derivative')} by {first['leaf']}"
         backed = support.backing(key, pair, call, first, factor)
-        if meant is not None and max(backing) >= backed:
+        if pair["confirmed"] or (meant is not None and max(backing) >= backed):
             return {**first, "message": f"{phrase}; {first['message']}"}
         return {**first, "verdict": "AGREES" if backed else LOOK, "message": phrase}
     if first["reading"]["agrees"] and first["verdict"] == "DISAGREES":

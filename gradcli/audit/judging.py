@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     Subject = tuple[Callable[..., Any], dict[str, Any], dict[str, Any] | tuple[Any, ...]]
 
 SAMPLES = 2  # points beside the kept one
+NO_GRADIENT = "; the derivative is the gradient of no function, since its own Jacobian is not symmetric"
 BY_VALUES = 1e-12  # a tolerance with which nothing is recorded
 SETTLED = ("PROVED", "CERTIFIED", "AGREES", "KINK", "BOUNDARY", "UNDEFINED")  # verdicts with nothing to be sorted
 
@@ -103,8 +104,10 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
     for fitting in conventions.readings(call):
         for reading in conventions.chosen(fitting):
             answer = judged(conventions.subject(call, reading), seconds / 2, BY_VALUES)
-            if answer["checks"][0]["verdict"] in ("DISAGREES", "INCONCLUSIVE") and not call.pair["guessed"]:
+            if answer["checks"][0]["verdict"] in ("DISAGREES", "INCONCLUSIVE") and reading is fitting[0]:
                 answer = judged(conventions.subject(call, reading), seconds / 2)
+            if answer["checks"][0]["verdict"] == "DISAGREES" and conventions.is_gradient(call, reading) is False:
+                answer["checks"][0]["message"] += NO_GRADIENT
             fits = {"agrees": reading.gap == 0, "factor": reading.factor, "flat": reading.flat}
             checks.append({**answer["checks"][0], "reading": {**fits, "convention": reading.convention}})
             notes += answer["notes"]

@@ -46,19 +46,19 @@ def scan(target: str) -> tuple[list[Pair], list[str]]:
     Raises GradcliError GC747 where there is no such package.
     """
     modules, unread = {}, []
-    for name, path in files(target):
+    for name, path, shown in files(target):
         try:
             tree = ast.parse(path.read_bytes()) if path.stat().st_size <= LARGEST else ast.Module([], [])
         except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
             unread.append(f"{path}: {problem}")
             continue
-        modules[name] = module_of(name, str(path), tree)
+        modules[name] = module_of(name, shown, tree)
     pairs = [pair for module in modules.values() for pair in of_module(module, modules)]
     return list({(pair.derivative, pair.value, pair.flag): pair for pair in pairs}.values()), unread
 
 
-def files(target: str) -> Iterator[tuple[str, Path]]:
-    """The files of a package or a folder by the names of their modules."""
+def files(target: str) -> Iterator[tuple[str, Path, str]]:
+    """The files of a package or a folder: the names of their modules, their paths, and these behind the folder."""
     place = Path(target)
     if place.exists():
         root = place.resolve()
@@ -74,7 +74,7 @@ def files(target: str) -> Iterator[tuple[str, Path]]:
             continue
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         if name and all(part.isidentifier() for part in parts):
-            yield name, path
+            yield name, path, str(path.relative_to(folder))
 
 
 def installed(name: str) -> tuple[Path, Path]:
