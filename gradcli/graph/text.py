@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 
+from gradcli.graph.arrays import ArrayData
 from gradcli.graph.exact import decimal, is_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 
@@ -39,6 +40,7 @@ _INFIX = {
 _SIGN, _POWER, _ATOM = 3, 4, 5
 _OPERANDS = ("x", "y", "z")
 _CALL = re.compile(r"\w+\([^()]*\)")
+_MOST_NUMBERS = 4  # of an array that is written out
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _SILENT = {"name", "broadcast", "cast"}  # seen in shapes, not in formulas
 
@@ -73,8 +75,7 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
     if primitive is CONSTANT:
         return constant_text(node.params["value"])
     if primitive is DATA:
-        name = getattr(node.builder.data.get(node.params["digest"]), "name", "")
-        return name or f"data[{','.join(map(str, node.type.shape))}]", _ATOM
+        return _data_text(node), _ATOM
     if name in _INFIX:
         sign, rank = _INFIX[name]
         left, right = args
@@ -105,6 +106,18 @@ def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
     params = reader_params(node) if is_reader(node) else node.params
     static = [f"{key}={_static_text(value)}" for key, value in params.items() if not is_default(node, value)]
     return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
+
+
+def _data_text(node: Node) -> str:
+    """The name of an array of data, or its numbers where these are few and exact; else its shape."""
+    data = node.builder.data.get(node.params["digest"])
+    if name := getattr(data, "name", ""):
+        return str(name)
+    if node.type.rank == 1 and isinstance(data, ArrayData) and len(data.flat) <= _MOST_NUMBERS:
+        exact = [constant_text(x)[0] for x in data.flat if not isinstance(x, float)]
+        if len(exact) == len(data.flat):
+            return f"[{', '.join(exact)}]"
+    return f"data[{','.join(map(str, node.type.shape))}]"
 
 
 def subscript(i: int, shape: Sequence[int]) -> str:

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from gradcli.checks import check_script
-from gradcli.checks.derivatives.jets import Sides, sides
+from gradcli.checks.derivatives.jets import Sides
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Failure
 from gradcli.checks.expansions.log_puiseux import Expansion
-from tests.support.series_lines import lines
+from tests.support.series_lines import exact_lines, lines
 
 INF = math.inf
 
 
 def seen(text: str, x: float) -> Sides:
     with ball_numbers.precision(128):
-        return sides(lines(text, {"x": x}), {0: 1})
+        return exact_lines(text, {"x": x}).sides({0: 1})
 
 
 TIES = [

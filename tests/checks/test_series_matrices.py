@@ -13,9 +13,8 @@ import pytest
 
 from gradcli.checks import check_script
 from gradcli.checks.derivatives import matrices
-from gradcli.checks.derivatives.jets import sides
 from gradcli.checks.evaluate import ball_numbers
-from tests.support.series_lines import lines
+from tests.support.series_lines import exact_lines, lines
 
 flint = pytest.importorskip("flint")
 GENERATOR = np.random.default_rng(11)
@@ -99,7 +98,7 @@ EQUAL = [
 @pytest.mark.parametrize(("text", "value", "kind", "slopes"), EQUAL)
 def test_equal_eigenvalues(text: str, value: Any, kind: str, slopes: tuple[float, float]) -> None:
     with ball_numbers.precision(256):
-        found = sides(lines(text, {"x": value.tolist()}), {0: 1})
+        found = exact_lines(text, {"x": value.tolist()}).sides({0: 1})
     assert found.kind == kind, found
     assert [float(found.left.slope), float(found.right.slope)] == pytest.approx(slopes, abs=1e-30)
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from gradcli.checks import Check, check_script
-from gradcli.checks.derivatives.jets import Sides, sides
+from gradcli.checks.derivatives.jets import Sides
 from gradcli.checks.differences.step_sequences import Neighbourhood, sides_along
 from gradcli.checks.evaluate import ball_numbers
-from tests.support.series_lines import lines
+from tests.support.series_lines import exact_lines
 
 INF = math.inf
 
 
 def seen(text: str, at: dict[str, Any], *wrt: str) -> Sides:
     with ball_numbers.precision(128):
-        return sides(lines(text, at, *wrt), {0: 1})
+        return exact_lines(text, at, *wrt).sides({0: 1})
 
 
 def slopes(found: Sides) -> list[float | None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
+from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets, ExactJets
 from gradcli.checks.evaluate import balls
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
@@ -27,3 +27,9 @@ def lines(text: str, at: dict[str, Any], *wrt: str) -> DirectionalJets:
     program, point = lowered(text, at)
     targets = [program.leaves[name].node for name in (wrt or (next(iter(at)),))]
     return DirectionalJets(balls.BallField(), DependencyCone(program.outputs[:1], *targets), point)
+
+
+def exact_lines(text: str, at: dict[str, Any], *wrt: str) -> ExactJets:
+    """The same in exact numbers."""
+    through = lines(text, at, *wrt)
+    return ExactJets(balls.ExactField(), through.paths, lowered(text, at)[1])

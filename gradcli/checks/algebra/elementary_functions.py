@@ -8,25 +8,26 @@ arguments in [0, 1), odd functions one sign of theirs; functions without such la
 
 from __future__ import annotations
 
-from functools import partial
-from math import factorial, gcd
-from operator import truediv
+from functools import partial, reduce
+from math import factorial, gcd, lcm
+from operator import mul, truediv
 from typing import TYPE_CHECKING, Any
 
-from flint import fmpq
+from flint import fmpq, fmpz_mat
 
 from gradcli.checks.algebra.differential_field import Form, Generator, exact_quotient, leading, substituted
 from gradcli.checks.algebra.real_forms import HALF, POWERS, certain_sign, made_real, positive_factors, sign_of
 from gradcli.checks.evaluate.interpretation import Undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gradcli.checks.algebra.differential_field import Tower
 
 
 MOST_DEGREE = 24  # of a root; a finer power is an exponential of the logarithm
 MOST_FINER = 512  # powers of a generator in one that it replaces; the largest degree of a root with a relation
+RELATION_BITS = 64  # by which a search for relations prefers exact ones
 MOST_SHIFT = 40  # of an argument of the gamma function
 MOST_ARGUMENT = 200  # of the gamma function, a number
 
@@ -72,20 +73,40 @@ def _exp_term(tower: Tower, coefficient: fmpq, num: Any, den: Any) -> Form:
         if "angle" in kinds and coefficient.q == 1:  # a power of (x + i*y)/sqrt(x**2 + y**2)
             y, x = tower.generators[kinds["angle"]].args
             return ((x + tower.i * y) * power(x * x + y * y, -HALF)) ** int(coefficient.p)
-    return tower.gen(*_in_units(tower, Generator("exp", [Form(tower, num, den)], unit=abs(coefficient)), coefficient))
+    return _in_units(tower, Generator("exp", [Form(tower, num, den)], unit=abs(coefficient)), coefficient)
 
 
-def _in_units(tower: Tower, generator: Generator, exponent: fmpq) -> tuple[int, int]:
-    """An exponential or a root as a whole power of a generator, which is replaced by a finer one where it has to be."""
+def _in_units(tower: Tower, generator: Generator, exponent: fmpq, base: Form | None = None) -> Form:
+    """An exponential, or a power of a base, as a whole power of a generator; a finer one replaces it where it has to.
+
+    Where that is too fine, it is a product of others, or has a generator of its own.
+    """
     index = tower.index(generator)
     unit = tower.generators[index].unit
     if (exponent / unit).q != 1:
         finer = common_unit(unit, exponent)
-        if max(unit / finer, abs(exponent) / finer) > MOST_FINER:  # too fine a unit: a generator of its own
-            return tower.index(generator, (*generator.key(), str(generator.unit))), int((exponent / generator.unit).p)
-        generator.unit, times = finer, int((unit / finer).p)
-        index, unit = tower.refine(index, generator, times), finer
-    return index, int((exponent / unit).p)
+        if max(unit / finer, abs(exponent) / finer) > MOST_FINER:
+            alike = [i for i, other in enumerate(tower.generators) if other.key() == generator.key()]
+            if powers := whole_combination([tower.generators[i].unit for i in alike], exponent):
+                return reduce(mul, [tower.gen(i, n) for i, n in zip(alike, powers, strict=True)])
+            index, unit = tower.index(generator, (*generator.key(), str(generator.unit))), generator.unit
+        else:
+            generator.unit, times = finer, int((unit / finer).p)
+            index, unit = tower.refine(index, generator, times), finer
+    if base is not None and unit.q <= MOST_FINER:
+        tower.relations.setdefault(index, (int(unit.q), base ** int(unit.p)))
+    return tower.gen(index, int((exponent / unit).p))
+
+
+def whole_combination(units: Sequence[fmpq], number: fmpq) -> list[int]:
+    """Small whole numbers n with n[0]*units[0] + n[1]*units[1] + ... = number; none where a search finds none."""
+    scale = lcm(*(int(x.q) for x in (number, *units)))
+    rows = [int((x * scale).p) << RELATION_BITS for x in (number, *units)]
+    lattice = fmpz_mat([[*(int(i == j) for j in range(len(rows))), x] for i, x in enumerate(rows)])
+    for first, *others, rest in lattice.lll().tolist():
+        if rest == 0 and abs(first) == 1 and max(map(abs, others)) <= MOST_FINER:
+            return [-int(first * n) for n in others]
+    return []
 
 
 def common_unit(a: fmpq, b: fmpq) -> fmpq:
@@ -158,11 +179,7 @@ def _root(factor: Form, exponent: fmpq) -> Form:
         root = Generator("exp", [_log_factor(factor)], unit=rest)
     else:
         root = Generator("root", [factor], unit=fmpq(1, exponent.q))
-    index, times = _in_units(tower, root, rest)
-    unit = tower.generators[index].unit
-    if unit.q <= MOST_FINER:
-        tower.relations.setdefault(index, (int(unit.q), factor ** int(unit.p)))
-    return factor ** int(whole) * tower.gen(index, times)
+    return factor ** int(whole) * _in_units(tower, root, rest, factor)
 
 
 def general_power(base: Form, exponent: Form) -> Form:

@@ -15,7 +15,7 @@ from flint import acb, arb, fmpq, fmpz
 
 from gradcli.checks.algebra.differential_field import Form, Generator, exact_quotient, leading, substituted
 from gradcli.checks.evaluate.ball_numbers import doubling, precision, sign
-from gradcli.checks.evaluate.interpretation import Undecided
+from gradcli.checks.evaluate.interpretation import SIGN_UNDECIDED, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -54,7 +54,7 @@ def sign_of(form: Form) -> int:
                     return sign(value.real)
             except Undecided:
                 continue
-    raise Undecided("a sign that cannot be decided at this precision")
+    raise Undecided(SIGN_UNDECIDED)
 
 
 def ball(form: Form, memo: Memo) -> Any:

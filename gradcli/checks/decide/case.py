@@ -160,6 +160,12 @@ class Case:
             return f"{('real', 'imaginary')[entry % 2]} part{place}"
         return f"{('real', 'imag')[entry % 2]}({self.target_name}{place})"
 
+    def axis(self, entry: int) -> str:
+        """The name of an entry of the target, of which slopes are shown; "" where it is all of the target."""
+        return (
+            self.entry(entry) if self.plane else f"{self.target_name}{self.entry(entry)}" * bool(self.target.type.shape)
+        )
+
     def beside(self, names: Sequence[str | None], most: int) -> list[dict[str, Floats]]:
         """Points near the given one where one of some leaves has moved, each in its turn; at most so many."""
         if self.number or self.subject.rtol is not None:

@@ -14,6 +14,7 @@ from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.refutation import refuted
 from gradcli.checks.differences.step_sequences import Sides
+from gradcli.checks.evaluate.interpretation import SIGN_OPEN
 from gradcli.checks.formatting import counted, node_text
 from gradcli.diagnostics import Diagnostic
 
@@ -42,10 +43,11 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     case.tried["series"] = "one-sided slopes enclosed"
     seen, returned = seen_by_series(case, tie)
     evidence: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
+    names = [case.axis(i) for i in tie["axes"]]
     if case.plane:
         evidence["parts"] = [case.entry(i) for i in tie["axes"]]
     if node is None:
-        return nonsmooth_outcome(seen, returned, tie["reason"], evidence, tie["reason"])
+        return nonsmooth_outcome(seen, returned, tie["reason"], evidence, tie["reason"], names)
     surface, text = responsible(case, node), node_text(node)
     evidence |= {"operation": node.primitive.name, "node": text}
     what = {"DISCONTINUOUS": "", "BOUNDARY": " has no finite derivative", "KINK": " has a kink"}[seen.verdict]
@@ -55,7 +57,7 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     elif what:
         what = " has no derivative here" if seen.verdict == "KINK" else f"{what} here"
     message = f"{text}{what}" + (f", in {tie['turn']}" if tie["turn"] else "")
-    outcome = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"])
+    outcome = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"], names)
     return outcome._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
 
@@ -78,24 +80,35 @@ def responsible(case: Case, node: Node) -> Surface | None:
 def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
     """INCONCLUSIVE: what the value does near the point is not known."""
     case.tried["series"] = f"one-sided expansions: {reason}"
-    where = "" if node is None else f" at {node_text(node)}"
-    return Outcome("INCONCLUSIVE", f"the behaviour near the point is undecided{where}: {reason}", {"open": reason})
+    zero = next((surface.zero for surface in case.subject.surfaces if surface.node is node), None)
+    if reason == SIGN_OPEN and zero is not None:
+        message = f"`{node_text(zero)}` may be 0 here: {reason}"
+    else:
+        where = "" if node is None else f" at {node_text(node)}"
+        message = f"the behaviour near the point is undecided{where}: {reason}"
+    return Outcome("INCONCLUSIVE", message, {"open": reason})
 
 
 def nonsmooth_outcome(
-    seen: Sides, returned: Sequence[float], message: str, evidence: Evidence, reason: str = ""
+    seen: Sides,
+    returned: Sequence[float],
+    message: str,
+    evidence: Evidence,
+    reason: str = "",
+    names: Sequence[str] = (),
 ) -> Outcome:
-    """KINK, BOUNDARY or DISCONTINUOUS, with the slopes; the message says where that is."""
+    """KINK, BOUNDARY or DISCONTINUOUS, with the slopes along entries of these names; the message says where that is."""
     evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **evidence}
     if seen.verdict == "DISCONTINUOUS":
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
         return Outcome(seen.verdict, ": ".join(filter(None, ["the value jumps here", message])), evidence)
-    message += f": slopes {slopes(seen)}"
+    message += f": slopes {slopes(seen, names)}"
     inside = seen.verdict == "KINK" and seen.have_between(returned)
     if seen.verdict == "KINK":
         evidence["inside"] = inside
         if None not in seen.left and seen.left == seen.right:
-            message += "; the partial derivatives exist, but not those in other directions"
+            joint = "; the partial derivatives exist, but not those in other directions"
+            message += joint if reason else ", which differ by less than the digits of a double show"
         if not inside:
             shown = ", ".join(f"{x:.6g}" for x in returned[:4]) + (", ..." if len(returned) > 4 else "")
             message += f", and the value {shown if len(returned) == 1 else f'[{shown}]'} is not between them"
@@ -115,11 +128,11 @@ def off_a_smooth_tie(case: Case, tie: Answer) -> Outcome:
     return Outcome("KINK", message, evidence)
 
 
-def slopes(seen: Sides) -> str:
+def slopes(seen: Sides, names: Sequence[str]) -> str:
     """The slopes of the first entry whose sides differ."""
     if not seen.left:
         return "differ along a direction that changes many entries"
     pairs = [*zip(seen.left, seen.right, strict=True)]
-    apart = next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
-    below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in apart)
-    return f"{below} from below, {above} from above"
+    at = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), 0)
+    below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in pairs[at])
+    return f"{below} from below, {above} from above{f' along {names[at]}' if names and names[at] else ''}"

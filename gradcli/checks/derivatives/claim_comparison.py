@@ -11,19 +11,36 @@ entry passes with a probability that is stated; a slope that differs is a refuta
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb
 
-from gradcli.checks.derivatives.derivative_query import FEW, DerivativeQuery, PointEvaluation
-from gradcli.checks.derivatives.jets import SMOOTH, Tied, sides
+from gradcli.checks.derivatives.derivative_query import (
+    FEW,
+    DerivativeQuery,
+    PointEvaluation,
+    entries_of,
+    exact_field,
+    field_of,
+)
+from gradcli.checks.derivatives.jets import UNKNOWN, ExactJets, Tied
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, START_BITS
-from gradcli.checks.evaluate.balls import EXACT, Literals
-from gradcli.checks.evaluate.evaluation import steps_of
-from gradcli.checks.evaluate.interpretation import Failure, Tie, Undecided, Undefined
+from gradcli.checks.evaluate.balls import EXACT, MOST_EXACT, Literals
+from gradcli.checks.evaluate.evaluation import steps_of, work_of
+from gradcli.checks.evaluate.interpretation import (
+    SIGN_OPEN,
+    SIGN_UNDECIDED,
+    Failure,
+    Tie,
+    Undecided,
+    Undefined,
+    Unsupported,
+)
+from gradcli.checks.expansions.exact_reals import ball_of
 from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
@@ -164,6 +181,27 @@ def compared(
     return answered(codes, derivative, claim, bits=bits, agreed=least)
 
 
+def compared_sides(
+    left: Node, right: Node, point: Point, literals: Literals, plane: bool, rtol: float | None
+) -> Answer:
+    """The relation of each entry of two nodes at a point, from exact numbers where balls leave a sign open."""
+    work, entries = work_of(reachable([left, right])), range((2 if plane else 1) * right.type.size)
+
+    def at_bits(node: Node, bits: int) -> Balls:
+        return dict(enumerate(entries_of(node, point, field_of(bits, literals, plane))))
+
+    answer = compared(partial(at_bits, left), partial(at_bits, right), entries, rtol, work)
+    field = exact_field(literals, plane)
+    if OPEN not in answer["relations"] or answer["reason"] is None or work > MOST_EXACT or field.rounded:
+        return answer
+    exact = {node: entries_of(node, point, field) for node in (left, right)}
+
+    def of_exact(node: Node, _: int) -> Balls:
+        return dict(enumerate(map(ball_of, exact[node])))
+
+    return compared(partial(of_exact, left), partial(of_exact, right), entries, rtol, work)
+
+
 # --- points -------------------------------------------------------------------------------------------------------
 
 
@@ -187,7 +225,8 @@ class ClaimComparison:
         """The relation of each entry; of many entries along a random direction."""
         claimed = partial(evaluation.claimed, self.judged, steps=self.steps)
         if self.query.wholesale:
-            known, key = self.query.answers, (self.judged, self.rtol, evaluation.literals, evaluation.place)
+            about = (self.judged, self.rtol, evaluation.literals, evaluation.place)
+            known, key = self.query.answers, (*about, evaluation.field)
             if key not in known or TIE in known[key][1]["relations"]:
                 answer = Wholesale(evaluation, claimed, self.rtol).compared()
                 known[key] = evaluation.signs, answer
@@ -217,12 +256,9 @@ class ClaimComparison:
         if isinstance(value, Undefined):
             return evaluation, answer
         comparison = answer["given"] = self.compared(evaluation)
-        tied = [i for i, code in zip(comparison["entries"], comparison["relations"], strict=True) if code == TIE]
-        if tied:
-            seen = evaluation.rough or evaluation.ties(tied[: max(FEWEST_TIES, MOST_TIE_STEPS // query.paths.cost)])
-            answer["tie"] = {**tie_answer(seen), "node": comparison["node"], "turn": comparison["turn"]}
-            if seen.worst is None:
-                answer["given"] = self.compared(evaluation)
+        if comparison["reason"] is not None and set(comparison["relations"]) & {TIE, OPEN}:
+            with suppress(Unsupported):
+                answer |= self.decided(evaluation.exactly(), comparison)
             return evaluation, answer
         if query.plane:
             with ball_numbers.precision(START_BITS):
@@ -230,6 +266,27 @@ class ClaimComparison:
                 slopes = [lines.holomorphic(k) for k in range(min(query.target.type.size, FEW))]
             answer["holomorphic"] = False if False in slopes else None if None in slopes else True
         return evaluation, answer
+
+    def decided(self, evaluation: PointEvaluation, comparison: Answer) -> Answer:
+        """What exact numbers change in an answer, where the point is a tie, or balls do not tell whether it is one."""
+        if self.query.paths.cost > MOST_EXACT:
+            return {}
+        codes = dict(zip(comparison["entries"], comparison["relations"], strict=True))
+        value = evaluation.value()
+        if isinstance(value, Failure):
+            return {"ball": value} if isinstance(value, Undefined) else open_tie(value.reason, comparison)
+        if self.query.wholesale:
+            answer = self.compared(evaluation)
+            if evaluation.rough is None:
+                return {"ball": value, "given": {**answer, "tied": True}}
+            tie = {**tie_answer(evaluation.rough), "node": comparison["node"], "turn": comparison["turn"]}
+            return {"ball": value, "tie": tie}
+        doubtful = [i for i, code in codes.items() if code in (TIE, OPEN)]
+        seen = evaluation.ties(doubtful[: max(FEWEST_TIES, MOST_TIE_STEPS // self.query.paths.cost)])
+        if TIE not in codes.values() and seen.worst is not None and seen.worst.kind == UNKNOWN:
+            return open_tie(seen.worst.reason, comparison)
+        tie = {**tie_answer(seen), "node": comparison["node"], "turn": comparison["turn"]}
+        return {"ball": value, "tie": tie} | ({} if seen.worst else {"given": self.compared(evaluation)})
 
     def beside(self, signs: Sequence[int] | None, point: Point) -> Answer:
         """The comparison at another point: `region` is false where other branches are taken there.
@@ -240,6 +297,12 @@ class ClaimComparison:
         answer = self.compared(evaluation)
         inside = evaluation.signs == signs if signs is not None else set(answer["relations"]) <= {AGREE, CLOSE}
         return answer if inside else {"region": False}
+
+
+def open_tie(reason: str, comparison: Answer) -> Answer:
+    """That a point may be a tie, where a sign was left undecided; nothing where other digits are missing."""
+    tie = {"kind": UNKNOWN, "reason": reason, "node": comparison["node"], "turn": comparison["turn"]}
+    return {"tie": tie} if SIGN_OPEN in reason or comparison["reason"].startswith(SIGN_UNDECIDED) else {}
 
 
 def tie_answer(seen: Tied) -> Answer:
@@ -277,16 +340,12 @@ class Joint(NamedTuple):
 
 
 class Wholesale:
-    """The comparison of all entries at once along a random direction; claims of 0 have a direction of their own.
-
-    `tied` says whether a direction crosses a tie at which the output is smooth.
-    """
+    """The comparison of all entries at once along a random direction; claims of 0 have a direction of their own."""
 
     def __init__(self, evaluation: PointEvaluation, claimed: Callable[[int], Balls], rtol: float | None) -> None:
         self.evaluation = evaluation
         self.claimed = claimed
         self.rtol = rtol
-        self.tied = False
 
     def compared(self) -> Answer:
         """The answer of the function `compared`, and the chance that an error went unseen."""
@@ -302,7 +361,7 @@ class Wholesale:
             at, exact[at] = joint.wrong
             codes = {i: DISJOINT if i == at else OPEN for i in codes}
         agreed = GOOD_BITS if joint.code == AGREE else 0
-        seen = {"bits": bits, "agreed": agreed, "chance": joint.chance, "tied": self.tied}
+        seen = {"bits": bits, "agreed": agreed, "chance": joint.chance}
         return answered(codes, exact, self.claims, joint.failure, **seen)
 
     def _joint(self) -> Joint:
@@ -332,13 +391,12 @@ class Wholesale:
     def _gap(self, way: Direction) -> Any:
         """The exact slope along a direction minus the claimed one."""
         slope = self.lines.slope(way)
-        if isinstance(slope, Tie):
-            seen = sides(self.lines, way)
-            if seen.kind != SMOOTH:
-                at = halved(way, lambda part: isinstance(self.lines.slope(part), Tie))
-                self.evaluation.rough = Tied({} if at is None else {at: sides(self.lines, {at: 1})}, seen)
-                return slope
-            slope, self.tied = seen.slope, True
+        if isinstance(slope, Tie) and isinstance(self.lines, ExactJets):
+            at = halved(way, lambda part: isinstance(self.lines.slope(part), Tie))
+            axes = {} if at is None else {at: self.lines.sides({at: 1})}
+            self.evaluation.rough = Tied(axes, self.lines.sides(way))
+        if isinstance(slope, Failure):
+            return slope
         return slope - self.lines.field.total(self.claims[i] * speed for i, speed in way.items())
 
     def _wrong(self, way: Direction) -> tuple[int, Any] | None:

@@ -6,16 +6,16 @@ branches are kept: another point lies in the same region if they are the same th
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from flint import arb
-
-from gradcli.checks.derivatives.jets import SMOOTH, DependencyCone, DirectionalJets, Sides, Tied, sides
+from gradcli.checks.derivatives.jets import KINK, SMOOTH, DependencyCone, DirectionalJets, ExactJets, Sides, Tied
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import EXACT
 from gradcli.checks.evaluate.evaluation import work_of
-from gradcli.checks.evaluate.interpretation import Failure, Tie, Undecided, Unsupported
+from gradcli.checks.evaluate.interpretation import Unsupported
+from gradcli.checks.expansions.exact_reals import apart, ball_of
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ MOST_STEPS = 100_000  # operations of the series of all entries; beyond that, th
 WHOLESALE = 8  # walks that these directions take, roughly
 MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
 MOST_KNOWN = 32  # points and precisions whose partials are kept
-TIE_BITS = (ball_numbers.START_BITS, 512, 2048)  # at a tie: the last ones tell a slope of 0 from the smallest double
 JOINT = 4  # directions in which everything moves, at a tie
 MOST_JOINT = 64  # entries that may move together
 
@@ -44,10 +43,14 @@ def field_of(bits: int, literals: Literals = EXACT, plane: bool = False) -> Ball
     return (balls.ComplexField if plane else balls.BallField)(literals)
 
 
-def entries_of(node: Node, point: Point, literals: Literals, plane: bool, bits: int) -> Balls:
-    """The entries of a node at a point, to be called with so many bits set."""
-    field = field_of(bits, literals, plane)
-    return dict(enumerate(field.slopes(balls.read(field, [node], point)[0].flat)))
+def exact_field(literals: Literals, plane: bool) -> BallField:
+    """A field of exact numbers, for one point."""
+    return (balls.ExactComplexField if plane else balls.ExactField)(literals)
+
+
+def entries_of(node: Node, point: Point, field: BallField) -> list[Any]:
+    """The entries of a node at a point: real numbers, with the bits that are set now or exact."""
+    return list(field.slopes(balls.read(field, [node], point)[0].flat))
 
 
 class DerivativeQuery:
@@ -109,35 +112,45 @@ class DerivativeQuery:
 class PointEvaluation:
     """A derivative at one point."""
 
-    def __init__(self, query: DerivativeQuery, point: Point, literals: Literals = EXACT) -> None:
+    def __init__(
+        self, query: DerivativeQuery, point: Point, literals: Literals = EXACT, field: BallField | None = None
+    ) -> None:
         self.query = query
         self.point = point
         self.literals = literals
+        self.field = field  # of exact numbers
         self.bits = ball_numbers.START_BITS  # of the last lines
         self.signs: list[int] = []  # that decided branches
-        self.joined: set[int] = set()  # entries whose partials are read on both sides of a tie
         self.rough: Tied | None = None  # where a direction in which many entries move has no derivative
         self.place = repr(point)
         self._lines: DirectionalJets | None = None
 
     def lines(self, bits: int) -> DirectionalJets:
         """The lines through the point; to be used with so many bits set."""
-        if self._lines is None or self.bits != bits:
-            self._lines, self.bits = self._through(self.query.paths, bits), bits
+        if self._lines is None or (self.bits != bits and self.field is None):
+            self._lines = self._through(self.query.paths, bits)
+        self.bits = bits
         return self._lines
 
+    def exactly(self) -> PointEvaluation:
+        """The same evaluation in exact numbers, which decide ties."""
+        field = exact_field(self.literals, self.query.plane)
+        return PointEvaluation(self.query, self.point, self.literals, field)
+
     def _through(self, paths: DependencyCone, bits: int) -> DirectionalJets:
+        if self.field is not None:
+            return ExactJets(self.field, paths, self.point)
         field = field_of(bits, self.literals._replace(printed=False), self.query.plane)
         return DirectionalJets(field, paths, self.point)
 
     def value(self) -> Any:
         """The output with 56 good bits, as far as the budget goes: a ball or a Failure."""
-        return ball_numbers.with_bits(lambda bits: self.lines(bits).value, work=self.query.paths.cost)
+        return ball_numbers.with_bits(lambda bits: ball_of(self.lines(bits).value), work=self.query.paths.cost)
 
     def exact(self, bits: int) -> Balls:
         """The partial derivatives with respect to the requested entries, read once for all claims about them."""
         known = self.query.known
-        key = (bits, self.literals, tuple(sorted(self.joined)), self.place)
+        key = (bits, self.literals, self.field, self.place)
         if key not in known:
             if len(known) == MOST_KNOWN:
                 del known[next(iter(known))]
@@ -148,21 +161,14 @@ class PointEvaluation:
     def _exact(self, bits: int) -> tuple[list[int], Balls]:
         """The signs that decide branches, and the partials."""
         query = self.query
-        if query.second is not None and not self.joined:
+        if query.second is not None and self.field is None:
             lines = self._through(query.second, bits)
             start = query.second.size - query.target.type.size
             return list(lines.signs), {i: lines.second(0, start + i) for i in query.entries}
         lines = self.lines(bits)
         lines.signs = []
-        partials = {i: self._joined(lines, i) if i in self.joined else lines.partial(i) for i in query.entries}
+        partials = {i: lines.partial(i) for i in query.entries}
         return list(lines.signs), partials
-
-    def _joined(self, lines: DirectionalJets, i: int) -> Any:
-        """The partial at a tie that is smooth."""
-        seen = sides(lines, {i: 1})
-        if seen.lacks_digits:
-            return Undecided(seen.reason)
-        return seen.slope if seen.kind == SMOOTH else Tie("a tie")
 
     def claimed(self, node: Node, bits: int, steps: Steps = ()) -> Balls:
         """The entries of a node at this point; the decimals of this node alone may count to their digits.
@@ -170,29 +176,20 @@ class PointEvaluation:
         `steps` are those that the node needs beside the derivative, where they are known.
         """
         if self.literals.printed:
-            return entries_of(node, self.point, self.literals, self.query.plane, bits)
+            return dict(enumerate(entries_of(node, self.point, field_of(bits, self.literals, self.query.plane))))
         lines = self.lines(bits)
         lines.base.follow(steps)
-        return dict(enumerate(lines.field.slopes(lines.base[node].flat)))
+        return dict(enumerate(map(ball_of, lines.field.slopes(lines.base[node].flat))))
 
     # --- at a tie ---------------------------------------------------------------------------------------------
 
     def ties(self, entries: Sequence[int]) -> Tied:
-        """What happens at the point along the axes of some entries, and along directions in which everything moves.
-
-        Where all of it is smooth, these entries are `joined` from now on.
-        """
-        for bits in TIE_BITS:
-            with ball_numbers.precision(bits):
-                lines = self.lines(bits)
-                seen = {i: sides(lines, {i: 1}) for i in entries}
-                smooth = all(axis.kind == SMOOTH for axis in seen.values())
-                tied = Tied(seen, self._together(seen) if smooth else None)
-            if tied.worst is None:
-                self.joined |= set(entries)
-            if tied.worst is None or not tied.worst.lacks_digits:
-                break
-        return tied
+        """What happens along the axes of some entries, and along directions in which everything moves."""
+        lines = self.lines(ball_numbers.START_BITS)
+        assert isinstance(lines, ExactJets)
+        seen = {i: lines.sides({i: 1}) for i in entries}
+        smooth = all(axis.kind == SMOOTH for axis in seen.values())
+        return Tied(seen, self._together(seen) if smooth else None)
 
     def _together(self, seen: Mapping[int, Sides]) -> Sides | None:
         """The first direction along which the output is not smooth, or has another slope than the partials give."""
@@ -201,23 +198,22 @@ class PointEvaluation:
         if not 1 < count <= MOST_JOINT:
             return None
         lines = self._through(together, self.bits)
-        slopes: dict[int, Any] = {}
-        for i in range(count):
-            slopes[i] = seen[i].slope if i in seen else lines.partial(i)
-            if isinstance(slopes[i], Failure):
-                axis = sides(lines, {i: 1})
-                if axis.kind != SMOOTH:
-                    return axis
-                slopes[i] = axis.slope
+        assert isinstance(lines, ExactJets)
+        axes = {i: seen[i] if i in seen else lines.sides({i: 1}) for i in range(count)}
+        rough = next((axis for axis in axes.values() if axis.kind != SMOOTH), None)
+        if rough is not None:
+            return rough
         from random import Random  # start-up time: few points are a tie
 
         generator = Random(self.query.seed)
         for _ in range(JOINT):
-            direction = {i: generator.choice((-1, 1)) * generator.randrange(26, 65) / 64 for i in range(count)}
-            both = sides(lines, direction)
+            direction = {i: generator.choice((-1, 1)) * Fraction(generator.randrange(26, 65), 64) for i in range(count)}
+            both = lines.sides(direction)
+            slope = sum(axes[i].left.slope * speed for i, speed in direction.items())
+            if both.kind == SMOOTH and apart(both.left.slope, slope):
+                both = both._replace(kind=KINK)
             if both.kind != SMOOTH:
-                return both
-            if not both.slope.overlaps(sum((slopes[i] * speed for i, speed in direction.items()), arb(0))):
-                reason = "the partial derivatives exist, but the function is not differentiable"
-                return both._replace(kind="KINK", reason=reason)
+                return both._replace(
+                    reason=both.reason or "the partial derivatives exist, but the function is not differentiable"
+                )
         return None

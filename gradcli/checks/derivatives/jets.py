@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb, arb_series, ctx
 
-from gradcli.checks.evaluate import ball_numbers, balls
+from gradcli.checks.evaluate import balls
 from gradcli.checks.evaluate.evaluation import Reading, steps_of, work_of
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Unclear, Undecided, Undefined
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, Unclear, Undecided, Undefined
+from gradcli.checks.expansions.exact_reals import apart, ball_of
 from gradcli.checks.expansions.log_puiseux import STEP, Expansion, Huge
 from gradcli.checks.expansions.power_series import Series, capacity
 from gradcli.graph.node import Node, reachable
@@ -87,7 +88,7 @@ class DirectionalJets:
 
     def beside(self, direction: Direction) -> Any:
         """The output on the side that a direction leads to: an expansion, a ball where nothing moves, or a Failure."""
-        return self._moved(direction, Expansion.along)[0]
+        return self._moved(direction, self.field.along)[0]
 
     def _moved(self, direction: Direction, move: Callable[[Any, Any], Any]) -> Sequence[Any]:
         """The parts of the output where some parts of the targets move."""
@@ -130,6 +131,30 @@ class DirectionalJets:
         return 2 * half({i: 1}) if i == j else half({i: 1, j: 1}) - half({i: 1}) - half({j: 1})
 
 
+class ExactJets(DirectionalJets):
+    """The same in exact numbers, with slopes that are read on both sides of the point: where it is a tie, or may be."""
+
+    def __init__(self, field: BallField, paths: DependencyCone, point: Point) -> None:
+        super().__init__(field, paths, point)
+        self.seen: dict[Any, Sides] = {}
+
+    def slope(self, direction: Direction) -> Any:
+        seen = self.sides(direction)
+        return seen.slope if seen.kind == SMOOTH else (Unclear if seen.kind == UNKNOWN else Tie)(seen.reason)
+
+    def sides(self, direction: Direction) -> Sides:
+        """Both sides of the point on the straight line of a direction."""
+        key = tuple(direction.items())
+        if key not in self.seen:
+            right = side(self, direction)
+            left = side(self, {i: -speed for i, speed in direction.items()})
+            if left.slope is not None:
+                left = left._replace(slope=-left.slope)
+            kind, reason = kind_of(self.value, left, right)
+            self.seen[key] = Sides(kind, self.value, left, right, reason)
+        return self.seen[key]
+
+
 def coefficient(output: Any, k: int) -> Any:
     """A coefficient of the output along a line: 0 for a ball, which does not move."""
     if not isinstance(output, Series):
@@ -142,13 +167,12 @@ def coefficient(output: Any, k: int) -> Any:
 
 
 OPEN = "a slope that the expansions do not determine"
-SHORT = "the one-sided slopes agree to the precision used, which does not prove them equal"
 SMOOTH, KINK, BOUNDARY, JUMP, UNKNOWN = "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS", "unknown"
 WORST_FIRST = (JUMP, BOUNDARY, KINK, UNKNOWN)
 
 
 class Side(NamedTuple):
-    """One side: the limit of the values (None: there is none), and the slope: a ball, a float inf or -inf, or None.
+    """One side: the limit of the values (None: there is none), and the slope: a number, a float inf or -inf, or None.
 
     `reason` says why something is missing, `certain` whether it is missing for certain.
     """
@@ -160,7 +184,7 @@ class Side(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What happens along a direction: "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS" or "unknown", and both sides."""
+    """What happens along a direction, and both sides."""
 
     kind: str
     value: Any
@@ -169,33 +193,18 @@ class Sides(NamedTuple):
     reason: str = ""
 
     @property
-    def lacks_digits(self) -> bool:
-        """Whether more bits may decide between smooth and not."""
-        return self.kind == UNKNOWN and self.reason == SHORT
-
-    @property
     def slope(self) -> Any:
         """The common slope at a smooth point: a ball that contains the slopes of both sides."""
-        return self.left.slope.union(self.right.slope)
+        return ball_of(self.left.slope).union(ball_of(self.right.slope))
 
 
-def sides(lines: DirectionalJets, direction: Direction) -> Sides:
-    """Both sides of the point on the straight line of a direction."""
-    right = side(lines, direction)
-    left = side(lines, {i: -speed for i, speed in direction.items()})
-    if left.slope is not None:
-        left = left._replace(slope=-left.slope)
-    kind, reason = _kind(lines.value, left, right)
-    return Sides(kind, lines.value, left, right, reason)
-
-
-def side(lines: DirectionalJets, direction: Direction) -> Side:
+def side(lines: ExactJets, direction: Direction) -> Side:
     """The limit and the slope as the step grows from 0."""
     output = lines.beside(direction)
     if isinstance(output, Failure):
         return Side(None, None, output.reason, isinstance(output, Undefined))
     if not isinstance(output, (Expansion, Huge)):
-        return Side(output, arb(0))
+        return Side(output, output * 0)
     try:
         grown, limit, gone = output.split()
         if not grown.is_zero():
@@ -208,13 +217,13 @@ def side(lines: DirectionalJets, direction: Direction) -> Side:
         return Side(None, None, problem.reason)
     if gone.rest is not None and gone.rest <= STEP:
         return Side(limit, None, OPEN)
-    return Side(limit, gone.terms.get(STEP, arb(0)))
+    return Side(limit, gone.terms.get(STEP, lines.field.number(0)))
 
 
-def _kind(value: Any, left: Side, right: Side) -> tuple[str, str]:
+def kind_of(value: Any, left: Side, right: Side) -> tuple[str, str]:
     """The kind of a point, by its value and both sides, and the reason where there is one."""
     both = (left, right)
-    if any(side.limit is not None and not value.overlaps(side.limit) for side in both):
+    if any(side.limit is not None and apart(value, side.limit) for side in both):
         return JUMP, ""
     missing = [side for side in both if side.limit is None]
     if missing:
@@ -225,13 +234,7 @@ def _kind(value: Any, left: Side, right: Side) -> tuple[str, str]:
     for side in both:
         if side.slope is None:
             return UNKNOWN, side.reason
-    if not left.slope.overlaps(right.slope):
-        return KINK, ""
-    pairs = ((left.slope, right.slope), (value, left.limit), (value, right.limit))
-    for x, y in pairs:
-        if not ball_numbers.is_tiny(x - y) and not abs(x - y) < abs(x).max(abs(y)) * arb(2) ** -ball_numbers.GOOD_BITS:
-            return UNKNOWN, SHORT
-    return SMOOTH, ""
+    return (KINK, "") if apart(left.slope, right.slope) else (SMOOTH, "")
 
 
 class Tied(NamedTuple):

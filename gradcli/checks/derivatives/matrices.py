@@ -9,15 +9,19 @@ read.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import lru_cache, partial
 from math import ceil, lcm
 from typing import TYPE_CHECKING, Any
 
 from flint import acb_mat, arb, arb_mat, arb_series, fmpq, fmpq_mat
 
-from gradcli.checks.evaluate.interpretation import Failure, Tie, Unclear, Undecided, Unsupported
+from gradcli.checks.evaluate.ball_numbers import precision
+from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, Unclear, Undecided, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex
-from gradcli.checks.expansions.log_puiseux import ONE, POWERS, STEP, Expansion
-from gradcli.checks.expansions.power_series import Series, coefficients
+from gradcli.checks.expansions.exact_reals import LADDER, ball_of
+from gradcli.checks.expansions.log_puiseux import ONE, STEP, Expansion, TracedExpansion
+from gradcli.checks.expansions.power_series import POWERS, Series, coefficients
 from gradcli.primitives.exact_matrices import each_matrix, product, transposed
 
 if TYPE_CHECKING:
@@ -37,6 +41,54 @@ def rule_of(node: Node, closed: bool = True) -> Callable[..., Any] | None:
     rule = RULES.get(node.primitive.name)
     small = closed and rule is not None and min(node.args[0].type.shape[-2:]) <= SMALL
     return None if small else rule
+
+
+def of_exact_numbers(rule: Callable[..., Any], field: Any) -> Callable[..., Any]:
+    """A rule for matrices of balls as one for exact numbers: each entry of the result computes all of it again."""
+
+    def entries(f: Any, *xs: Any, **params: Any) -> Any:
+        @lru_cache(maxsize=1)
+        def result(bits: int) -> Any:
+            with precision(bits):
+                return rule(field, *[Entries(map(in_balls, x.flat), x.shape) for x in xs], **params)
+
+        def exact(x: Any, at: Callable[[int], Any]) -> Any:
+            if isinstance(x, Complex):
+                return Complex(exact(x.x, lambda bits: at(bits).x), exact(x.y, lambda bits: at(bits).y))
+            if type(x) is arb:
+                return f.number(0).lifted(x) if x.is_exact() else f.number(0).apply("computed", at)
+            terms = {key: exact(c, partial(term, at, key)) for key, c in x.terms.items()}
+            return TracedExpansion(Expansion(terms, x.rest), f.pool, "computed", at)
+
+        first = with_enough_bits(result)
+        return Entries([exact(x, partial(entry, result, i)) for i, x in enumerate(first.flat)], first.shape)
+
+    return entries
+
+
+def entry(result: Callable[[int], Any], i: int, bits: int) -> Any:
+    return result(bits).flat[i]
+
+
+def term(at: Callable[[int], Any], key: Any, bits: int) -> Any:
+    return at(bits).terms.get(key, arb(0))
+
+
+def with_enough_bits(result: Callable[[int], Any]) -> Any:
+    """The result with the fewest bits that decide it; raises Undecided."""
+    for bits in LADDER[:-1]:
+        with suppress(Undecided):
+            return result(bits)
+    return result(LADDER[-1])
+
+
+def in_balls(x: Any) -> Any:
+    """An entry of exact numbers as one of balls."""
+    if isinstance(x, Complex):
+        return Complex(in_balls(x.x), in_balls(x.y))
+    if not isinstance(x, Expansion):
+        return ball_of(x)
+    return Expansion({key: ball_of(c) for key, c in x.terms.items()}, x.rest)
 
 
 # --- the entries of a matrix --------------------------------------------------------------------------------------

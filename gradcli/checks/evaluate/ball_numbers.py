@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx, fmpq
 
-from gradcli.checks.evaluate.interpretation import Failure, Undecided
+from gradcli.checks.evaluate.interpretation import MOST_BITS, SIGN_UNDECIDED, Failure, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 START_BITS = 128
-MOST_BITS = 8192
 GOOD_BITS = 56
 MOST_WORK = 1_200_000  # operations on single entries with few bits, before a round with more
 MOST_LOOP_WORK = 16_000_000  # the same where a loop has stated how many bits it needs
@@ -37,7 +36,7 @@ def sign(x: Any) -> int:
         return 1 if x.mid() > 0 else -1
     if not x.is_finite() and not x.is_nan() and x.is_exact():
         return 1 if x > 0 else -1
-    raise Undecided("a sign that cannot be decided at this precision")
+    raise Undecided(SIGN_UNDECIDED)
 
 
 def is_tiny(x: Any) -> bool:

@@ -40,7 +40,8 @@ from gradcli.checks.evaluate.interpretation import (
     last_unit,
 )
 from gradcli.checks.expansions.complex_numbers import Complex, angle, at_point
-from gradcli.checks.expansions.log_puiseux import Expansion, Huge
+from gradcli.checks.expansions.exact_reals import ExactReal, ball_of, fraction
+from gradcli.checks.expansions.log_puiseux import Expansion, Huge, TracedExpansion, rational
 from gradcli.checks.expansions.power_series import Moving, Series, coefficients
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import reachable
@@ -81,6 +82,7 @@ def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     return entries
 
 
+MOST_EXACT = 100_000  # operations on single entries of one walk in exact numbers
 MOST_CONSTANTS = 4096  # that a field remembers, for it serves program after program
 NOISE = 2.0**-24  # of the largest carry: a ball around 0 of this size is noise, and no number that has been lost
 
@@ -115,6 +117,7 @@ class BallField(Field):
     """
 
     plane = False  # whether entries are complex
+    along = Expansion.along  # what an entry is that moves to one side
 
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__()
@@ -309,6 +312,54 @@ class BallField(Field):
         return Undefined(f"{name} {at if primitive.pointwise else 'has no value here'}", node)
 
 
+# --- exact entries -----------------------------------------------------------------------------------------
+
+
+class ExactField(BallField):
+    """Arithmetic on exact real numbers, and on one side of a point on expansions of them: for what no ball decides."""
+
+    along = TracedExpansion.along
+
+    def __init__(self, literals: Literals = EXACT) -> None:
+        super().__init__(literals)
+        self.pool: dict[Any, ExactReal] = {}
+        self.zero: Any = self.number(0)
+
+    def number(self, value: int | Fraction) -> Any:
+        return fraction(self.pool, fmpq(value.numerator, value.denominator))
+
+    integer = number
+
+    def pi(self) -> Any:
+        return self.number(0).pi()
+
+    def _constant(self, value: Any) -> Any:
+        named = {"pi": self.pi, "e": self.number(1).exp}
+        return named[value]() if value in named else super()._constant(value)
+
+    def datum(self, value: Any) -> Any:
+        number = super().datum(value)
+        return self.number(0).lifted(number) if type(number) is arb else number
+
+    def array_rule(self, node: Node) -> Callable[..., Any] | None:
+        from gradcli.checks.derivatives.matrices import of_exact_numbers
+
+        rule = super().array_rule(node)
+        return rule if rule is None or node.primitive.entries is not None else of_exact_numbers(rule, BallField())
+
+    def positive_power(self, x: Any, y: Any) -> Any:
+        general = not isinstance(y, ExactReal) or (y.rational is None and isinstance(x, ExactReal))
+        if general or isinstance(x, Huge):
+            return (y * x.log()).exp()
+        return x.power(y) if y.rational is None else x.raised(rational(y))
+
+    def cube_root(self, x: Any) -> Any:
+        return x.raised(THIRD)
+
+    def zeta(self, s: int, x: Any) -> Any:
+        return x.hurwitz(s)
+
+
 # --- complex entries ---------------------------------------------------------------------------------------
 
 REAL_ONLY = {
@@ -402,9 +453,21 @@ class ComplexField(BallField):
         return kind(f"{node.primitive.name} has no value here", node)
 
 
+class ExactComplexField(ComplexField, ExactField):
+    """Arithmetic on complex entries of exact real numbers."""
+
+    def datum(self, value: Any) -> Any:
+        if not isinstance(value, complex):
+            return real(ExactField.datum(self, value))
+        ball = super().datum(value)
+        return (
+            ball if isinstance(ball, Failure) else Complex(self.number(0).lifted(ball.x), self.number(0).lifted(ball.y))
+        )
+
+
 def real(x: Any) -> Any:
     """A real entry as a complex one."""
-    return Complex(x) if isinstance(x, (arb, Series, Expansion, Huge)) else x
+    return Complex(x) if isinstance(x, (arb, ExactReal, Series, Expansion, Huge)) else x
 
 
 # operations that are written with an order
@@ -445,11 +508,15 @@ def read(field: BallField, nodes: Sequence[Node], point: Point) -> list[Entries]
 def enclose(nodes: Sequence[Node], point: Point) -> list[Entries]:
     """The entries of some nodes with 56 good bits, as far as 8,192 bits and the budget of `doubling` allow.
 
-    Raises Unsupported for an operation without a `ball` rule.
+    Where that leaves a sign open, exact numbers may decide it. Raises Unsupported for an operation without a rule.
     """
-    values: list[Entries] = with_bits(
-        lambda bits: read(BallField(), nodes, point),
-        lambda values: all(settled(x) for entries in values for x in entries.flat),
-        work_of(reachable(nodes)),
-    )
+    work = work_of(reachable(nodes))
+
+    def good(values: list[Entries]) -> bool:
+        return all(settled(x) for entries in values for x in entries.flat)
+
+    values: list[Entries] = with_bits(lambda bits: read(BallField(), nodes, point), good, work)
+    if work <= MOST_EXACT and any(isinstance(x, Undecided) for entries in values for x in entries.flat):
+        exact = read(ExactField(), nodes, point)
+        values = with_bits(lambda bits: [Entries(map(ball_of, row.flat), row.shape) for row in exact], good)
     return values

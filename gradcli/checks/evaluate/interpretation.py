@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 
 MOST_TURNS = 64  # of a loop that is read in symbols
+MOST_BITS = 8192  # of a ball
+SIGN_OPEN = f"{MOST_BITS:,} bits do not tell"  # why a sign is left undecided, and by balls of fewer bits
+SIGN_UNDECIDED = "a sign that cannot be decided at this precision"
 
 
 class Unsupported(Exception):

@@ -14,13 +14,14 @@ from flint import arb, fmpz
 
 from gradcli.checks.evaluate.ball_numbers import sign
 from gradcli.checks.evaluate.interpretation import Tie, Undecided, Undefined
+from gradcli.checks.expansions.exact_reals import ExactReal
 from gradcli.checks.expansions.log_puiseux import Expansion
 from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NUMBERS = (int, fmpz, arb, Series, Expansion)
+NUMBERS = (int, fmpz, arb, ExactReal, Series, Expansion)
 MOST_POWER = 64  # that is written as a product
 
 
@@ -34,15 +35,20 @@ def decided(x: Any, sign: Callable[[Any], int] = sign) -> int | None:
         return 0
 
 
+def pi_like(x: Any) -> Any:
+    """Pi as a ball, or as an exact number if x is exact."""
+    return x.pi() if isinstance(x, (ExactReal, Expansion)) else arb.pi()
+
+
 def angle(y: Any, x: Any, sign: Callable[[Any], int] = sign) -> Any:
     """The angle of (x, y) by the signs of both, so that no quotient leaves its branch."""
     if type(x) is arb and type(y) is arb:
         return arb.atan2(y, x)
     if y.is_zero():
-        return arb(0) if sign(x) > 0 else arb.pi()
+        return arb(0) if sign(x) > 0 else pi_like(x)
     if (decided(x, sign) or 0) > 0:
         return (y / x).atan()
-    return sign(y) * (arb.pi() / 2) - (x / y).atan()
+    return sign(y) * (pi_like(x) / 2) - (x / y).atan()
 
 
 class Complex(Moving):
@@ -69,7 +75,7 @@ class Complex(Moving):
 
     def is_exact(self) -> bool:
         """Whether it is one number."""
-        return all(type(part) is arb and part.is_exact() for part in (self.x, self.y))
+        return all(isinstance(part, (arb, ExactReal)) and part.is_exact() for part in (self.x, self.y))
 
     def is_integer(self) -> bool:
         """Whether it is a whole number that does not move."""
@@ -204,7 +210,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "tanh": lambda z: -z.turned().tan().turned(),
     "asinh": lambda z: (z + (z * z + 1).sqrt()).log(),
     "acosh": lambda z: (z + (z + 1).sqrt() * (z - 1).sqrt()).log(),
-    "acos": lambda z: arb.pi() / 2 - z.asin(),
+    "acos": lambda z: pi_like(z.x) / 2 - z.asin(),
     "atan": lambda z: -z.turned().atanh().turned(),
 }
 REAL = FUNCTIONS.keys() - {"acosh", "acos"}  # of all real numbers

@@ -1,25 +1,30 @@
 """Log-Puiseux expansions: a function on one side of a point, where it may have poles and logarithms.
 
 With tau > 0 the step, l = log(1/tau) and m = log(l), an `Expansion` is a sum of terms c * tau**k * l**d * m**e with
-balls c and fractions k, d, e, and a remainder that is bounded by a multiple of a stated one of these. A term has the
-key (k, -d, -e): the smaller the key, the larger the term near the point. Logarithms of m are not read, and of what
-grows faster than every power only the sign and the logarithm.
+exact numbers c and fractions k, d, e, and a remainder that is bounded by a multiple of a stated one of these. A term
+has the key (k, -d, -e): the smaller the key, the larger the term near the point. Logarithms of m are not read, and of
+what grows faster than every power only the sign and the logarithm.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import partial
+from functools import partial, partialmethod
+from itertools import accumulate
+from math import factorial
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_series, fmpq, fmpz
 
+from gradcli.checks.algebra.zero_test import vanishes
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Unclear, Undefined
-from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series, capacity
+from gradcli.checks.expansions.exact_reals import SERIALS, ExactReal, fraction
+from gradcli.checks.expansions.power_series import FORMULAS, POWERS, Moving, Series, capacity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Key = tuple[Fraction, Fraction, Fraction]
 
@@ -34,8 +39,7 @@ STEP = key(1)
 LOGARITHM = key(0, 1)
 LOGLOG = key(0, 0, 1)
 FLAT = key(10**6)  # of what is smaller than every power
-POWERS = 10  # of what vanishes, in a composition
-NUMBERS = (int, fmpz, fmpq, arb)
+NUMBERS = (int, fmpz, fmpq, arb, ExactReal)
 MOST_TERMS = 40
 ROOT = "a root of a negative number on one side of the point"
 
@@ -56,7 +60,7 @@ class Expansion(Moving):
     @classmethod
     def along(cls, center: Any, speed: Any) -> Expansion:
         """center + speed * tau."""
-        return cls({ONE: arb(center), STEP: arb(speed)})
+        return cls({ONE: center, STEP: like(center, speed)})
 
     # --- what is known ----------------------------------------------------------------------------------------
 
@@ -80,6 +84,14 @@ class Expansion(Moving):
         """Whether it is 0 all along."""
         return not self.terms and self.rest is None
 
+    @property
+    def kind(self) -> Any:
+        """A coefficient, or a ball: other numbers are to be `like` it."""
+        return next(iter(self.terms.values()), arb(0))
+
+    def pi(self) -> Any:
+        return arb.pi() if type(self.kind) is arb else self.kind.pi()
+
     def is_finite(self) -> bool:
         return all(c.is_finite() for c in self.terms.values())
 
@@ -97,13 +109,13 @@ class Expansion(Moving):
             raise Unclear("a term whose limit is not known")
         grown = {key: c for key, c in self.terms.items() if key < ONE}
         gone = {key: c for key, c in self.terms.items() if key > ONE}
-        return Expansion(grown), self.terms.get(ONE, arb(0)), Expansion(gone, self.rest)
+        return Expansion(grown), self.terms.get(ONE, like(self.kind, 0)), Expansion(gone, self.rest)
 
     # --- ring operations --------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
-            other = Expansion({ONE: arb(other)})
+            other = Expansion({ONE: like(self.kind, other)})
         if not isinstance(other, Expansion):
             return NotImplemented
         terms = dict(self.terms)
@@ -155,25 +167,23 @@ class Expansion(Moving):
         if exponent.denominator != 1:
             if ball_numbers.sign(c) < 0:
                 raise Undefined(ROOT)
-            factor = (c.log() * fmpq(exponent.numerator, exponent.denominator)).exp()
+            exact = fmpq(exponent.numerator, exponent.denominator)
+            factor = (c.log() * exact).exp() if type(c) is arb else c.raised(exponent)
         else:
             factor = c ** int(exponent) if exponent >= 0 else 1 / c ** int(-exponent)
-        start = Expansion({_times(key, exponent): factor})
-        with capacity(POWERS):
-            around = arb_series([1, 1], POWERS).log() * fmpq(exponent.numerator, exponent.denominator)
-            return start * more.composed(around.exp())
+        return Expansion({_times(key, exponent): factor}) * more.composed([like(c, x) for x in binomials(exponent)])
 
-    def composed(self, around: Any) -> Any:
-        """A series of python-flint composed with this expansion, which vanishes at the point."""
+    def composed(self, around: Sequence[Any]) -> Any:
+        """A power series, by its coefficients, composed with this expansion, which vanishes at the point."""
         if self.first() <= ONE:
             raise Unclear("a term that does not vanish")
-        total, power = Expansion({ONE: around[0]}), Expansion({ONE: arb(1)})
-        for k in range(1, around.prec):
+        total, power = Expansion({ONE: around[0]}), Expansion({ONE: like(around[0], 1)})
+        for coefficient in around[1:]:
             power = power * self
-            total = total + power * around[k]
+            total = total + power * coefficient
         if self.is_zero():
             return total
-        return Expansion(total.terms, _nearer(total.rest, _times(self.first(), Fraction(around.prec))))
+        return Expansion(total.terms, _nearer(total.rest, _times(self.first(), Fraction(len(around)))))
 
     def sqrt(self) -> Any:
         return self if self.is_zero() else self.raised(Fraction(1, 2))
@@ -184,16 +194,13 @@ class Expansion(Moving):
         key, c, more = self.relative()
         if key[2]:
             raise Unclear("a logarithm nested three deep")
-        with capacity(POWERS):
-            around = arb_series([1, 1], POWERS).log()
-        power, turned = (arb(fmpq(x.numerator, x.denominator)) for x in key[:2])
+        power, turned = (like(c, x) for x in key[:2])
         grown = Expansion({LOGARITHM: -power, LOGLOG: -turned, ONE: c.log()})
-        return grown + more.composed(around)
+        return grown + more.composed([like(c, Fraction(-((-1) ** k), k) if k else 0) for k in range(POWERS)])
 
     def exp(self) -> Any:
         grown, constant, gone = self.split()
-        with capacity(POWERS):
-            around = gone.composed(arb_series([0, 1], POWERS).exp()) * constant.exp()
+        around = gone.composed([like(constant, Fraction(1, factorial(k))) for k in range(POWERS)]) * constant.exp()
         if not grown.terms:
             return around
         if grown.lead()[0] < LOGARITHM:  # it grows, or vanishes, faster than every power
@@ -215,7 +222,8 @@ class Expansion(Moving):
         first = self.first()
         if first <= ONE or first[1:] != ONE[1:] or ball_numbers.sign(exponent) < 0:
             return (exponent * self.log()).exp()
-        known = rational((exponent * arb(fmpq(first[0].numerator, first[0].denominator))).lower())
+        ball = exponent if type(exponent) is arb else exponent.enclosed(ball_numbers.START_BITS)
+        known = rational((ball * fmpq(first[0].numerator, first[0].denominator)).lower())
         assert known is not None
         return Expansion({}, (known, Fraction(0), Fraction(0)))  # as much as is certain
 
@@ -236,9 +244,7 @@ class Expansion(Moving):
             if name not in FAR:
                 raise Unclear(f"{name} of an unbounded argument")
             return FAR[name](self)
-        with capacity(POWERS):
-            around = getattr(Series(arb_series([constant, 1], POWERS)), name)(*args)
-            return gone.composed(around.s)
+        return gone.composed(derivatives_of(constant, name, *args))
 
     def gamma_lower(self, a: Any, regularized: int) -> Any:
         """At 0 by the series of its integral, x**a times a sum of (-x)**k/(k!*(a + k))."""
@@ -246,7 +252,7 @@ class Expansion(Moving):
         if not constant.is_zero():
             return self.local("gamma_lower", a, regularized)
         terms = [(-1) ** k * a.rgamma() / (arb.fac_ui(k) * (a + k)) for k in range(POWERS)]
-        return self.power(a) * gone.composed(arb_series(terms, POWERS))
+        return self.power(a) * gone.composed(terms)
 
     def beta_lower(self, a: Any, b: Any, regularized: int) -> Any:
         """At 0 likewise, x**a times a sum of (1 - b)*(2 - b)*...*(k - b)*x**k/(k!*(a + k)); at 1 by its symmetry."""
@@ -257,7 +263,7 @@ class Expansion(Moving):
             return self.local("beta_lower", a, b, regularized)
         scale = (a + b).gamma() * a.rgamma() * b.rgamma()
         terms = [scale * (1 - b).rising(k) / (arb.fac_ui(k) * (a + k)) for k in range(POWERS)]
-        return self.power(a) * gone.composed(arb_series(terms, POWERS))
+        return self.power(a) * gone.composed(terms)
 
     side = sign  # which formulas read where it grows beyond all bounds
 
@@ -297,6 +303,63 @@ class Expansion(Moving):
         return cls(terms, (Fraction(s.prec, root), Fraction(0), Fraction(0)))
 
 
+class TracedExpansion(Expansion):
+    """An expansion of exact numbers with the expression that it was computed by, which a `pool` holds once.
+
+    Where no term of it is known, the expression may show that the function is 0 all along.
+    """
+
+    __slots__ = ("args", "name", "pool", "serial")
+    rational = None
+
+    def __init__(self, plain: Expansion, pool: dict[Any, Any], name: str, *args: Any) -> None:
+        self.terms, self.rest, self.pool, self.name, self.args = plain.terms, plain.rest, pool, name, args
+        self.serial = next(SERIALS)  # above those of its operands
+
+    @classmethod
+    def along(cls, center: Any, speed: Any) -> TracedExpansion:
+        speed = center.lifted(speed)
+        return cls(Expansion.along(center, speed), center.pool, "along", center, speed)
+
+    def traced(self, name: str, compute: Callable[..., Any], *args: Any) -> Any:
+        """The expansion of an expression, computed once."""
+        key = (name, self, *args)
+        if key not in self.pool:
+            result = compute(*key[1:])
+            if type(result) is Expansion:
+                result = TracedExpansion(result, self.pool, *key)
+                if not result.terms and vanishes(result):
+                    result = fraction(self.pool, fmpq(0))
+            self.pool[key] = result
+        return self.pool[key]
+
+    def lifted(self, other: Any) -> Any:
+        """A number as an exact one; anything else as it is."""
+        number = fraction(self.pool, fmpq(0)).lifted(other)
+        return other if number is None else number
+
+    def __add__(self, other: Any) -> Any:
+        return self.traced("add", Expansion.__add__, self.lifted(other))
+
+    def __mul__(self, other: Any) -> Any:
+        number = self.lifted(other)
+        return number if number == 0 else self.traced("mul", Expansion.__mul__, number)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.traced("div", Expansion.__truediv__, self.lifted(other))
+
+    def __neg__(self) -> Any:
+        return self.traced("neg", Expansion.__neg__)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        Expansion.__getattr__(self, name)  # raises for what is no function
+        return partial(self.traced, name, lambda x, *args: Expansion.__getattr__(x, name)(*args))
+
+
+for _name in ("inverse", "raised", "log", "exp", "power", "digamma", "gamma_lower", "beta_lower", "floor"):
+    setattr(TracedExpansion, _name, partialmethod(TracedExpansion.traced, _name, getattr(Expansion, _name)))
+
+
 class Huge(Moving):
     """What grows faster than every power: about exp(g) for an expansion g that grows beyond all bounds, with a sign."""
 
@@ -321,7 +384,7 @@ class Huge(Moving):
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
-            return arb(0) if other == 0 else Huge(self.g, self.signed * ball_numbers.sign(arb(other)))
+            return arb(0) if other == 0 else Huge(self.g, self.signed * ball_numbers.sign(like(self.g.kind, other)))
         if isinstance(other, Huge):
             return Huge(self.g + other.g, self.signed * other.signed)
         if not isinstance(other, Expansion):
@@ -359,14 +422,14 @@ FAR: dict[str, Callable[[Any], Any]] = {  # functions of what grows beyond all b
     **{name: FORMULAS[name] for name in ("sinh", "cosh", "tanh", "asinh")},
     "sin": lambda x: Expansion({}, ONE),
     "cos": lambda x: Expansion({}, ONE),
-    "atan": lambda x: x.side() * (arb.pi() / 2) - x.inverse().atan(),
+    "atan": lambda x: x.side() * (x.pi() / 2) - x.inverse().atan(),
     "erf": lambda x: Expansion({}, (-(x * x)).exp().first()) + x.side(),  # its tail is less than exp(-x**2)
     "erfc": lambda x: 1 - x.erf(),
-    "sinc_pi": lambda x: (x * arb.pi()).sin() / (x * arb.pi()),
+    "sinc_pi": lambda x: (x * x.pi()).sin() / (x * x.pi()),
 }
 ANYWHERE: dict[str, Callable[..., Any]] = {  # formulas that hold at edges and at infinity too
     **{name: FORMULAS[name] for name in ("tan", "expm1", "log1p", "acosh", "atanh")},
-    "asin": lambda x: arb.pi() / 2 - x.acos(),
+    "asin": lambda x: x.pi() / 2 - x.acos(),
     "acos": lambda x: 2 * ((1 - x) / (1 + x)).sqrt().atan(),
     "gamma": lambda x: x.rgamma().inverse(),
     "lgamma": lambda x: x.gamma().log(),
@@ -374,12 +437,47 @@ ANYWHERE: dict[str, Callable[..., Any]] = {  # formulas that hold at edges and a
 }
 
 
+def like(c: Any, value: Any) -> Any:
+    """A number as a ball, or as an exact one if c is exact."""
+    if isinstance(value, ExactReal):
+        return value
+    if type(c) is arb:
+        return arb(fmpq(value.numerator, value.denominator)) if isinstance(value, Fraction) else arb(value)
+    return c.lifted(value)
+
+
 def rational(x: Any) -> Fraction | None:
-    """The fraction that a ball is; None where it is not a single number."""
-    if not x.is_exact():
-        return None
-    fraction = x.fmpq()
-    return Fraction(int(fraction.p), int(fraction.q))
+    """The fraction that a number is; None where it is not known to be one."""
+    fraction = (x.fmpq() if x.is_exact() else None) if type(x) is arb else x.rational
+    return None if fraction is None else Fraction(int(fraction.p), int(fraction.q))
+
+
+def binomials(exponent: Fraction) -> list[Fraction]:
+    """The coefficients of (1 + x)**exponent."""
+    factors = [(exponent - k) / (k + 1) for k in range(POWERS - 1)]
+    return [*accumulate(factors, mul, initial=Fraction(1))]
+
+
+def derivatives_of(c: Any, name: str, *args: Any) -> list[Any]:
+    """The coefficients of the power series of a function around a number."""
+    if type(c) is not arb and name in ("sin", "cos"):
+        cycle = [c.sin(), c.cos(), -c.sin(), -c.cos()]
+        return [cycle[(k + (name == "cos")) % 4] / factorial(k) for k in range(POWERS)]
+    if type(c) is not arb and name in SLOPES:
+        slope = SLOPES[name](Expansion.along(c, 1))
+        parts = [slope.terms.get(key(k), like(c, 0)) / (k + 1) for k in range(POWERS - 1)]
+        return [getattr(c, name)(), *parts]
+    if type(c) is not arb:
+        return [getattr(c, name)(*args), *(c.apply("taylor", c, name, k, *args) for k in range(1, POWERS))]
+    with capacity(POWERS):
+        around = getattr(Series(arb_series([c, 1], POWERS)), name)(*args).s
+        return [around[k] for k in range(around.prec)]
+
+
+SLOPES: dict[str, Callable[[Any], Any]] = {
+    "atan": lambda u: (u * u + 1).inverse(),
+    "erf": lambda u: (-(u * u)).exp() * 2 / u.pi().sqrt(),
+}
 
 
 def _sum(a: Key, b: Key) -> Key:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import gc
 import sys
-from functools import partial
 from importlib import import_module
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.derivatives.claim_comparison import ClaimComparison, compared, nearest, speaks
-from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation, entries_of, field_of
+from gradcli.checks.derivatives.claim_comparison import ClaimComparison, compared_sides, nearest, speaks
+from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation, field_of
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import Literals
 from gradcli.checks.evaluate.evaluation import work_of
@@ -105,11 +104,12 @@ class Session:
         answer["value"] = _entry(answer.pop("ball"))
         tie = answer["tie"]
         near: list[Answer] = []
+        signs = evaluation.signs if tie is None and "tied" not in (answer["given"] or {}) else None
         if answer["given"] is not None and (tie is None or tie["kind"] == "smooth"):
             for position, change in enumerate(beside):
                 if len(near) == wanted:
                     break
-                comparison = judging.beside(evaluation.signs if tie is None else None, {**point, **change})
+                comparison = judging.beside(signs, {**point, **change})
                 if comparison["region"] and speaks(comparison["relations"]):
                     near.append({"position": position, **comparison})
         return {**answer, "beside": near}
@@ -131,9 +131,7 @@ class Session:
             signs = judging.region(derivative["point"])
             return {"points": [judging.beside(signs, point) for point in points]}
         assert left is not None
-        work, entries = work_of(reachable([left, right])), range((2 if plane else 1) * right.type.size)
-        sides = [[partial(entries_of, node, point, read, plane) for node in (left, right)] for point in points]
-        return {"points": [compared(exact, claimed, entries, rtol, work) for exact, claimed in sides]}
+        return {"points": [compared_sides(left, right, point, read, plane, rtol) for point in points]}
 
     def on_cover(
         self, derivative: Derivative, right: Node, point: Point, parts: Sequence[Mapping[str, Any]], **limits: Any
