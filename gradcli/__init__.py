@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.attach import draw, watch
-    from gradcli.audit.watching.marked_gradients import gradient_of
+    from gradcli.audit.watching.paired_gradients import gradient_of
     from gradcli.calculator import evaluate, grad, hessian, jacobian, trace
     from gradcli.calculator.closed_forms.deriving import derive
     from gradcli.calculator.plotting import plot
@@ -53,7 +53,7 @@ _ROOMS = {
     "draw": "gradcli.attach",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",
-    "gradient_of": "gradcli.audit.watching.marked_gradients",
+    "gradient_of": "gradcli.audit.watching.paired_gradients",
     "hessian": "gradcli.calculator",
     "jacobian": "gradcli.calculator",
     "operation": "gradcli.extension",

@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gradcli.audit import guesses
+from gradcli.audit.guesses import LOOK, UNPAIRED
 from gradcli.checks.formatting import counted
 from gradcli.checks.report import Check, Report
 from gradcli.diagnostics import did_you_mean, error, visible
@@ -27,8 +29,14 @@ SORTED = (
 )  # fmt: skip
 POINTS = ("KINK", "BOUNDARY", "UNDEFINED", "DISCONTINUOUS")  # verdicts on a point, not on a gradient
 # of several points, the first of these that occurs is the verdict
-ORDER = (DISAGREES, *SORTED, AGREES, "IMPRECISE", "CERTIFIED", "PROVED", *POINTS, INCONCLUSIVE, "ERROR", UNJUDGED)
-VERSION = 1  # of files of points
+PASSED = (AGREES, "IMPRECISE", "CERTIFIED", "PROVED")
+ORDER = (DISAGREES, *SORTED, LOOK, *PASSED, *POINTS, INCONCLUSIVE, "ERROR", UNPAIRED, UNJUDGED)
+VERSION = 2  # of files of points
+# what is said where nothing was called
+WATCHED = (
+    "An audit watches torch.autograd.Function, jax.custom_vjp and custom_jvp, primitives of autograd, derivatives that "
+    "SciPy's solvers take (jac=, hess=, fprime=), functions marked with @gradcli.gradient_of(f), and pairs of --pairs"
+)
 INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -36,8 +44,9 @@ INSTALLED = ("site-packages", "dist-packages")
 class Finding:
     """One gradient that a command called, and what its judged points say together.
 
-    `owned`: it stands under the current folder, outside installed packages. `fails` and `undecided` count for the exit
-    code. `expected` is the verdict that the settings expect, `again` the command that judges the worst point once more.
+    `owned`: it is of the audit's subject: under the current folder, outside installed packages, or of the package that
+    is asked for. `fails` and `undecided` count for the exit code. A `guessed` pair of names never leaves a question
+    open. `expected` is the verdict that the settings expect, `again` the command that judges the worst point once more.
     """
 
     name: str
@@ -58,6 +67,7 @@ class Finding:
     expected: str = ""
     again: str = ""
     key: str = ""
+    guessed: bool = False
 
     @property
     def title(self) -> str:
@@ -75,7 +85,7 @@ class Finding:
     def undecided(self) -> bool:
         """Whether it is an open question of the user's own code."""
         open_question = self.verdict in (INCONCLUSIVE, "ERROR") or (self.verdict == UNJUDGED and self.calls > 0)
-        return self.owned and open_question and not self.expected
+        return self.owned and open_question and not self.expected and not self.guessed
 
     def check(self) -> Check:
         """The finding as a check of report files."""
@@ -91,12 +101,13 @@ class Finding:
         )  # fmt: skip
 
 
-def findings(outcome: Outcome, expected: Mapping[str, str]) -> list[Finding]:
-    """The findings of a run, what fails first, then by name."""
+def findings(outcome: Outcome, expected: Mapping[str, str], packages: Sequence[str] = ()) -> list[Finding]:
+    """The findings of a run, what fails first, then by name; those of some `packages` count as the user's own."""
     answers: dict[str, list[Row]] = {key: [] for key in outcome.gradients}
     for key, call, answer in outcome.judged:
         answers.setdefault(key, []).append({**answer, "call": call})
-    results = [finding(key, record, answers[key]) for key, record in outcome.gradients.items()]
+    answers = guesses.settled(outcome.gradients, answers)
+    results = [finding(key, record, answers[key], packages) for key, record in outcome.gradients.items()]
     for result in results:
         result.expected = next((word for name, word in expected.items() if name_fits(name, result.title)), "")
     rank = {word: place for place, word in enumerate(ORDER)}
@@ -128,7 +139,7 @@ def name_fits(asked: str, name: str) -> bool:
     return name == asked or name.endswith("." + asked)
 
 
-def finding(key: str, record: Row, answers: Sequence[Row]) -> Finding:
+def finding(key: str, record: Row, answers: Sequence[Row], packages: Sequence[str]) -> Finding:
     """One gradient with the verdict of its points."""
     points, notes = [], []
     for answer in answers:
@@ -146,25 +157,31 @@ def finding(key: str, record: Row, answers: Sequence[Row]) -> Finding:
         worst = {"verdict": UNJUDGED, "message": reason, "evidence": {}}
     message = worst["message"]
     if worst["verdict"] == DISAGREES and worst.get("leaf"):
-        message = f"with respect to {worst['leaf']}: {message}"
+        message = f"they disagree: {message}" if record["pair"] else f"with respect to {worst['leaf']}: {message}"
     about = {name: record[name] for name in ("name", "library", "role", "line", "calls", "untracked", "skipped")}
     about |= {"file": shown_path(record["file"]), "caller": shown_path(record["caller"])}
     about |= {"verdict": worst["verdict"], "message": message, "points": points, "worst": worst}
-    owned = any(map(is_own, record["files"]))
+    owned = any(is_own(file, packages) for file in record["files"])
+    about["guessed"] = bool(record["pair"]) and not record["pair"]["confirmed"]
     return Finding(owned=owned, notes=list(dict.fromkeys(notes)), key=key, **about)
 
 
-def is_own(file: str) -> bool:
-    """Whether a file lies under the current folder, and belongs to no installed package."""
+def is_own(file: str, packages: Sequence[str] = ()) -> bool:
+    """Whether a file belongs to one of some packages, or lies under the current folder and in no installed package."""
     path = os.path.realpath(file)
+    whole = path.removesuffix(".py") + os.sep
+    if any(f"{os.sep}{name.replace('.', os.sep)}{os.sep}" in whole for name in packages):
+        return True
     inside = path.startswith(os.path.realpath(os.getcwd()) + os.sep)
     return inside and not any(folder in path.split(os.sep) for folder in INSTALLED)
 
 
 def shown_path(path: str) -> str:
-    """A path as people write it: relative to the current folder where it lies there."""
-    folder = os.getcwd() + os.sep
-    return path.removeprefix(folder)
+    """A path as people write it: in the current folder, or of an installed package, relative to that folder."""
+    for folder in INSTALLED:
+        if f"{os.sep}{folder}{os.sep}" in path:
+            return path.rpartition(f"{os.sep}{folder}{os.sep}")[2]
+    return path.removeprefix(os.getcwd() + os.sep)
 
 
 def reports(findings: Sequence[Finding]) -> list[Report]:
@@ -175,20 +192,21 @@ def reports(findings: Sequence[Finding]) -> list[Report]:
     return [Report(file, tuple(checks), file=file) for file, checks in sorted(files.items())]
 
 
-def exit_code(findings: Sequence[Finding], processes: int, lenient: bool) -> tuple[int, str]:
-    """The exit code of an audit whose command ended with 0, and why it is not 0."""
+def exit_code(findings: Sequence[Finding], outcome: Outcome, packages: Sequence[str], lenient: bool) -> tuple[int, str]:
+    """The exit code of an audit whose command ended with 0, and its verdict in words."""
+    subject, processes = " and ".join(packages) or "your own code", outcome.processes
     wrong = sum(finding.fails for finding in findings)
     undecided = sum(finding.undecided for finding in findings)
     if wrong:
-        return 1, f"{counted(wrong, 'gradient')} of your own code failed"
+        return 1, f"{counted(wrong, 'gradient')} of {subject} failed"
     if undecided and not lenient:
-        return 3, f"{counted(undecided, 'gradient')} of your own code could not be decided (--lenient accepts this)"
+        return 3, f"{counted(undecided, 'gradient')} of {subject} could not be decided (--lenient accepts this)"
     if not processes:
         hint = "PYTHONPATH is ignored by `python -I` and `-E`, and by programs that clear their environment"
         return 5, f"0 Python processes reported: {hint}"
     if not findings:
         count = f"{processes} Python process{'' if processes == 1 else 'es'} reported"
-        return 5, f"{count}, and no hand-written gradient was called"
+        return 5, f"{count}, and no hand-written gradient was called. {WATCHED}"
     return 0, ""
 
 
@@ -198,14 +216,15 @@ def exit_code(findings: Sequence[Finding], processes: int, lenient: bool) -> tup
 # point show whether the program came to the same point.
 
 
-def save_points(findings: Sequence[Finding], argv: Sequence[str], folder: str) -> None:
+def save_points(findings: Sequence[Finding], argv: Sequence[str], folder: str, pairs: str | None) -> None:
     """Save the worst point of each gradient that is wrong, and name the file in the finding."""
     for finding in findings:
         if finding.verdict != "DISAGREES" or not folder:
             continue
         worst = finding.worst
         call = {"key": finding.key, "name": finding.name, "call": worst["call"], "point": worst["point"]}
-        text = json.dumps({"version": VERSION, "command": list(argv), "folder": os.getcwd(), **call})
+        about = {"version": VERSION, "command": list(argv), "folder": os.getcwd(), "pairs": pairs}
+        text = json.dumps({**about, **call})
         path = Path(folder, "audit", sha256(text.encode()).hexdigest()[:12] + ".json")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -223,7 +242,7 @@ def saved_point(path: str) -> dict[str, Any]:
         raise error("GC746", f"cannot read {visible(path, 200)}: {(problem.strerror or '').lower()}") from None
     except ValueError:
         content = None
-    names = ("command", "folder", "key", "name", "call", "point")
+    names = ("command", "folder", "pairs", "key", "name", "call", "point")
     if not isinstance(content, dict) or content.get("version") != VERSION or any(name not in content for name in names):
         hint = "give one of the files that the report of the audit names"
         raise error("GC746", f"{visible(path, 200)} is not a point saved by gradcli audit", help=hint)

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,6 +27,8 @@ from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from gradcli.audit.pairs import Pair
 
     Record = dict[str, Any]
 
@@ -49,6 +52,7 @@ class Limits(NamedTuple):
     jobs: int
     callbacks: bool
     again: tuple[str, int] | None = None
+    pairs: Sequence[Pair] = ()
 
 
 class Judged(NamedTuple):
@@ -62,7 +66,8 @@ class Judged(NamedTuple):
 class Outcome(NamedTuple):
     """What a command did: its exit code, its Python processes, its gradients by key, their judged calls.
 
-    `faults` are those of the watching itself; `seconds` is the time that judging took behind it.
+    `faults` are those of the watching itself, `missed` modules of pairs that could not be imported; `seconds` is the
+    time that judging took behind it.
     """
 
     code: int
@@ -70,6 +75,7 @@ class Outcome(NamedTuple):
     gradients: dict[str, Record]
     judged: list[Judged]
     faults: list[str]
+    missed: list[str]
     seconds: float
 
 
@@ -237,6 +243,7 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
     folder = tempfile.mkdtemp(prefix="gradcli-")
     try:
         options = {"only": limits.only, "size": limits.size, "callbacks": limits.callbacks, "again": limits.again}
+        options["pairs"] = [{**pair._asdict(), "guessed": not pair.confirmed} for pair in limits.pairs]
         Path(folder, "options.json").write_text(json.dumps(options), "utf-8")
         judge = Judge(folder, limits, progress)
         try:
@@ -247,9 +254,18 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
             judge.close()
         faults = [path.read_text("utf-8") for path in sorted(Path(folder).glob("*.trouble"))]
         faults += [str(record["fault"]) for record in records(folder) if "fault" in record]
-        return Outcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), monotonic() - ended)
+        missed = [str(record["missed"]) for record in records(folder) if "missed" in record]
+        return Outcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), missed, monotonic() - ended)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def calling(place: str) -> tuple[str, ...]:
+    """The command that calls the pairs of a package, or of a folder, by doctests and defaults."""
+    folder = Path(place).resolve()
+    while (folder / "__init__.py").exists():
+        folder = folder.parent
+    return (sys.executable, "-m", "gradcli.audit.calls", *([str(folder)] if Path(place).is_dir() else []))
 
 
 def run(argv: Sequence[str], folder: str) -> int:

@@ -15,10 +15,13 @@ import sys
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.audit import conventions
+from gradcli.audit.conventions import PairedCall
 from gradcli.checks.callables.api import check_callable
 from gradcli.child_process import packed
 from gradcli.diagnostics import GradcliError
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     Subject = tuple[Callable[..., Any], dict[str, Any], dict[str, Any] | tuple[Any, ...]]
 
 SAMPLES = 2  # points beside the kept one
+NO_GRADIENT = "; the derivative is the gradient of no function, since its own Jacobian is not symmetric"
+BY_VALUES = 1e-12  # a tolerance with which nothing is recorded
 SETTLED = ("PROVED", "CERTIFIED", "AGREES", "KINK", "BOUNDARY", "UNDEFINED")  # verdicts with nothing to be sorted
 
 
@@ -74,10 +79,11 @@ class Draws:
         return wraps(function)(call)
 
 
-def answer(subject: Callable[[], Subject], request: dict[str, Any]) -> dict[str, Any]:
+def answer(subject: Callable[[], Subject | PairedCall], request: dict[str, Any]) -> dict[str, Any]:
     """The verdict on what `subject` gives, as plain data: a row per argument, or why there is none."""
     try:
-        return judged(subject(), float(request["timeout"]))
+        made_of, seconds = subject(), float(request["timeout"])
+        return judged_pair(made_of, seconds) if isinstance(made_of, PairedCall) else judged(made_of, seconds)
     except GradcliError as problem:
         return {"error": problem.diagnostics[0].message}
     except Failed as problem:
@@ -88,13 +94,34 @@ def answer(subject: Callable[[], Subject], request: dict[str, Any]) -> dict[str,
         return {"error": describe(problem)}
 
 
-def judged(subject: Subject, seconds: float) -> dict[str, Any]:
+def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
+    """The verdict for each part of the derivative of a pair: a row for each reading that is judged.
+
+    Values are looked at first; where they do not agree, the oracles are asked, too.
+    """
+    call.ends = monotonic() + seconds
+    checks, notes = [], []
+    for fitting in conventions.readings(call):
+        for reading in conventions.chosen(fitting):
+            answer = judged(conventions.subject(call, reading), seconds / 2, BY_VALUES)
+            if answer["checks"][0]["verdict"] in ("DISAGREES", "INCONCLUSIVE") and reading is fitting[0]:
+                answer = judged(conventions.subject(call, reading), seconds / 2)
+            if answer["checks"][0]["verdict"] == "DISAGREES" and conventions.is_gradient(call, reading) is False:
+                answer["checks"][0]["message"] += NO_GRADIENT
+            fits = {"agrees": reading.gap == 0, "factor": reading.factor, "flat": reading.flat}
+            checks.append({**answer["checks"][0], "reading": {**fits, "convention": reading.convention}})
+            notes += answer["notes"]
+    point = {name: packed(numbers(value)) for name, value in call.at.items() if conventions.moves(value)}
+    return {"checks": checks, "notes": notes, "point": point}
+
+
+def judged(subject: Subject, seconds: float, rtol: float = 0.0) -> dict[str, Any]:
     """The verdict for each argument of one call."""
     f, derivative, at = subject
     draws = Draws()
     f = draws.behind(f)
     options: dict[str, Any] = {name: draws.behind(x) if callable(x) else x for name, x in derivative.items()}
-    report = check_callable(f, **options, at=at, samples=SAMPLES, timeout=seconds)
+    report = check_callable(f, **options, at=at, samples=SAMPLES, timeout=seconds, rtol=rtol)
     names = options.get("names") or parameters(f) or [f"x{i}" for i in range(len(at))]
     arguments = at if isinstance(at, dict) else dict(zip(names, at, strict=False))
     arrays = {name: numbers(value) for name, value in arguments.items()}

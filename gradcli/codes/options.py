@@ -188,4 +188,11 @@ OPTIONS: dict[str, CodeDoc] = {
         "gradcli audit --again lost.json",
         "Give the file that the report names beside the gradient.",
     ),
+    "GC747": CodeDoc(
+        "no pairs to audit",
+        "There is no such package or folder, or the file of --pairs does not hold pairs of functions and derivatives.",
+        "--scan and --pairs take the name under which a package is imported, or a folder with its source.",
+        "gradcli audit --scan pvlb",
+        "Write the name as in `import`, or let `gradcli audit --scan PACKAGE --output pairs.toml` write the file.",
+    ),
 }

@@ -46,7 +46,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 # modules that commands load when they first use them, so that `--help` and scalar scripts start quickly
 ROOMS: dict[str, str] = {
+    "audit_pairs": "gradcli.audit.pairs",
     "audit_report": "gradcli.audit.audit_report",
+    "audit_scan": "gradcli.audit.scan",
     "audited_command": "gradcli.audit.command",
     "audits": "gradcli.rendering.documents.audits",
     "baselines": "gradcli.batch.baseline",

@@ -13,7 +13,7 @@ from gradcli.cli import main
 from gradcli.commands import COMMANDS, declaration
 from tests.rendering.test_schema import validator
 
-ELSEWHERE = (".grad", ".py", "|", ">", "models/", "--output")  # examples that need a file, or write one
+ELSEWHERE = (".grad", ".py", "|", ">", "models/", "--output", "--pairs")  # examples that need a file, or write one
 EXAMPLES = [
     line.strip().removeprefix("gradcli ")
     for command in COMMANDS

@@ -134,6 +134,8 @@ HEAVY_FILES: dict[str, set[str]] = {
         "extension.py",  # values of operations from outside are functions of NumPy's arrays
         "child_process.py",
         "audit/judging.py",
+        "audit/calls.py",
+        "audit/conventions.py",
         "audit/watching/scipy_solvers.py",
         "audit/watching/jax_rules.py",
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec, spec_from_file_location
 
@@ -26,7 +27,8 @@ def start_watching(folder: str) -> None:
 
         start(os.environ["GRADCLI_AUDIT"])
     except Exception as problem:  # the command goes on unwatched
-        with open(os.path.join(os.environ["GRADCLI_AUDIT"], f"{os.getpid()}.trouble"), "w", encoding="utf-8") as file:
+        path = os.path.join(os.environ["GRADCLI_AUDIT"], f"{os.getpid()}.trouble")
+        with suppress(OSError), open(path, "w", encoding="utf-8") as file:  # the audit may have ended before
             file.write(f"{type(problem).__name__}: {problem}")
 
 

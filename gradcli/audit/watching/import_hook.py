@@ -38,21 +38,23 @@ WATCHERS = {
 
 
 def install() -> None:
-    """Change the modules of WATCHERS as they are imported, and those that are imported already."""
-    for name in WATCHERS:
+    """Change the modules of WATCHERS and of pairs as they are imported, and those that are imported already."""
+    for name in [*WATCHERS, *recorder.state.pairs]:
         if name in sys.modules:
             change(sys.modules[name])
     sys.meta_path.insert(0, Finder())
 
 
 def change(module: ModuleType) -> None:
-    """Let the watcher of a module change it."""
-    with recorder.guarded():
-        import_module(WATCHERS[module.__name__]).watch(module)
+    """Let the watchers of a module change it."""
+    of_pairs = [f"{_HERE}.paired_gradients"] if module.__name__ in recorder.state.pairs else []
+    for name in filter(None, [WATCHERS.get(module.__name__), *of_pairs]):
+        with recorder.guarded():
+            import_module(name).watch(module)
 
 
 class Finder:
-    """Takes the spec that the other finders give for a module of WATCHERS, and changes the module once it has run."""
+    """Takes the spec that other finders give for a module that is watched, and changes the module once it has run."""
 
     def __init__(self) -> None:
         self.asking: set[str] = set()
@@ -60,7 +62,7 @@ class Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in WATCHERS or name in self.asking:
+        if (name not in WATCHERS and name not in recorder.state.pairs) or name in self.asking:
             return None
         self.asking.add(name)
         try:

@@ -42,6 +42,7 @@ class Gradient:
         self.line = line
         self.files = list(dict.fromkeys([file, *files]))
         self.caller = ""
+        self.pair: dict[str, Any] | None = None  # by which it was recognised in a file of pairs
         self.begin()
 
     def begin(self) -> None:
@@ -59,7 +60,7 @@ class Gradient:
 
     def facts(self) -> dict[str, Any]:
         """What the report says of it, beside the counts."""
-        names = ("library", "role", "name", "file", "line", "files", "caller")
+        names = ("library", "role", "name", "file", "line", "files", "caller", "pair")
         return {name: getattr(self, name) for name in names}
 
 
@@ -77,6 +78,8 @@ class State:
         self.faults: list[str] = []
         self.rules: dict[Any, Gradient | None] = {}  # by the class or function; None where it is left alone
         self.again: tuple[str, int] | None = None  # the one gradient, and its call, that is kept
+        self.pairs: dict[str, list[dict[str, Any]]] = {}  # of each module
+        self.owners: dict[str, set[Any]] = {}  # by the name of a derivative the classes and modules that have a pair
         self.callbacks = True  # whether traced functions may deliver their numbers
         self.exporting = False  # whether traced functions are written down at the end
 
@@ -90,6 +93,8 @@ def start(folder: str) -> None:
         options = json.load(file)
     state.folder, state.wanted, state.limit = folder, options["only"], options["size"]
     state.callbacks = options["callbacks"]
+    for row in options["pairs"]:
+        state.pairs.setdefault(row["derivative"].partition(":")[0], []).append(row)
     if options["again"]:
         key, call = options["again"]
         state.again = key, call
@@ -248,7 +253,7 @@ def fingerprint(value: Any) -> object:
             value = value.numpy() if "bfloat16" not in str(value.dtype) else value.float().numpy()
         except (TypeError, RuntimeError):  # a sparse tensor, say, has no such bytes
             return id(value)
-    if hasattr(value, "tobytes"):
+    if hasattr(value, "tobytes") and not isinstance(value, type):
         return hash(value.tobytes())
     return value if isinstance(value, (int, float, str, bool, type(None))) else id(value)
 

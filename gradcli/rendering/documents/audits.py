@@ -1,7 +1,10 @@
-"""The report of an audit as a document: a row for each gradient, cards for wrong ones, lines for the settings."""
+"""The report of an audit as a document: rows and reasons, cards for wrong gradients, lines for the settings."""
 
 from __future__ import annotations
 
+from textwrap import wrap
+
+from gradcli.audit.guesses import LOOK, UNPAIRED
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.documents.cards import card
 from gradcli.rendering.documents.verdicts import without_diagnosis
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.audit.audit_report import Finding
+    from gradcli.audit.command import Outcome
+    from gradcli.audit.pairs import Pair
     from gradcli.rendering.document import Block
 
 COLUMNS = (
@@ -22,23 +27,33 @@ COLUMNS = (
     Column("verdict", "verdict"),
     Column("gradient", "code"),
     Column("stands at"),
-    Column("called from", drop=1),
     Column("calls", "number"),
-    Column("points", "number", 2),
-    Column("reason"),
 )
+MORE = (Column("called from"), Column("points", "number"), Column("reason"), Column("owned"), Column("expected"))
+WIDTH = 100  # cells of a line
+NAME, PLACE = 40, 32  # cells of a gradient's name, and of where it stands
+MANY = 24  # rows; of more, those that pass are counted only
 
 
-def findings(findings: Sequence[Finding], processes: int, seconds: float, style: Style, show: str) -> Document:
-    """`audit`: all gradients, the evidence for wrong ones, lines to paste into the settings, the summary."""
+def findings(findings: Sequence[Finding], outcome: Outcome, pairs: int, style: Style, show: str) -> Document:
+    """`audit`: the gradients, the evidence for wrong ones, lines to paste into the settings, the summary."""
     blocks: list[Block] = []
-    if findings:
-        blocks.append(Grid(COLUMNS, tuple(map(row, findings))))
-    for finding in findings:
+    listed = [x for x in findings if show == "all" or len(findings) <= MANY or mark(x) not in ("ok", "-")]
+    if listed:
+        rows = [(*row(x)[:2], shortened(label(x), NAME), shortened_path(place(x), PLACE), row(x)[4]) for x in listed]
+        blocks.append(Grid(COLUMNS, tuple(rows)))
+    if len(listed) < len(findings):
+        blocks.append(Line(f"{len(findings) - len(listed)} others agree or were not judged (--show all)", "note"))
+    blocks.append(GAP)
+    for finding in listed:
+        if finding.verdict not in PLAIN:
+            phrase = f"{shortened(finding.name, NAME)}: {reason(finding)}"
+            blocks += [Line(line) for line in wrap(phrase, WIDTH, subsequent_indent="  ")]
+    for finding in listed:
         if finding.verdict == "DISAGREES" or finding.fails or show == "all":
             blocks += card(finding.check(), style, whole=show == "all")
     blocks += [GAP, *to_paste(findings)]
-    blocks.append(Line(summary(findings, processes, seconds), role(findings)))
+    blocks += [Line(line, role(findings)) for line in wrap(summary(findings, outcome, pairs), WIDTH)]
     return document(*blocks)
 
 
@@ -47,13 +62,41 @@ def row(finding: Finding) -> tuple[str, ...]:
     return (
         mark(finding),
         finding.verdict,
-        visible(f"{finding.name} ({finding.role})"),
-        visible(f"{finding.file}:{finding.line}"),
-        visible(finding.caller),
+        label(finding),
+        place(finding),
         f"{finding.calls:,}",
+        visible(finding.caller),
         str(len({point["call"] for point in finding.points})),
         reason(finding),
+        str(finding.owned).lower(),
+        finding.expected,
     )
+
+
+def label(finding: Finding) -> str:
+    """What a gradient is called, and its role."""
+    return visible(f"{finding.name} ({finding.role})")
+
+
+def place(finding: Finding) -> str:
+    """Where a gradient stands."""
+    return visible(f"{finding.file}:{finding.line}")
+
+
+def shortened(name: str, cells: int) -> str:
+    """A name without the role behind it and the modules before it, as far as there is no room for them."""
+    name = name if len(name) <= cells else name.partition(" (")[0]
+    while len(name) > cells and "." in name:
+        name = name.partition(".")[2]
+    return name
+
+
+def shortened_path(path: str, cells: int) -> str:
+    """A path without the folders in its middle, as far as there is no room for them."""
+    first, *between, last = path.split("/") if "/" in path and len(path) > cells else ("", path)
+    while between[1:] and len("/".join((first, "...", *between[1:], last))) > cells:
+        between = between[1:]
+    return "/".join((first, "...", *between[1:], last)) if between else path
 
 
 def mark(finding: Finding) -> str:
@@ -62,7 +105,9 @@ def mark(finding: Finding) -> str:
         return "FAIL"
     if finding.undecided:
         return "?"
-    return "note" if finding.verdict == "DISAGREES" and not finding.owned else "ok" if finding.points else "-"
+    if finding.verdict == LOOK or (finding.verdict == "DISAGREES" and not finding.owned):
+        return "look" if finding.verdict == LOOK else "note"
+    return "ok" if finding.points and finding.verdict not in (UNPAIRED, "NOT JUDGED") else "-"
 
 
 def reason(finding: Finding) -> str:
@@ -93,6 +138,7 @@ def to_paste(findings: Sequence[Finding]) -> Iterator[Block]:
         yield GAP
 
 
+PLAIN = frozenset({"AGREES", "IMPRECISE", "CERTIFIED", "PROVED"})  # whose reason is no news
 # verdicts that a user may have meant
 EXPECTABLE = frozenset(
     {"DISAGREES", "SURROGATE", "SYMMETRIC", "ON THE SPHERE", "ON THE SIMPLEX", "APPROXIMATE", "STOCHASTIC",
@@ -100,15 +146,17 @@ EXPECTABLE = frozenset(
 )  # fmt: skip
 
 
-def summary(findings: Sequence[Finding], processes: int, seconds: float) -> str:
-    """`5 gradients in 2 Python processes, judged in 3.1 s: 3 AGREES, 1 SURROGATE, 1 DISAGREES`."""
+def summary(findings: Sequence[Finding], outcome: Outcome, pairs: int) -> str:
+    """`5 gradients in 2 Python processes, judged in 3.1 s: 3 AGREES, 1 SURROGATE, 1 DISAGREES`; of how many pairs."""
     counts: dict[str, int] = {}
     for finding in findings:
         counts[finding.verdict] = counts.get(finding.verdict, 0) + 1
     phrase = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     noun = "gradient" if len(findings) == 1 else "gradients"
-    where = f"{processes} Python process{'' if processes == 1 else 'es'}"
-    return f"{len(findings)} {noun} in {where}, judged in {seconds:.1f} s" + (f": {phrase}" if phrase else "")
+    where = f"{outcome.processes} Python process{'' if outcome.processes == 1 else 'es'}"
+    listed = f" of {pairs:,} pairs" if pairs else ""
+    head = f"{len(findings)} {noun}{listed} in {where}, judged in {outcome.seconds:.1f} s"
+    return head + (f": {phrase}" if phrase else "")
 
 
 def role(findings: Sequence[Finding]) -> str:
@@ -119,25 +167,30 @@ def role(findings: Sequence[Finding]) -> str:
 
 def tidy(findings: Sequence[Finding]) -> Grid:
     """A row for each gradient, for CSV."""
-    columns = (*COLUMNS[1:], Column("owned"), Column("expected"))
-    rows = tuple((*row(finding)[1:], str(finding.owned).lower(), finding.expected) for finding in findings)
-    return Grid(columns, rows)
+    return Grid((*COLUMNS[1:], *MORE), tuple(row(finding)[1:] for finding in findings))
 
 
-def payload(findings: Sequence[Finding], processes: int, code: int, faults: Sequence[str]) -> dict[str, Any]:
+def payload(findings: Sequence[Finding], outcome: Outcome, pairs: int) -> dict[str, Any]:
     """The findings for programs."""
     return {
         **opening("audit"),
-        "exit_code_of_command": code,
-        "processes": processes,
+        "exit_code_of_command": outcome.code,
+        "processes": outcome.processes,
+        "pairs": pairs,
         "gradients": [gradient_fields(finding) for finding in findings],
         "summary": {
             "failed": sum(finding.fails for finding in findings),
             "undecided": sum(finding.undecided for finding in findings),
             "gradients": len(findings),
         },
-        "faults": list(faults),
+        "faults": outcome.faults,
+        "missed": outcome.missed,
     }
+
+
+def scanned(pairs: Sequence[Pair], package: str) -> dict[str, Any]:
+    """The pairs of a package for programs."""
+    return {**opening("audit"), "package": package, "pairs": [pair._asdict() for pair in pairs]}
 
 
 def gradient_fields(finding: Finding) -> dict[str, Any]:
@@ -145,6 +198,7 @@ def gradient_fields(finding: Finding) -> dict[str, Any]:
     judged = check_fields(finding.check())
     return {
         "name": finding.name,
+        "guessed": finding.guessed,
         "library": finding.library,
         "role": finding.role,
         "file": finding.file,

@@ -1,0 +1,225 @@
+"""Calls the derivatives of a file of pairs where no command does: by the doctests of their modules, else by defaults.
+
+It is the command of an audit of pairs that has none. Each module is imported, and its derivatives are called, in a
+process of its own, which may crash, hang or print, in an empty folder. An object is made with the defaults of its
+class; parameters without a default get numbers, then vectors and matrices. Only calls that function and derivative
+accept count.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import os
+import re
+import signal
+import sys
+import time
+import warnings
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import partial
+from inspect import getattr_static
+from io import StringIO
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.audit import judging  # noqa: F401  (loaded once here, and not in each copy of the process)
+from gradcli.audit.conventions import PairedCall
+from gradcli.audit.watching import recorder
+from gradcli.audit.watching.recorder import MARK
+from gradcli.frameworks.failures import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Row = dict[str, Any]
+
+IMPORT, CALL, DOCTESTS, MODULE = 60.0, 3.0, 20.0, 300.0  # seconds
+REPORTED = 70  # the exit code of a process that has written down what went wrong
+POINTS = 2  # at which a derivative is called
+# parameters that are whole numbers, and the shapes of the first and of all other parameters, in the order of trying
+WHOLE = re.compile(r"[nmklij]|order|deg|degree|n?dim|size|num|index|idx|(n|num)_\w+|\w+_(order|degree|index|dim)")
+SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+    ((), ()), ((4,), ()), ((4,), (4,)), ((4, 3), (3,)), ((4, 3), (4,)), ((4, 3), (4, 3)), ((3, 3), (3,)),
+)  # fmt: skip
+
+
+class Late(BaseException):
+    """A call took too long."""
+
+
+def main() -> None:
+    """Call the derivatives of all modules."""
+    sys.path[:] = [os.path.abspath(folder) for folder in [*sys.argv[1:], *sys.path]]
+    sys.dont_write_bytecode = True
+    folder = os.path.join(os.environ["GRADCLI_AUDIT"], "home")
+    os.mkdir(folder)
+    os.chdir(folder)
+    homes = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR")
+    os.environ.update(dict.fromkeys(homes, folder), MPLBACKEND="Agg")
+    signal.signal(signal.SIGALRM, late)
+    for package in dict.fromkeys(name.partition(".")[0] for name in recorder.state.pairs):
+        if apart(package, partial(imported, package)):
+            with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(Exception):
+                importlib.import_module(package)  # allowed: to run its code is what an audit is for
+    for name, rows in recorder.state.pairs.items():
+        apart(name, partial(called, name, rows))
+
+
+def late(number: int, frame: Any) -> None:
+    """Answer the alarm of `within`."""
+    raise Late
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise Late in what takes longer."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def apart(name: str, work: Callable[[], object]) -> bool:
+    """Whether some work succeeds in a process of its own; what goes wrong there is written down."""
+    process = os.fork()
+    if process == 0:
+        code = REPORTED
+        try:
+            with open(os.devnull, "w") as nothing:
+                for stream in (1, 2):
+                    os.dup2(nothing.fileno(), stream)
+            with redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                work()
+            code = 0
+        except Late:
+            missed(name, f"its import takes more than {IMPORT:g} s")
+        except BaseException as problem:
+            missed(name, f"its import fails: {describe(problem) if isinstance(problem, Exception) else repr(problem)}")
+        finally:
+            recorder.finish()
+            os._exit(code)
+    ends = time.monotonic() + MODULE
+    while not (done := os.waitpid(process, os.WNOHANG))[0] and time.monotonic() < ends:
+        time.sleep(0.01)
+    if not done[0]:
+        os.kill(process, signal.SIGKILL)
+        done = os.waitpid(process, 0)
+        missed(name, f"it did not end within {MODULE:g} s and was stopped")
+    elif os.WIFSIGNALED(done[1]):
+        missed(name, f"it crashed with signal {os.WTERMSIG(done[1])}")
+    elif os.WEXITSTATUS(done[1]) not in (0, REPORTED):
+        missed(name, f"it ended the process with exit code {os.WEXITSTATUS(done[1])}")
+    return done[1] == 0
+
+
+def missed(name: str, reason: str) -> None:
+    """Write down why a module was left out, or what it did."""
+    recorder.write({"missed": f"{name}: {reason}"})
+
+
+def imported(name: str) -> Any:
+    """A module; what it prints is written down."""
+    with redirect_stdout(StringIO()) as said, within(IMPORT):
+        module = importlib.import_module(name)  # allowed: to run its code is what an audit is for
+    if said.getvalue().strip():
+        missed(name, f"its import prints {said.getvalue().strip().splitlines()[0][:80]!r}")
+    return module
+
+
+def called(name: str, rows: list[Row]) -> None:
+    """Call the derivatives of one module."""
+    module = imported(name)
+    names = {part for row in rows for x in ("derivative", "value") for part in row[x].partition(":")[2].split(".")}
+    with suppress(Exception, Late, SystemExit), within(DOCTESTS):
+        runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+        for test in doctest.DocTestFinder(exclude_empty=True).find(module):
+            if any(name in example.source for example in test.examples for name in names):
+                runner.run(test, out=lambda text: None)
+    seen = {gradient.pair["derivative"] for gradient in recorder.state.gradients.values() if gradient.pair}
+    for row in rows:
+        if row["derivative"] not in seen:
+            by_defaults(module, row)
+
+
+# --- calls by defaults ----------------------------------------------------------------------------------------------
+
+
+def by_defaults(module: Any, row: Row) -> None:
+    """Call one derivative at a few points, with the first kind of arguments that it and its function accept."""
+    path = row["derivative"].partition(":")[2].split(".")
+    owner: Any = module
+    for part in path[:-1]:
+        owner = getattr(owner, part, None)
+    content = getattr_static(owner, path[-1], None)
+    is_class = isinstance(owner, type)
+    is_method = is_class and not isinstance(content, (staticmethod, classmethod))
+    for holder in holders(owner, is_method):
+        for shapes in SHAPES:
+            calls = 0
+            for seed in range(POINTS):
+                with suppress(Exception, Late, SystemExit), within(CALL):
+                    calls += tried(holder, path[-1], row, shapes, seed)
+            if calls:
+                return
+
+
+def holders(owner: Any, is_method: bool) -> Iterator[Any]:
+    """What the derivative is an attribute of: a module, a class, or objects of it."""
+    if not is_method:
+        yield owner
+        return
+    for shapes in SHAPES:
+        with suppress(Exception, Late, SystemExit), within(CALL):
+            args, options = samples(owner, shapes, 0)
+            yield owner(*args, **options)
+            if not args and not options:
+                return
+
+
+def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> int:
+    """1 where function and derivative accept a call, which is then made; else it raises, or is 0."""
+    derivative = getattr(holder, name)
+    args, options = samples(derivative, shapes, seed)
+    if row["flag"]:
+        options[row["flag"]] = True
+    plain = getattr(derivative, MARK, derivative)
+    own = isinstance(derivative, MethodType)
+    function = MethodType(plain, holder) if own and plain is not derivative else plain
+    place = row["value"].rpartition(":")[2].rpartition(".")[2]
+    value = function if row["value"] == row["derivative"] else getattr(holder, place)
+    with recorder.alone(), np.errstate(all="ignore"):
+        call = PairedCall(row, value, function, holder if own else None, args, options)
+        results = [*call.outputs({}), *call.parts({})]
+    if len(results) < 2 or not all(np.isfinite(array).any() for array in results):
+        return 0
+    derivative(*args, **options)
+    return 1
+
+
+def samples(function: Any, shapes: Any, seed: int) -> tuple[list[Any], Row]:
+    """Arguments for the parameters of a function that have no default: numbers between 0 and 1, or arrays of such."""
+    args: list[Any] = []
+    options: Row = {}
+    draw = np.random.default_rng(seed)
+    for x in inspect.signature(function).parameters.values():
+        if x.default is not x.empty or x.kind is x.VAR_KEYWORD:
+            continue
+        for _ in range(3 if x.kind is x.VAR_POSITIONAL else 1):
+            whole = WHOLE.fullmatch(x.name) or x.annotation in (int, "int")
+            value = 2 if whole else draw.uniform(0.15, 0.85, shapes[bool(args)])
+            value = float(value) if np.shape(value) == () and not whole else value
+            if x.kind is x.KEYWORD_ONLY:
+                options[x.name] = value
+            else:
+                args.append(value)
+    return args, options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,370 @@
+"""How a derivative belongs to its function: by which argument, in which layout, with which factor; found by trying.
+
+A pair that was recognised by its names says none of this. Each array that the derivative returns is compared with
+differences of the function's values by each argument whose shape fits. What agrees is how the derivative is read. Where
+nothing agrees, the readings whose shapes fit are judged all the same: `audit_report.py` decides which of them count.
+"""
+
+from __future__ import annotations
+
+import inspect
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.frameworks.box import own_copy
+from gradcli.frameworks.call_arguments import numbers
+from gradcli.frameworks.failures import OutOfTime
+from gradcli.frameworks.gradient_libraries import array_of, is_tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.floating[Any]]
+    Arguments = dict[str, Any]
+    Subject = tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...]]
+
+MOST_ENTRIES = 16  # of an argument that are moved
+MOST_PARTS, MOST_ARGUMENTS = 12, 10
+MOST_READINGS = 3  # judged of a part that agrees with nothing
+STEP = 1e-3  # relative; central differences of it and of its half are extrapolated
+CLOSE, COARSE = 1e-5, 1e-2  # beside the largest entry: agrees, as far as a first look shows; of float32
+ASYMMETRIC = 1e-3  # beside the largest entry of the Jacobian: no rounding makes that
+FACTORS = (-1.0, 2.0, 0.5, -2.0, -0.5, 180 / np.pi, np.pi / 180, 100.0, 0.01)
+STATE = "self."  # before the name of an attribute that is moved
+AXES = (None, 0, -1)  # along which an array of derivatives by several arguments is split
+
+
+class Reading(NamedTuple):
+    """A part of a derivative as the derivative of one output by one argument, times a factor.
+
+    `place` is that of the argument, behind the part's where there are several parts. `layout`: "jacobian" (the shape of
+    f(x), then that of x), "transposed", "entrywise" (the shape of x: of a function of entries or rows), "total" (the
+    gradient of the sum of the outputs). `flat`: both are 0, which says nothing.
+    """
+
+    argument: str
+    part: int
+    axis: int | None
+    output: int
+    layout: str
+    place: int | str
+    factor: float
+    gap: float
+    flat: bool
+
+    @property
+    def convention(self) -> list[Any]:
+        """What it has in common with readings of other calls and of other pairs."""
+        return [self.part, self.axis, self.output, self.layout, self.place]
+
+
+class PairedCall:
+    """One call of a derivative, with the function that it may belong to."""
+
+    def __init__(self, pair: dict[str, Any], value: Any, derivative: Any, owner: Any, args: Any, options: Any) -> None:
+        self.pair, self.value, self.derivative, self.owner = pair, value, derivative, owner
+        bound = inspect.signature(derivative).bind(*args, **options)
+        self.at: Arguments = {}
+        for name, content in bound.arguments.items():
+            kind = bound.signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                self.at.update({f"{name}[{k}]": entry for k, entry in enumerate(content)})
+            else:
+                self.at.update(content if kind is inspect.Parameter.VAR_KEYWORD else {name: content})
+        flag = bound.signature.parameters.get(pair["flag"])
+        self.off = {} if flag is None else {pair["flag"]: False if flag.default is flag.empty else flag.default}
+        self.ends = float("inf")
+
+    def candidates(self) -> Iterator[list[str]]:
+        """The arguments that hold numbers, then the attributes of the object that do; alone what the pair says."""
+        by = str(self.pair["by"])
+        if by.startswith(STATE):
+            yield [by]
+            return
+        state = [name for name in ("theta", *getattr(self.owner, "__dict__", ())) if hasattr(self.owner, name)]
+        arguments = [name for name, content in self.at.items() if moves(content)]
+        attributes = [STATE + name for name in dict.fromkeys(state) if moves(getattr(self.owner, name))]
+        for names in (arguments, attributes if self.owner is not None else []):
+            whole = {name: isinstance(self.content(name), int) for name in names}
+            yield sorted(names, key=lambda name: (name.removeprefix(STATE) != by, whole[name]))[:MOST_ARGUMENTS]
+
+    def content(self, name: str) -> Any:
+        """What an argument or an attribute holds."""
+        return getattr(self.owner, name.removeprefix(STATE)) if name.startswith(STATE) else self.at[name]
+
+    def outputs(self, changed: Arguments) -> list[Floats]:
+        """What the function returns, as arrays."""
+        result = self.call(self.value, changed, self.off)
+        if self.pair["kind"] == "together" and isinstance(result, tuple):
+            result = result[0]
+        return arrays(result)
+
+    def parts(self, changed: Arguments, axis: int | None = None) -> list[Floats]:
+        """What the derivative returns, as arrays, without the values before it; the first one split along an axis."""
+        result = self.call(self.derivative, changed)
+        parts = arrays(result)
+        if self.pair["kind"] == "together":
+            parts = parts[len(arrays(result[:1])) :]
+        elif isinstance(result, tuple) and len(parts) > 1:
+            values = self.outputs(changed)
+            same = [np.array_equal(x, y, equal_nan=True) for x, y in zip(values, parts, strict=False)]
+            parts = parts[len(values) :] if len(values) < len(parts) and all(same) else parts
+        if axis is not None and parts:
+            first = parts[0]
+            splits = first.ndim and 1 < first.shape[axis] <= MOST_PARTS
+            parts = list(np.moveaxis(first, axis, 0)) if splits else []
+        return parts[:MOST_PARTS]
+
+    def call(self, function: Any, changed: Arguments, fixed: Arguments | None = None) -> Any:
+        """The result of a call with some arguments or attributes replaced: by name, or in order where names differ."""
+        if monotonic() > self.ends:
+            raise OutOfTime
+        for name in changed:
+            if name.startswith(STATE):
+                setattr(self.owner, name.removeprefix(STATE), changed[name])
+        at = {name: own_copy(changed.get(name, content)) for name, content in self.at.items()} | (fixed or {})
+        taken = inspect.signature(function).parameters.values()
+        spread = any(x.kind is x.VAR_POSITIONAL for x in taken)
+        ordered = [x for x in taken if x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD)]
+        named = {x.name for x in taken if x.kind is x.KEYWORD_ONLY} & at.keys()
+        values = [content for name, content in at.items() if name not in named]
+        if not spread and {x.name for x in ordered if x.default is x.empty} <= at.keys():
+            values = []
+            for x in ordered:
+                if x.name not in at and x.kind is x.POSITIONAL_OR_KEYWORD:
+                    named |= {y.name for y in ordered} & at.keys() - {y.name for y in ordered[: len(values)]}
+                    break
+                values.append(at[x.name])
+        values = values if spread else values[: len(ordered)]
+        return function(*values, **{name: at[name] for name in named})
+
+
+def moves(content: Any) -> bool:
+    """Whether an argument holds numbers that may move."""
+    array = numbers(content)
+    return array is not None and array.size > 0 and bool(np.isfinite(array).all())
+
+
+def arrays(result: Any) -> list[Floats]:
+    """A result as arrays: the parts of a tuple one by one, a list as one array where its parts have one shape."""
+    if hasattr(result, "toarray"):
+        result = result.toarray()
+    shapes = {np.shape(x) for x in result} if isinstance(result, list) else set()
+    if isinstance(result, tuple) or len(shapes) > 1:
+        return [part for x in result for part in arrays(x)]
+    if is_stand_in(result):
+        return [result]
+    array = np.asarray(array_of(result) if is_tensor(result) else result)
+    return [array.astype(np.float64)] if array.dtype.kind in "fiub" and array.size else []
+
+
+def is_stand_in(value: Any) -> bool:
+    """Whether a value stands for an array while it is recorded what is done with it."""
+    return hasattr(value, "__array_function__") and not isinstance(value, np.ndarray)
+
+
+# --- trying -------------------------------------------------------------------------------------------------------
+
+
+class Slopes(NamedTuple):
+    """Differences of each output by some entries of one argument, a column an entry, and how far they are trusted."""
+
+    argument: str
+    x: Floats
+    entries: NDArray[np.integer[Any]]
+    columns: list[Floats]
+    doubt: float
+
+
+def slopes(call: PairedCall, argument: str) -> Slopes:
+    """Differences by one argument."""
+    content = call.content(argument)
+    x = np.asarray(numbers(content), dtype=np.float64)
+    entries = np.unique(np.linspace(0, x.size - 1, min(x.size, MOST_ENTRIES)).astype(int))
+    size = float(np.abs(x).max()) or 1.0
+
+    def moved(k: int, h: float) -> Floats:
+        there = x.reshape(-1).copy()
+        there[k] += h
+        return np.concatenate([y.reshape(-1) for y in call.outputs({argument: like(content, there)})])
+
+    columns, doubts = [], []
+    with np.errstate(all="ignore"):
+        for k in entries:
+            h = STEP * (abs(x.reshape(-1)[k]) or 0.1 * size)
+            rough, fine = ((moved(k, step) - moved(k, -step)) / (2 * step) for step in (h, h / 2))
+            columns.append((4 * fine - rough) / 3)
+            doubts.append(np.abs(fine - rough))
+    if argument.startswith(STATE):
+        setattr(call.owner, argument.removeprefix(STATE), content)
+    sizes = [y.size for y in call.outputs({})]
+    whole = np.stack(columns, axis=-1)
+    return Slopes(
+        argument, x, entries, np.split(whole, np.cumsum(sizes)[:-1]), float(np.max(doubts)) / 10 if doubts else 0.0
+    )
+
+
+def like(content: Any, moved: Any) -> Any:
+    """Numbers as an argument held them before."""
+    if is_stand_in(moved):
+        return moved
+    moved = np.asarray(moved, dtype=np.float64).reshape(np.shape(content))
+    if is_tensor(content):
+        return content.new_tensor(moved) if hasattr(content, "new_tensor") else moved
+    kind = getattr(content, "dtype", None)
+    if kind is None:
+        return moved if moved.shape else float(moved)
+    return moved.astype(kind) if np.dtype(kind).kind == "f" else moved
+
+
+def layouts(part: Floats, output: Floats, by: Slopes, j: int) -> Iterator[tuple[str, Floats, Floats]]:
+    """The layouts whose shape fits, each with the entries that it claims and those that were measured."""
+    S, T, measured = output.shape, by.x.shape, by.columns[j]
+    shape = stripped(part.shape)
+    if shape == stripped(S + T):
+        yield "jacobian", part.reshape(output.size, -1)[:, by.entries], measured
+    elif shape == stripped(T + S):
+        yield "transposed", part.reshape(-1, output.size).T[:, by.entries], measured
+    elif shape == stripped(T):
+        inside = T[: len(S)] == S
+        yield "entrywise" if inside else "total", part.reshape(-1)[by.entries], measured.sum(axis=0)
+
+
+def stripped(shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape without its axes of size 1."""
+    return tuple(n for n in shape if n != 1)
+
+
+def readings(call: PairedCall) -> list[list[Reading]]:
+    """For each part of the derivative the readings whose shape fits: what agrees, then by how far they are off."""
+    best: list[list[Reading]] = []
+    problem: Exception | None = None
+    for names in call.candidates():
+        by = []
+        for argument in names:
+            try:
+                by.append((argument, slopes(call, argument)))
+            except OutOfTime:
+                raise
+            except Exception as reason:  # whatever the function raises beside the point
+                problem = reason
+        rows, agrees = by_partitions(call, by)
+        best = rows if agrees else best or rows
+        if agrees:
+            break
+    if not best and problem is not None:
+        raise problem
+    return best
+
+
+def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> tuple[list[list[Reading]], bool]:
+    """The readings by some arguments, with the derivative as it is or split along an axis, and whether one agrees."""
+    outputs, order = call.outputs({}), [*call.at]
+    best: list[list[Reading]] = []
+    for axis in AXES:
+        parts = call.parts({}, axis)
+        rows = []
+        for p, part in enumerate(parts):
+            fitting = []
+            for argument, measured in by:
+                place = order.index(argument) - (p if len(parts) > 1 else 0) if argument in order else argument
+                for j, output in enumerate(outputs):
+                    for layout, claimed, right in layouts(part, output, measured, j):
+                        factor, gap = compared(claimed * call.pair["sign"], right, measured.doubt, single(call))
+                        flat = not claimed.any() and not right.any()
+                        fitting.append(Reading(argument, p, axis, j, layout, place, factor, gap, flat))
+            fitting.sort(key=lambda x: (x.gap > 0, x.factor != 1, x.flat, x.gap))
+            rows.append(fitting)
+        if any(row and row[0].gap == 0 and not row[0].flat for row in rows):
+            return rows, True
+        best = best or (rows if any(rows) else [])
+    return best, False
+
+
+def single(call: PairedCall) -> bool:
+    """Whether some argument holds float32."""
+    return any(str(getattr(content, "dtype", "")).endswith("float32") for content in call.at.values())
+
+
+def compared(claimed: Floats, right: Floats, doubt: float, coarse: bool) -> tuple[float, float]:
+    """The factor by which a claim agrees with what was measured, and 0; or 1, and how far it is off, relatively."""
+    size = float(np.abs(right).max(initial=0))
+    close = (COARSE if coarse else CLOSE) * size + doubt
+    if not np.isfinite(claimed).all() or not np.isfinite(right).all():
+        return 1.0, np.inf
+    gap = float(np.abs(claimed - right).max(initial=0))
+    if gap <= close:
+        return 1.0, 0.0
+    for factor in FACTORS if size > 10 * doubt else ():
+        if float(np.abs(claimed / factor - right).max()) <= close:
+            return factor, 0.0
+    return 1.0, gap / max(size, float(np.abs(claimed).max(initial=0)))
+
+
+# --- what is judged -----------------------------------------------------------------------------------------------
+
+
+def subject(call: PairedCall, reading: Reading) -> Subject:
+    """A reading as a function of one argument with its derivative, for `check_callable`."""
+    name, sign = reading.argument, call.pair["sign"]
+    content = call.content(name)
+    x0 = np.asarray(numbers(content), dtype=np.float64)
+    S = call.outputs({})[reading.output].shape
+
+    def f(x: Any) -> Any:
+        y = call.outputs({name: like(content, x)})[reading.output]
+        return y.sum() if reading.layout == "total" else y
+
+    def part(x: Any) -> Any:
+        changed = {name: like(content, x)}
+        return sign * call.parts(changed, reading.axis)[reading.part]
+
+    def jac(x: Any) -> Any:
+        array = part(x)
+        if reading.layout == "transposed":
+            rows = array.reshape(x0.size, -1).T
+            return rows.reshape(S + x0.shape)
+        return array.reshape(x0.shape if reading.layout == "total" else S + x0.shape)
+
+    def vjp(x: Any, ct: Any) -> Any:
+        return ct.reshape(S + (1,) * (x0.ndim - len(S))) * part(x).reshape(x0.shape)
+
+    at = (float(x0) if not x0.shape else x0,)
+    how: dict[str, Any] = {"vjp": vjp} if reading.layout == "entrywise" else {"jac": jac}
+    return f, {**how, "names": [name.removeprefix(STATE)]}, at
+
+
+def is_gradient(call: PairedCall, reading: Reading) -> bool | None:
+    """Whether a vector is the gradient of some function, by whether its own Jacobian is symmetric.
+
+    None where that says nothing: the function has several outputs or one entry, or the vector is constant.
+    """
+    content = call.content(reading.argument)
+    x = np.asarray(numbers(content), dtype=np.float64)
+    if call.outputs({})[reading.output].size != 1 or x.size < 2:
+        return None
+    entries = np.unique(np.linspace(0, x.size - 1, min(x.size, MOST_ENTRIES)).astype(int))
+    rows = []
+    for k in entries:
+        step = np.zeros(x.size)
+        step[k] = STEP * (abs(x.reshape(-1)[k]) or float(np.abs(x).max()) or 1.0)
+        there, before = (
+            call.parts({reading.argument: like(content, x + sign * step.reshape(x.shape))}, reading.axis)
+            for sign in (1, -1)
+        )
+        rows.append((there[reading.part] - before[reading.part]).reshape(-1)[entries] / (2 * step[k]))
+    jacobian = np.stack(rows)
+    size = float(np.abs(jacobian).max())
+    return None if not size else bool(np.abs(jacobian - jacobian.T).max() <= ASYMMETRIC * size)
+
+
+def chosen(row: Sequence[Reading]) -> list[Reading]:
+    """The readings of a part that are judged: the one that agrees, or those that fit, the least wrong first."""
+    if row and row[0].gap == 0:
+        return list(row[:1])
+    different = {x.argument: x for x in reversed(row)}  # of each argument the best
+    return sorted(different.values(), key=lambda x: x.gap)[:MOST_READINGS]

@@ -1,0 +1,116 @@
+"""Decides what the judged calls of pairs say that were recognised by their names.
+
+A pair is a guess, and so is the reading of its derivative. A reading counts where it agrees. One that does not agree
+refutes only where the same reading agreed at another call of the pair, for two other parts of the derivative, or for
+other pairs of the same rule in its module or package, of which fewer agree with nothing. Else the pair is one to LOOK
+at, or UNPAIRED. A pair that the file confirms is no guess: its least wrong reading counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Row = dict[str, Any]
+
+LOOK, UNPAIRED = "LOOK", "UNPAIRED"
+REFUTING = ("DISAGREES", "INCONCLUSIVE", "SURROGATE")
+ALWAYS = 2**20  # the backing of a reading that agreed at another call
+PHRASES = {-1.0: "minus the derivative", 2.0: "twice the derivative", 0.5: "half of the derivative"}
+
+
+class Support:
+    """The readings that agreed, by the rule of their pairs, and who they are of."""
+
+    def __init__(self) -> None:
+        self.agreeing: dict[object, set[tuple[str, int, int]]] = defaultdict(set)
+        self.failing: dict[object, set[str]] = defaultdict(set)  # pairs of which nothing agreed
+
+    def note(self, key: str, pair: Row, answers: list[Row]) -> None:
+        """Take the rows of all calls of a pair."""
+        agreeing = 0
+        for answer in answers:
+            for row in answer.get("checks", []):
+                reading = row["reading"]
+                if reading["agrees"] and not reading["flat"]:
+                    agreeing += 1
+                    for name in names_of(pair, row, reading["factor"]):
+                        self.agreeing[name].add((key, answer["call"], reading["convention"][0]))
+        if not agreeing:
+            self.failing[family(pair)].add(key)
+
+    def backing(self, key: str, pair: Row, call: int, row: Row, factor: float) -> int:
+        """How much says that the reading of a row, with a factor, is meant; 0 where nothing does."""
+        part, most = row["reading"]["convention"][0], 0
+        for name in names_of(pair, row, factor):
+            own = [(at, which) for other, at, which in self.agreeing[name] if other == key]
+            parts = {which for _, which in own} - {part}
+            others = {other for other, _, _ in self.agreeing[name]} - {key}
+            if any(which == part and at != call for at, which in own):
+                return ALWAYS
+            most = max(most, ALWAYS // 2 if len(parts) > 1 else 0)
+            most = max(most, len(others) if len(others) > len(self.failing[family(pair)] - {key}) else 0)
+        return most
+
+
+def family(pair: Row) -> tuple[str, str]:
+    """Pairs that are read alike: those of one rule among the functions of a module or the classes of a package."""
+    module, _, name = pair["derivative"].partition(":")
+    return pair["rule"], module.partition(".")[0] if "." in name else module
+
+
+def names_of(pair: Row, row: Row, factor: float) -> Iterator[object]:
+    """What a reading is compared by: the place of its argument behind its part, and the name of its argument."""
+    part, axis, output, layout, place = row["reading"]["convention"]
+    yield (*family(pair), axis, output, layout, place, factor)
+    yield (*family(pair), part, axis, output, layout, row["leaf"], factor)
+
+
+def settled(gradients: Mapping[str, Row], answers: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """The answers with one row for each part of a pair's derivative, whose verdict is what the guess allows."""
+    support = Support()
+    pairs = {key: record["pair"] for key, record in gradients.items() if record.get("pair")}
+    for key, pair in pairs.items():
+        support.note(key, pair, answers[key])
+    for key, pair in pairs.items():
+        answers[key] = [one_row_each(support, key, pair, answer) for answer in answers[key]]
+    return answers
+
+
+def one_row_each(support: Support, key: str, pair: Row, answer: Row) -> Row:
+    """The answer of one call."""
+    if "checks" not in answer:
+        reason = answer.get("error", answer.get("unjudged", ""))
+        return answer if pair["confirmed"] or "unjudged" in answer else {**answer, "checks": [unpaired(str(reason))]}
+    parts: dict[int, list[Row]] = defaultdict(list)
+    for row in answer["checks"]:
+        parts[row["reading"]["convention"][0]].append(row)
+    rows = [judged(support, key, pair, answer["call"], row) for row in parts.values()]
+    return {**answer, "checks": rows or [unpaired("no argument has a shape that fits the derivative's")]}
+
+
+def unpaired(reason: str) -> Row:
+    """The row of a call in which the derivative belongs to no argument."""
+    return {"leaf": None, "verdict": UNPAIRED, "message": reason, "evidence": {}}
+
+
+def judged(support: Support, key: str, pair: Row, call: int, rows: list[Row]) -> Row:
+    """The row of one part of a derivative that counts, of those for its readings."""
+    first = rows[0]
+    factor = first["reading"]["factor"]
+    backing = [support.backing(key, pair, call, row, 1.0) for row in rows]
+    meant = rows[backing.index(max(backing))] if pair["confirmed"] or any(backing) else None
+    if first["reading"]["agrees"] and factor != 1:
+        phrase = f"it is {PHRASES.get(factor, f'{factor:.4g} times the derivative')} by {first['leaf']}"
+        backed = support.backing(key, pair, call, first, factor)
+        if pair["confirmed"] or (meant is not None and max(backing) >= backed):
+            return {**first, "message": f"{phrase}; {first['message']}"}
+        return {**first, "verdict": "AGREES" if backed else LOOK, "message": phrase}
+    if first["reading"]["agrees"] and first["verdict"] == "DISAGREES":
+        return {**first, "verdict": "APPROXIMATE"}
+    if first["reading"]["agrees"] or first["verdict"] not in REFUTING:
+        return first
+    return meant or {**first, "verdict": LOOK, "message": f"no derivative by any argument; {first['message']}"}

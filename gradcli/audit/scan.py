@@ -1,0 +1,239 @@
+"""Finds functions with hand-written derivatives in the source of a package, by their names, without importing it."""
+
+from __future__ import annotations
+
+import ast
+import os
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradcli.audit.pairs import APPROXIMATE, FLAG, RETURNED, TOGETHER, Pair, matches
+from gradcli.diagnostics import error, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+SKIPPED = ("test", "tests", "testing", "docs", "doc", "examples", "example", "benchmarks", "conftest", "setup")
+LARGEST = 2**22  # bytes of a file that is read
+
+
+class Class(NamedTuple):
+    """A class: its module, its name, what it defines, and its base classes as they are written."""
+
+    module: str
+    name: str
+    members: dict[str, Function]
+    bases: list[str]
+    file: str
+
+
+class Module(NamedTuple):
+    """A module: its functions and classes, and what the names that it imports stand for."""
+
+    name: str
+    file: str
+    functions: dict[str, Function]
+    classes: dict[str, Class]
+    imports: dict[str, str]
+
+
+def scan(target: str) -> tuple[list[Pair], list[str]]:
+    """The pairs of a package or a folder, and the files that are no Python.
+
+    Raises GradcliError GC747 where there is no such package.
+    """
+    modules, unread = {}, []
+    for name, path, shown in files(target):
+        try:
+            tree = ast.parse(path.read_bytes()) if path.stat().st_size <= LARGEST else ast.Module([], [])
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+            unread.append(f"{path}: {problem}")
+            continue
+        modules[name] = module_of(name, shown, tree)
+    pairs = [pair for module in modules.values() for pair in of_module(module, modules)]
+    return list({(pair.derivative, pair.value, pair.flag): pair for pair in pairs}.values()), unread
+
+
+def files(target: str) -> Iterator[tuple[str, Path, str]]:
+    """The files of a package or a folder: the names of their modules, their paths, and these behind the folder."""
+    place = Path(target)
+    if place.exists():
+        root = place.resolve()
+        folder = root if root.is_dir() else root.parent
+        while (folder / "__init__.py").exists():
+            folder = folder.parent
+    else:
+        root, folder = installed(target)
+    for path in [root] if root.is_file() else sorted(root.rglob("*.py")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        inner = path.relative_to(root).parts if root.is_dir() else ()
+        if any(part.lower() in SKIPPED or part.startswith("test_") for part in (*inner[:-1], path.stem)):
+            continue
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name and all(part.isidentifier() for part in parts):
+            yield name, path, str(path.relative_to(folder))
+
+
+def installed(name: str) -> tuple[Path, Path]:
+    """The folder or file of an installed package, and the folder that it is imported from; nothing is imported."""
+    path, start = None, None
+    for part in name.split("."):
+        spec = PathFinder.find_spec(part, path) if part.isidentifier() else None
+        places = list(getattr(spec, "submodule_search_locations", None) or ())
+        origin = Path(places[0]) if places else Path(str(spec.origin)) if spec and spec.origin else None
+        if origin is None or not origin.exists():
+            hint = "give the name that is imported, or a folder"
+            raise error("GC747", f"there is no package or folder {visible(name, 200)}", help=hint)
+        path, start = places, start or origin.parent
+    assert origin is not None and start is not None
+    return origin, start
+
+
+def module_of(name: str, file: str, tree: ast.Module) -> Module:
+    """What a module defines."""
+    module = Module(name, file, {}, {}, {})
+    package = name if os.path.basename(file) == "__init__.py" else name.rpartition(".")[0]
+    for node in statements(tree.body):
+        if isinstance(node, ast.ImportFrom):
+            start = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            origin = ".".join([*start, *([node.module] if node.module else [])])
+            module.imports.update({alias.asname or alias.name: f"{origin}.{alias.name}" for alias in node.names})
+        elif isinstance(node, ast.Import):
+            module.imports.update({alias.asname or alias.name: alias.name for alias in node.names})
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            module.functions[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            members: dict[str, Function] = {x.name: x for x in statements(node.body) if isinstance(x, ast.FunctionDef)}
+            bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
+            module.classes[node.name] = Class(name, node.name, members, bases, file)
+    return module
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module or a class, those under `if` and `try` too."""
+    for node in body:
+        if isinstance(node, (ast.If, ast.Try)):
+            yield from statements(node.body)
+            yield from statements(node.orelse)
+            for handler in getattr(node, "handlers", ()):
+                yield from statements(handler.body)
+        else:
+            yield node
+
+
+def resolved(name: str, module: Module, modules: dict[str, Module], depth: int = 5) -> Class | None:
+    """The class that a name stands for in a module; None where the package does not define it."""
+    if name in module.classes:
+        return module.classes[name]
+    first, _, rest = name.partition(".")
+    if depth == 0 or first not in module.imports:
+        return None
+    owner, _, last = (module.imports[first] + ("." + rest if rest else "")).rpartition(".")
+    return resolved(last, modules[owner], modules, depth - 1) if owner in modules else None
+
+
+def members_of(kind: Class, modules: dict[str, Module], seen: frozenset[str] = frozenset()) -> dict[str, Function]:
+    """The methods of a class with those that it inherits from classes of its package."""
+    inherited: dict[str, Function] = {}
+    key = f"{kind.module}:{kind.name}"
+    for base in reversed(kind.bases):
+        parent = resolved(base, modules[kind.module], modules)
+        if parent is not None and key not in seen:
+            inherited |= members_of(parent, modules, seen | {key})
+    return inherited | kind.members
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------
+
+
+def of_module(module: Module, modules: dict[str, Module]) -> Iterator[Pair]:
+    """The pairs of a module: functions by functions, and the methods of each class with those that it inherits."""
+    yield from among(module.functions, set(module.functions), f"{module.name}:", module.file, False)
+    for kind in module.classes.values():
+        members = members_of(kind, modules)
+        yield from among(members, set(kind.members), f"{module.name}:{kind.name}.", module.file, True)
+
+
+def among(functions: dict[str, Function], own: set[str], prefix: str, file: str, in_class: bool) -> Iterator[Pair]:
+    """The pairs among functions by their names; of a pair, at least one is defined `own`."""
+    for name, function in functions.items():
+        if APPROXIMATE.search(name) or is_abstract(function):
+            continue
+        derivative = prefix + name
+        flag = next((x for x in parameters(function, True) if FLAG.fullmatch(x)), "")
+        if flag and name in own:
+            place = f"{file}:{function.lineno}"
+            yield Pair(derivative, derivative, f"a flag {flag}", "flag", flag=flag, sure="likely", place=place)
+            continue
+        partner = None
+        for match in matches(name, in_class):
+            named = next((x for x in match.names if x in functions and x != name), None)
+            if named is None or is_abstract(functions[named]) or not ({name, named} & own):
+                continue
+            missing = needed(functions[named]) - set(parameters(function))
+            if missing and len(parameters(functions[named])) > len(parameters(function)):
+                continue
+            partner = Pair(
+                derivative, prefix + named, match.rule, sign=match.sign, by=match.by,
+                sure="guess" if missing else "likely", place=f"{file}:{function.lineno}",
+            )  # fmt: skip
+            break
+        if partner is not None:
+            yield partner
+        elif name in own and is_together(function):
+            place = f"{file}:{function.lineno}"
+            yield Pair(derivative, derivative, "value and derivative", "together", place=place)
+
+
+def parameters(function: Function, with_default: bool = False) -> list[str]:
+    """The names of the parameters of a function without `self`; only those whose default is False or None."""
+    arguments = function.args
+    names = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(names) - len(arguments.defaults)) + list(arguments.defaults)
+    pairs = list(zip(names, defaults, strict=True))
+    pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    if with_default:
+        return [x.arg for x, value in pairs if isinstance(value, ast.Constant) and value.value in (False, None)]
+    return [x.arg for x, _ in pairs if x.arg not in ("self", "cls")]
+
+
+def needed(function: Function) -> set[str]:
+    """The parameters of a function that have no default."""
+    arguments = function.args
+    names = [x.arg for x in (*arguments.posonlyargs, *arguments.args)]
+    return {x for x in names[: len(names) - len(arguments.defaults)] if x not in ("self", "cls")}
+
+
+def is_abstract(function: Function) -> bool:
+    """Whether a function has no body: a docstring, `pass`, `...` or `raise`; or is a property."""
+    if any(
+        ast.unparse(x).endswith(("property", "abstractmethod", "setter", "overload")) for x in function.decorator_list
+    ):
+        return True
+    body = [x for x in function.body if not (isinstance(x, ast.Expr) and isinstance(x.value, ast.Constant))]
+    return all(isinstance(x, (ast.Pass, ast.Raise)) for x in body)
+
+
+def is_together(function: Function) -> bool:
+    """Whether a function returns a tuple of a value and what is called a derivative."""
+    tuples = [x.value for x in ast.walk(function) if isinstance(x, ast.Return) and isinstance(x.value, ast.Tuple)]
+    return any(
+        len(x.elts) > 1
+        and (bool(TOGETHER.search(function.name)) or any(RETURNED.fullmatch(name_of(y)) for y in x.elts[1:]))
+        and not any(RETURNED.fullmatch(name_of(y)) for y in x.elts[:1])
+        for x in tuples
+    )
+
+
+def name_of(node: ast.expr) -> str:
+    """The last name of an expression: `grad` of `self.grad`, of `grad[:, None]` and of `grad.ravel()`."""
+    while isinstance(node, (ast.Subscript, ast.Call, ast.UnaryOp)):
+        node = (
+            node.value if isinstance(node, ast.Subscript) else node.func if isinstance(node, ast.Call) else node.operand
+        )
+        if isinstance(node, ast.Attribute) and node.attr in ("ravel", "reshape", "flatten", "T", "copy", "squeeze"):
+            node = node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

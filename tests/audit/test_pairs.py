@@ -1,0 +1,301 @@
+"""`gradcli audit --scan` and `--pairs`: pairs are recognised by names, read by trying, and never accused on a guess."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcli.audit import guesses, judging, pairs
+from gradcli.audit.conventions import PairedCall
+from gradcli.audit.scan import scan
+from tests.audit.test_audit import run
+from tests.rendering.test_schema import validator
+
+SOURCE = Path(__file__).parent.parent / "support" / "audited_pairs.py"
+
+VERDICTS = {
+    "square_grad": "AGREES",
+    "cube_grad": "AGREES",
+    "quartic_grad": "DISAGREES",
+    "width_grad": "UNPAIRED",
+    "mass_der": "LOOK",
+    "affine_jacobian": "AGREES",
+    "loss_and_grad": "AGREES",
+    "Line.fit_deriv": "AGREES",
+    "Wave.fit_deriv": "AGREES",
+    "Decay.fit_deriv": "DISAGREES",
+    "Link.deriv": "AGREES",
+    "Root.deriv": "DISAGREES",
+    "Odds.deriv": "AGREES",
+    "Power.deriv": "AGREES",
+    "Field._Rforce": "AGREES",
+    "Kernel.__call__": "AGREES",
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A folder with the package `planted`."""
+    (tmp_path / "planted").mkdir()
+    shutil.copy(SOURCE, tmp_path / "planted" / "__init__.py")
+    return tmp_path
+
+
+def test_a_scan_lists_the_pairs_of_a_package(package: Path) -> None:
+    """Without importing it; abstract methods are left out, inherited ones belong to the class that has one of the two."""
+    listed, unread = scan(str(package / "planted"))
+    assert (unread, {pair.derivative.removeprefix("planted:") for pair in listed}) == ([], set(VERDICTS))
+    named = {pair.derivative.partition(":")[2]: pair for pair in listed}
+    assert named["Root.deriv"].value == "planted:Root.__call__"
+    assert (named["Field._Rforce"].sign, named["Kernel.__call__"].flag) == (-1, "eval_gradient")
+    assert "planted" not in sys.modules
+    done = run(package, "audit", "--scan", "planted", "--output", "pairs.toml")
+    assert done.returncode == 0, done.stderr
+    assert pairs.read(str(package / "pairs.toml")) == [pair._replace(place="") for pair in listed]
+    assert len(tomllib.loads((package / "pairs.toml").read_text())["pairs"]) == len(VERDICTS)
+
+
+NAMES = [  # derivative, function, the rule's sign; None: no pair
+    ("sigmoid_prime", "sigmoid", 1),
+    ("d_sigmoid", "sigmoid", 1),
+    ("dPsat_dT", "Psat", 1),
+    ("d2Psat_dT2", "dPsat_dT", 1),
+    ("grad_energy", "energy", 1),
+    ("rosen_hess", "rosen_der", 1),
+    ("fprime", "f", 1),
+    ("gradual", "ual", None),
+    ("graded", "f", None),
+]
+
+
+@pytest.mark.parametrize(("derivative", "function", "sign"), NAMES)
+def test_names_of_functions(derivative: str, function: str, sign: int | None) -> None:
+    signs = [match.sign for match in pairs.matches(derivative, False) if function in match.names]
+    assert signs[:1] == ([] if sign is None else [sign])
+
+
+METHODS = [
+    ("fit_deriv", "evaluate", 1),
+    ("score", "loglike", 1),
+    ("psi_deriv", "psi", 1),
+    ("_R2deriv", "_Rforce", -1),
+    ("evaluateS1", "__call__", 1),
+    ("hessian", "gradient", 1),
+]
+
+
+@pytest.mark.parametrize(("derivative", "function", "sign"), METHODS)
+def test_names_of_methods(derivative: str, function: str, sign: int) -> None:
+    assert [match.sign for match in pairs.matches(derivative, True) if function in match.names][:1] == [sign]
+
+
+def test_an_audit_of_a_package_needs_no_command(package: Path) -> None:
+    """Each pair gets its verdict, those planted wrong fail the run, nothing is left behind."""
+    before = sorted(path for path in package.rglob("*"))
+    options = ("--json", "found.json", "--sarif", "found.sarif", "--output", "report.txt")
+    done = run(package, "audit", "--pairs", "planted", *options)
+    found = json.loads((package / "found.json").read_text())
+    validator("audit").validate(found)
+    verdicts = {row["name"].removeprefix("planted."): row["verdict"] for row in found["gradients"]}
+    assert (verdicts, found["faults"], found["missed"]) == (VERDICTS, [], [])
+    assert (done.returncode, done.stderr) == (1, "gradcli audit: 3 gradients of planted failed\n")
+    written = {"found.json", "found.sarif", "report.txt", "cache"}
+    after = [path for path in package.rglob("*") if path.relative_to(package).parts[0] not in written]
+    assert sorted(after) == before
+    report = (package / "report.txt").read_text()
+    assert max(len(line) for line in report.splitlines() if "audit --again" not in line) <= 100
+    assert "they disagree" in report
+    assert {row["level"] for row in json.loads((package / "found.sarif").read_text())["runs"][0]["results"]} >= {
+        "error"
+    }
+
+
+PROGRAM = """
+import numpy as np
+from planted import quartic_grad, square_grad, Wave
+for k in range(2):
+    quartic_grad(np.array([0.5, 1.5]) + k)
+square_grad(np.array([0.5, 1.5]))
+Wave().fit_deriv(np.array([0.1, 0.4]), 0.5, 2.0)
+"""
+
+
+@pytest.mark.parametrize(("confirmed", "code", "word"), [(False, 0, "LOOK"), (True, 1, "DISAGREES")])
+def test_a_file_of_pairs_and_a_command(package: Path, confirmed: bool, code: int, word: str) -> None:
+    """A guess that nothing supports is no accusation; a confirmed pair is one. Only what the command calls is judged."""
+    (package / "program.py").write_text(PROGRAM)
+    listed = [
+        pair for pair in scan(str(package / "planted"))[0] if "quartic" in pair.derivative or "Wave" in pair.value
+    ]
+    listed = [pair._replace(confirmed=confirmed) for pair in listed]
+    (package / "pairs.toml").write_text(pairs.written(listed, "planted"))
+    done = run(package, "audit", "--pairs", "pairs.toml", "--json", "found.json", "--", sys.executable, "program.py")
+    found = json.loads((package / "found.json").read_text())
+    verdicts = {row["name"]: row["verdict"] for row in found["gradients"]}
+    assert verdicts == {"planted.quartic_grad": word, "planted.Wave.fit_deriv": "AGREES"}
+    assert done.returncode == code, done.stderr
+
+
+BROKEN = {
+    "fails": ("raise ValueError('no')", "its import fails: ValueError: no"),
+    "prints": ("print('hello')", "its import prints 'hello'"),
+    "ends": ("import os; os._exit(3)", "it ended the process with exit code 3"),
+    "crashes": ("import os; os.abort()", "it crashed with signal 6"),
+}
+
+
+def test_modules_that_cannot_be_imported_are_named(package: Path) -> None:
+    """And the others are judged."""
+    for name, (text, _) in BROKEN.items():
+        source = f"{text}\ndef square(x): return x @ x\ndef square_grad(x): return 2*x\n"
+        (package / "planted" / f"{name}.py").write_text(source)
+    done = run(package, "audit", "--pairs", "planted", "--json", "found.json")
+    for name, (_, phrase) in BROKEN.items():
+        assert f"planted.{name}: {phrase}" in done.stderr
+    names = {row["name"] for row in json.loads((package / "found.json").read_text())["gradients"]}
+    assert {"planted.square_grad", "planted.prints.square_grad"} <= names
+
+
+@pytest.mark.deep
+def test_an_import_that_hangs_is_stopped(package: Path) -> None:
+    (package / "planted" / "hangs.py").write_text("while True: pass\ndef f(x): return x\ndef f_grad(x): return 1\n")
+    done = run(package, "audit", "--pairs", "planted")
+    assert "planted.hangs: its import takes more than" in done.stderr and done.returncode == 1
+
+
+@pytest.mark.parametrize("argv", [("--scan", "no_such_package"), ("--pairs", "no.toml"), ("--pairs", "bad.toml")])
+def test_what_holds_no_pairs(package: Path, argv: tuple[str, str]) -> None:
+    (package / "bad.toml").write_text("pairs = 3")
+    done = run(package, "audit", *argv)
+    assert done.returncode == 2 and "GC747" in done.stderr
+
+
+# --- readings -------------------------------------------------------------------------------------------------------
+
+X = np.array([[0.3, 0.8], [1.1, 0.4], [0.7, 0.9]])
+V = np.array([0.3, 0.8, 0.5])
+
+LAYOUTS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], str, str, float]] = {
+    "gradient": (lambda x: np.sum(x**3), lambda x: 3 * x**2, (V,), "x", "jacobian", 1.0),
+    "Jacobian": (lambda x: X.T @ x**2, lambda x: X.T * 2 * x, (V,), "x", "jacobian", 1.0),
+    "transposed": (lambda x: X.T @ x**2, lambda x: (X.T * 2 * x).T, (V,), "x", "transposed", 1.0),
+    "an axis of 1": (lambda x: X.T @ x**2, lambda x: (X.T * 2 * x)[:, None], (V,), "x", "jacobian", 1.0),
+    "entrywise": (np.sin, np.cos, (V,), "x", "entrywise", 1.0),
+    "rows": (lambda x: np.sum(x**3, axis=1), lambda x: 3 * x**2, (X,), "x", "entrywise", 1.0),
+    "total": (lambda x: np.sum(x**3, axis=0), lambda x: 3 * x**2, (X,), "x", "total", 1.0),
+    "minus": (lambda x: np.sum(x**3), lambda x: -3 * x**2, (V,), "x", "jacobian", -1.0),
+    "twice": (lambda x: np.sum(x**3), lambda x: 6 * x**2, (V,), "x", "jacobian", 2.0),
+    "the second argument": (lambda k, x: k * x**3, lambda k, x: 3 * k * x**2, (2.5, 0.7), "x", "jacobian", 1.0),
+    "a number for a row": (lambda x, a: a * x, lambda x, a: x, (V, 0.3), "a", "jacobian", 1.0),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts(name: str) -> None:
+    f, derivative, at, argument, layout, factor = LAYOUTS[name]
+    row = pairs.Pair("m:f_grad", "m:f", "X_grad -> X")._asdict() | {"guessed": True}
+
+    def value(*args: Any) -> Any:
+        return f(*args)
+
+    names = "kx" if argument == "x" and len(at) == 2 else "xa"[: len(at)]
+    space = {"f": f, "g": derivative}
+    exec(f"def value({','.join(names)}): return f({','.join(names)})", space)
+    exec(f"def slope({','.join(names)}): return g({','.join(names)})", space)
+    found = judging.answer(lambda: PairedCall(row, space["value"], space["slope"], None, at, {}), {"timeout": 10.0})
+    (check,) = found["checks"]
+    reading = check["reading"]
+    assert (check["leaf"], reading["convention"][3], reading["factor"], reading["agrees"]) == (
+        argument,
+        layout,
+        factor,
+        True,
+    )
+    assert (check["verdict"] in ("AGREES", "PROVED")) == (factor == 1.0), check["message"]
+
+
+def test_each_part_of_a_derivative_is_read_apart() -> None:
+    row = pairs.Pair("m:C.fit_deriv", "m:C.evaluate", "fit_deriv -> evaluate")._asdict() | {"guessed": True}
+
+    def value(x: Any, a: float, b: float) -> Any:
+        return a * np.exp(-b * x)
+
+    def slope(x: Any, a: float, b: float) -> Any:
+        return [np.exp(-b * x), -2 * x * a * np.exp(-b * x)]
+
+    found = judging.answer(lambda: PairedCall(row, value, slope, None, (V, 0.7, 1.3), {}), {"timeout": 10.0})
+    agreeing = [
+        (check["reading"]["convention"][0], check["leaf"], check["reading"]["factor"]) for check in found["checks"]
+    ]
+    assert agreeing == [(0, "a", 1.0), (1, "b", 2.0)]
+
+
+def test_a_vector_that_is_no_gradient_is_told_from_one_of_another_function() -> None:
+    row = pairs.Pair("m:f_grad", "m:f", "X_grad -> X")._asdict() | {"guessed": True}
+
+    def value(x: Any) -> Any:
+        return x[0] * x[1] ** 2 + x[2]
+
+    def slope(x: Any) -> Any:
+        return np.array([x[1] ** 2, x[0] * x[1], 1.0])  # the factor 2 is missing in one entry
+
+    def other(x: Any) -> Any:
+        return np.array([x[1] ** 2, 2 * x[0] * x[1], 2.0])
+
+    for derivative, is_none in ((slope, True), (other, False)):
+        call = PairedCall(row, value, derivative, None, (V,), {})
+        (check,) = judging.answer(lambda call=call: call, {"timeout": 10.0})["checks"]
+        assert check["verdict"] == "DISAGREES" and ("gradient of no function" in check["message"]) == is_none
+
+
+# --- what guesses allow ----------------------------------------------------------------------------------------------
+
+
+def called(agrees: bool, factor: float = 1.0, part: int = 0, leaf: str = "x") -> dict[str, Any]:
+    """A row of a judged call."""
+    verdict = "AGREES" if agrees and factor == 1 else "DISAGREES"
+    reading = {"agrees": agrees, "factor": factor, "flat": False, "convention": [part, None, 0, "jacobian", 0]}
+    return {"leaf": leaf, "verdict": verdict, "message": "", "evidence": {}, "reading": reading}
+
+
+R, W, M = called(True), called(False), called(True, -1.0)
+GUESSES: dict[str, tuple[dict[str, list[dict[str, Any]]], str]] = {
+    # the calls of pairs of one rule; the verdict of the first call of `a`
+    "nothing else": ({"a": [W]}, "LOOK"),
+    "another call agrees": ({"a": [W, R]}, "DISAGREES"),
+    "a sibling agrees": ({"a": [W], "b": [R]}, "DISAGREES"),
+    "as many siblings do as do not": ({"a": [W], "b": [R], "c": [W]}, "LOOK"),
+    "more siblings do": ({"a": [W], "b": [R], "c": [W], "d": [R]}, "DISAGREES"),
+    "minus, alone": ({"a": [M]}, "LOOK"),
+    "minus, as its siblings": ({"a": [M], "b": [M]}, "AGREES"),
+    "minus, where siblings have plus": ({"a": [M], "b": [R]}, "DISAGREES"),
+    "right": ({"a": [R], "b": [W], "c": [W]}, "AGREES"),
+}
+
+
+@pytest.mark.parametrize("name", GUESSES)
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_what_a_guess_allows(name: str, confirmed: bool) -> None:
+    calls, word = GUESSES[name]
+    gradients, answers = {}, {}
+    for key, rows in calls.items():
+        pair = pairs.Pair(f"m:{key.upper()}.deriv", f"m:{key.upper()}.value", "deriv -> value", confirmed=confirmed)
+        gradients[key] = {"pair": pair._asdict()}
+        answers[key] = [{"checks": [row], "call": k + 1} for k, row in enumerate(rows)]
+    (row,) = guesses.settled(gradients, answers)["a"][0]["checks"]
+    assert row["verdict"] == (calls["a"][0]["verdict"] if confirmed else word)
+
+
+def test_a_guess_without_any_reading_is_unpaired() -> None:
+    pair = pairs.Pair("m:C.deriv", "m:C.value", "deriv -> value")._asdict()
+    for answer in ({"checks": [], "call": 1}, {"error": "no", "call": 1}):
+        (row,) = guesses.settled({"a": {"pair": pair}}, {"a": [answer]})["a"][0]["checks"]
+        assert row["verdict"] == "UNPAIRED"
