@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gradcli.diagnostics import Diagnostic
     from gradcli.rendering import formats
     from gradcli.rendering.documents import verdicts
+    from gradcli.rendering.documents.cards import Replay
 
     class Sink(Protocol):
         """Takes every report, and the totals at the end."""
@@ -102,7 +103,7 @@ class Cards:
         show: str,
         several: Callable[[], bool],
         verbose: bool,
-        replay: Callable[[Any, Any], str] | None,
+        replay: Callable[[Any, Any], Replay] | None,
         selected: bool,
     ) -> None:
         self.output = output

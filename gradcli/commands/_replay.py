@@ -1,4 +1,4 @@
-"""The one-line command that reproduces one verdict of a check."""
+"""The one-line command that reproduces one verdict of a check, and the point as it was written."""
 
 from __future__ import annotations
 
@@ -7,30 +7,54 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from gradcli.rendering.documents.cards import Replay
+
 LONGEST = 400  # characters of a command that can still be copied
 
 
 def replay(
     targets: Sequence[str],
     options: Sequence[tuple[str, Sequence[str]]],
-) -> Callable[[Any, Any], str]:
+) -> Callable[[Any, Any], Replay]:
     """A function of a report and one of its checks; `options` are spellings with the values that were given.
 
     The seed of the check comes last: without it, the points near the given one would be others.
     """
-    from shlex import quote
+    from gradcli.rendering.documents.cards import Replay
 
-    shared = [f"{name} {quote(value)}" for name, values in options for value in values]
-
-    def command(report: Any, check: Any) -> str:
+    def called(report: Any, check: Any) -> Replay:
         where = [report.file] if report.file else list(targets[:1])
         if where == ["-"]:
             where = [report.expression]
         if report.block:
             where.append("--docs")
         seed = check.evidence.get("seed")
-        words = [*map(quote, where), *shared, *([] if seed is None else [f"--seed {seed}"])]
-        text = " ".join(["gradcli check", *words])
-        return text if len(text) <= LONGEST and text.isprintable() else ""
+        words = [*options, *([] if seed is None else [("--seed", (str(seed),))])]
+        return Replay(check_command(where, words), written_arrays(options))
 
-    return command
+    return called
+
+
+def check_command(operands: Sequence[str], options: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """A command line of `check`; empty where it could not be copied."""
+    from shlex import quote
+
+    spelled = [f"{name} {quote(value)}" for name, values in options for value in values]
+    text = " ".join(["gradcli check", *map(quote, operands), *spelled])
+    return text if len(text) <= LONGEST and text.isprintable() else ""
+
+
+def written_arrays(options: Sequence[tuple[str, Sequence[str]]]) -> dict[str, str]:
+    """The names of the point that a call or a file gives, as they were written; none where a box moves the point."""
+    from gradcli.language.values import FileReference, parse_at
+
+    values = dict(options)
+    texts = [] if values.get("--box") else [text for text in values.get("--at", ()) if len(text) <= LONGEST]
+    written = {}
+    for binding in (binding for text in texts for binding in parse_at(text)):
+        if isinstance(binding.value, FileReference):
+            written[binding.name] = f"@{binding.value.path}"
+        elif type(binding.value).__name__ == "Call":
+            line, start, _, end = binding.value.span
+            written[binding.name] = binding.source.line(line)[start - 1 : end - 1]
+    return written

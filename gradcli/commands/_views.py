@@ -58,11 +58,16 @@ def derivation(result: Derivation) -> View:
     )
 
 
-def calculation(command: str, result: Any) -> View:
-    """The view of an Evaluation, Gradient, Hessian or Jacobian."""
+def calculation(command: str, result: Any, hint: Callable[[], str] = str) -> View:
+    """The view of an Evaluation, Gradient, Hessian or Jacobian; a terminal shows a hint below it."""
     builder = type(result).__name__.lower()
+
+    def document(style: Style) -> Document:
+        shown: Document = getattr(calculus, builder)(result, style)
+        return shown if style.width is None else shown.with_note(hint())
+
     return View(
-        document=lambda style: getattr(calculus, builder)(result, style),
+        document=document,
         payload=lambda: machine.calculation(command, result),
         tidy=lambda: calculus.tidy(result),
         diagnostics=result.diagnostics,

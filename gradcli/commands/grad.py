@@ -71,8 +71,17 @@ def grad(
             raise  # some names have values, so a point is meant
         output.emit(derivation(formulas))
         return 0
-    output.emit(calculation("grad", result))
+    output.emit(calculation("grad", result, lambda: to_check(script, at, wrt, dtype)))
     return 0
+
+
+def to_check(script: str, at: tuple[str, ...], wrt: str | None, dtype: str) -> str:
+    """How to check this gradient, in one line."""
+    from gradcli.commands._replay import check_command
+
+    options = [("--at", at), ("--wrt", (wrt,) if wrt else ()), ("--dtype", () if dtype == "float64" else (dtype,))]
+    command = check_command((script,), options) if script != "-" else ""
+    return f"checked? {command}" if command else ""
 
 
 ORDER = Option("--order", kind="int", default=1, low=1, help="Derivatives of order 1 to N by each scalar leaf.")

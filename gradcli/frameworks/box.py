@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -441,12 +441,24 @@ def function_name(f: Any) -> str:
     return str(name).rpartition("<locals>.")[2]
 
 
-def line_of(f: Any) -> int | None:
-    """The line that a function is defined in; of a rule written by hand its backward's."""
+def backward_of(f: Any) -> Any:
+    """The backward that was written by hand into a function of PyTorch or JAX; None where there is none."""
     owner = getattr(f, "__self__", f)
     rules = [getattr(f, name, None) for name in ("bwd", "jvp")]  # that of defjvps is JAX's, around the user's
     mine = [rule for rule in rules if rule is not None and library_at(rule.__module__ or "") != JAX]
-    target = owner.backward if is_function_class(owner) else next(iter(mine), f)
-    target = getattr(target, "__wrapped__", target)
-    code = getattr(target, "__code__", None)
-    return int(code.co_firstlineno) if code is not None else None
+    return owner.backward if is_function_class(owner) else next(iter(mine), None)
+
+
+class Defined(NamedTuple):
+    """A function in a report: its name and where it is defined."""
+
+    name: str
+    file: str | None = None
+    line: int | None = None
+
+    @classmethod
+    def of(cls, f: Any) -> Defined:
+        """The name, file and first line of a function; a lambda has no name."""
+        code = getattr(getattr(f, "__wrapped__", f), "__code__", None)
+        name = function_name(f) if hasattr(f, "__name__") and "<" not in function_name(f) else ""
+        return cls(name) if code is None else cls(name, code.co_filename, int(code.co_firstlineno))

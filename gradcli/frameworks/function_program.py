@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.diagnostics import Span, error
 from gradcli.eager import _trace as ours
 from gradcli.eager._core.tensor import Tensor
-from gradcli.frameworks.box import boxed, function_name, line_of, opened
+from gradcli.frameworks.box import Defined, backward_of, boxed, function_name, opened
 from gradcli.frameworks.failures import Failed
 from gradcli.frameworks.gradient_libraries import is_function_class
 from gradcli.frameworks.operations import Opaque
@@ -99,7 +99,7 @@ def judged(title: str, f: Any, rule: Rule, arguments: dict[str, Leaf], place: in
     ct = builder.leaf(f"{title}.{cotangent_name([*leaves])}", cotangent.type.shape)
     (output,) = placed(builder, [rule.outputs[place]], dict(operands))
     results = tuple(sent(rule, place, operands, ct))
-    line = line_of(f) or 1
+    line = Defined.of(backward_of(f) or f).line or 1
     args = tuple(leaf.node for leaf in arguments.values())
     return HandRule(title, Span(line, 1, line, 1), tuple(leaves.values()), output, ct, results, args, file_of(f))
 

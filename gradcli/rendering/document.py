@@ -82,6 +82,10 @@ class Document(NamedTuple):
 
     blocks: tuple[Block, ...]
 
+    def with_note(self, text: str) -> Document:
+        """The same with a note at the end, if there is one."""
+        return Document((*self.blocks, Line(text, "note"))) if text else self
+
 
 GAP = Line("")  # a blank line, as grids have one before and behind them
 

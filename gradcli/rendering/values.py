@@ -37,6 +37,20 @@ def derivative(value: Any, digits: int | None = None) -> str:
     return number(value + 0, digits)
 
 
+def without_zero(text: str) -> str:
+    """A number as exact ones are written: `2` for `2.0`.
+
+    >>> without_zero("-2.0"), without_zero("2.05"), without_zero("2.0*x")
+    ('-2', '2.05', '2.0*x')
+    """
+    return text.removesuffix(".0") if is_decimal(text) else text
+
+
+def is_decimal(text: str) -> bool:
+    """Whether a text is a number without an exponent."""
+    return text.lstrip("-").replace(".", "", 1).isdecimal()
+
+
 def rounded(value: float, digits: int) -> str:
     """The number to `digits` significant digits."""
     return format(value, f".{digits}g")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gradcli import cli
 from gradcli.checks import check_callable, check_script
 from gradcli.rendering import plain
 from gradcli.rendering.document import Style
@@ -41,9 +44,9 @@ def test_the_reading_stands_once() -> None:
 
 def test_slopes_of_a_number_are_numbers_and_those_of_a_vector_lists() -> None:
     lines = [line.split() for line in text(check_script("abs(x)", at={"x": 0})).splitlines()]
-    assert ["left", "-1.0"] in lines and ["right", "1.0"] in lines and ["returned", "0.0"] in lines
+    assert ["left", "-1"] in lines and ["right", "1"] in lines and ["returned", "0"] in lines
     shown = text(check_script("sum(abs(x))", at={"x": [0, 0]}))
-    assert "[-1.0, -1.0]" in shown and "[1.0, 1.0]" in shown
+    assert "[-1, -1]" in shown and "[1, 1]" in shown
 
 
 @pytest.mark.usefixtures("values_only")
@@ -82,3 +85,124 @@ def test_steps_are_shown_of_checks_that_passed() -> None:
     assert shown.count("central difference") == 2
     assert shown.count("the error falls as step**2") == 2
     assert "agree_bits" not in shown  # the rest of the evidence is for `--show all`
+
+
+BACKWARD = """import numpy as np
+from functools import wraps
+
+def norm(x, g):
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5) * g
+
+def norm_backward(x, g, dy):
+    r = 1 / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-5)
+    return r * g * dy, (dy * x * r).sum(0)
+
+def logged(f):
+    @wraps(f)
+    def inner(*xs):
+        return f(*xs)
+    return inner
+
+@logged
+def wrapped_backward(x, g, dy):
+    return norm_backward(x, g, dy)
+
+class Norm:
+    def forward(self, x):
+        return norm(x, 1.0)
+
+    def backward(self, dy):
+        return dy
+
+unit = Norm()
+"""
+POINT = ["--at", "x=randn(4,5),g=randn(5)", "--seed", "3", "--no-cache"]
+
+
+@pytest.fixture
+def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "l.py").write_text(BACKWARD)
+    (tmp_path / "others.py").write_text("from l import norm_backward as other\n")
+    np.save(tmp_path / "x.npy", np.ones((4, 5)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("grad", "row"),
+    [
+        ("l.py:norm_backward", "norm_backward: x 7"),
+        ("l.py:wrapped_backward", "wrapped_backward: x 17"),
+        ("others.py:other", "norm_backward: x"),  # its line is one of another file
+    ],
+)
+@pytest.mark.usefixtures("layers")
+def test_a_wrong_backward_is_named_with_its_line(grad: str, row: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "--python", "l.py:norm", "--grad", grad, *POINT]) == 1
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert any(line.startswith(f"FAIL DISAGREES {row} the exact") for line in lines), lines
+    name, _, line = row.partition(": x")
+    assert f"DISAGREES {name}: x" + (f", line {line.strip()}" if line else "") in lines
+
+
+@pytest.mark.usefixtures("layers")
+def test_a_method_is_named_with_its_class(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--python", "l.py:unit.forward", "--grad", "l.py:unit.backward", "--at", "x=randn(2,3)"]
+    assert cli.main(["check", *words, "--no-cache"]) == 1
+    assert "Norm.backward: x    25" in capsys.readouterr().out
+
+
+ORDERED = ("claim", "diagnosis", "correct", "entry", "exact", "claimed", "reproduce", "at")
+WRONG: list[list[str]] = [
+    ["--python", "l.py:norm", "--grad", "l.py:norm_backward", *POINT],
+    ["x**2*sin(y)", "--at", "x=2,y=3", "--claim", "x = x*sin(y)"],
+    ["sum((A@x)**2)", "--at", "A=randn(3,4),x=randn(4)", "--claim", "x = A.T @ A @ x"],
+    ["x**2", "--box", "x=1:2", "--claim", "x = x"],
+    ["abs(x)", "--at", "x=0"],
+    ["log(x)", "--at", "x=-1"],
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=str)
+@pytest.mark.usefixtures("layers")
+def test_a_card_begins_with_what_is_wrong_and_ends_with_the_point(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["check", *words]) == 1
+    card = capsys.readouterr().out.split("\n\n")
+    labels = [line.split()[0] for line in card[-2].splitlines() if line[:1].isalpha() and line.strip()][1:]
+    known = [label for label in labels if label in ORDERED]
+    assert known == [label for label in ORDERED if label in known] and {"reproduce", "at"} <= {*known}
+    assert labels[labels.index("reproduce") + 1 :] in (["at"], ["at", "box"])
+
+
+@pytest.mark.parametrize(
+    ("at", "shown"),
+    [
+        ("x=randn(4,5)", "x randn(4,5)"),
+        ("x=randn(2)", "x randn(2)"),
+        ("x=@x.npy", "x @x.npy"),
+        ("x=[1,2.5]", "x [1, 2.5]"),
+        (f"x={[*range(1, 20)]}", "x 19 numbers"),
+        ("x=ones(3)*2", "x [2, 2, 2]"),
+        ("x=2", "x = 2"),
+    ],
+)
+@pytest.mark.usefixtures("layers")
+def test_a_point_is_shown_as_it_was_written(at: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "sum(x**2)", "--at", at, "--claim", "x = x"]) == 1
+    assert f"at {shown}" in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["check", "sum(x**2)", "--at", at, "--claim", "x = x", "--show", "all"]) == 1
+    assert "randn" not in capsys.readouterr().out.replace(at, "")  # the whole card has the numbers
+
+
+def test_a_point_that_was_moved_is_shown_with_its_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sum(abs(x))", "--at", "x=zeros(2)", "--dodge", "--claim", "x = 2*sign(x)"]
+    assert cli.main(["check", *words]) == 1
+    assert "zeros(2)" not in capsys.readouterr().out.replace("--at 'x=zeros(2)'", "")
+
+
+def test_numbers_of_a_screen_look_alike() -> None:
+    report = check_script("x**3*y", at={"x": 2, "y": 3}, claims={"x": "3*x**2*y + 1"}, witnesses="all", steps=True)
+    for show in ("failing", "all"):
+        assert not re.search(r"\d\.0\b(?!\d|e)", text(report, show)), text(report, show)

@@ -135,6 +135,14 @@ def test_a_gradient_has_the_same_digits_everywhere(terminal: bool, settings: dic
     assert json.loads(machine.out) == expected
 
 
+def test_a_gradient_on_a_terminal_says_how_to_check_it(tmp_path: Path) -> None:
+    words = ["grad", "(x*y+x)**2", "--at", "x=2,y=3", "--wrt", "x"]
+    shown = run(words, {"COLUMNS": "80"}, True, tmp_path)
+    assert shown.out.split("\n")[-3].strip() == "checked? gradcli check '(x*y+x)**2' --at x=2,y=3 --wrt x"
+    for terminal, more in ((False, []), (True, ["-f", "plain"]), (True, ["--format", "json"])):
+        assert "checked?" not in run([*words, *more], {}, terminal, tmp_path).out
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "scripts").mkdir()

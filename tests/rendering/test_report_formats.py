@@ -560,7 +560,7 @@ def test_junit_counts() -> None:
     assert failure is not None
     assert failure.get("type") == "DISAGREES"
     assert (failure.text or "").startswith("models/loss.grad:9\n")
-    assert "counterexample: at       w = 0.5, b = -1.0" in (failure.text or "")
+    assert "counterexample: at       w = 0.5, b = -1" in (failure.text or "")
 
 
 def test_junit_text_is_what_was_written() -> None:

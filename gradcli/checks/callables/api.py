@@ -17,7 +17,7 @@ from gradcli.checks.oracle import oracle_client
 from gradcli.checks.report import Check, Report, Settings
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.diagnostics import Diagnostic, visible
-from gradcli.frameworks.box import OWN, Box, boxed, function_name, line_of, opened
+from gradcli.frameworks.box import OWN, Box, Defined, backward_of, boxed, function_name, opened
 from gradcli.frameworks.failures import Failed
 from gradcli.frameworks.gradient_libraries import TITLES
 
@@ -95,21 +95,27 @@ def check_callable(
     with boxed(
         f, grad, at=at, jac=jac, vjp=vjp, names=names, wrt=wrt, timeout=timeout, dtype=dtype, stage=stage
     ) as box:
-        about = About(title or f"{function_name(f)}({', '.join(arg.name for arg in box.arguments)})", file, line_of(f))
+        form = f"{function_name(f)}({', '.join(arg.name for arg in box.arguments)})"
+        about = About(title or form, file, Defined.of(f).line)
         arguments = box.arguments
         try:
             box, value = opened(box)
         except Failed as problem:
             return failed(problem, about)
+        rule = next(filter(callable, (grad, jac, vjp)), None) or backward_of(f)
+        if rule is not None:
+            name, place, line = Defined.of(rule)
+            about = About(about.title, file, line if file is None or place == Defined.of(f).file else None, name)
         return report_on(box, value, about, arguments, settings)
 
 
 class About(NamedTuple):
-    """What a report calls a function, and where that stands."""
+    """What a report calls a function, and where that stands; of its hand-written derivative `rule`, if it has one."""
 
     title: str
-    file: str | None
-    line: int | None
+    file: str | None = None
+    line: int | None = None
+    rule: str = ""
 
 
 def report_on(
@@ -145,6 +151,7 @@ def report_on(
     checks = []
     for identity, kind, name, file, line, out in rows:
         shown = {"at": where, "seed": seed, "library": TITLES[box.library.name]}
+        shown |= {"function": about.rule} if about.rule and kind == "callable" else {}
         evidence = plain({**shown, **selected(out.evidence, settings.witnesses)})
         if box.outside and kind == "callable":
             evidence["outside"] = "f raises at some points near the given one"

@@ -90,10 +90,10 @@ def check_target(
     report: Report | None
     with closing(Runner(seconds)) as child:
         try:
-            report, heard = judged(child, child.exchange(request), python, arrays, settings)
+            report, heard = judged(child, child.exchange(request), (python, grad), arrays, settings)
         except Lost as end:
             (last,) = end.args
-            report, heard = judged(child, last, python, arrays, settings) if last else (None, [])
+            report, heard = judged(child, last, (python, grad), arrays, settings) if last else (None, [])
     if report is None:
         report = ended(child, python, lenient)
     if written := child.written.decode("utf-8", "replace").strip():
@@ -123,15 +123,22 @@ def file_of(target: str) -> str | None:
 
 
 def judged(
-    child: Runner, first: Message, python: str, arrays: Mapping[str, NDArray[Any]], settings: Settings
+    child: Runner,
+    first: Message,
+    targets: tuple[str, str | None],
+    arrays: Mapping[str, NDArray[Any]],
+    settings: Settings,
 ) -> tuple[Report, list[str]]:
     """The report on a function that runs in `child`, and what its module prints; `first` is the answer to the request.
+
+    `targets` are the function and its derivative.
 
     Raises Lost where the process ends before.
     """
     if "refusal" in first:
         raise GradcliError(*(Diagnostic(code, text, help=hint, severity=s) for code, text, hint, s in first["refusal"]))
     try:
+        python, grad = targets
         place, _, name = python.rpartition(":")
         title = visible(f"{os.path.basename(place) if file_of(python) else place}:{name}", 200)
         about = About(title, file_of(python), None if first["line"] is None else int(first["line"]))
@@ -140,6 +147,8 @@ def judged(
             return failed(Failed(**first["failure"]), about), heard
         box = RemoteBox(first, arrays, child.exchange, child.seconds)
         value = np.asarray(first["value"], dtype=np.float64).reshape(box.size)
+        if first["rule"] is not None:
+            about = about_rule(about, grad, *first["rule"])
         return report_on(box, value, about, box.given_arguments, settings, box.recording), heard
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         if os.environ.get("GRADCLI_DEBUG"):
@@ -149,6 +158,13 @@ def judged(
             f"the process that runs the function sent an unreadable answer ({type(problem).__name__})",
             help="does the function write to file descriptors of the process, such as 1 or 3?",
         ) from None
+
+
+def about_rule(about: About, grad: str | None, name: Any, defined_in: Any, line: Any) -> About:
+    """What a report calls a derivative; its line where it stands in the file that the caller named."""
+    file = about.file if grad is None else file_of(grad)
+    same = file is None or (defined_in is not None and os.path.abspath(str(defined_in)) == os.path.abspath(file))
+    return About(about.title, file, int(line) if same and line is not None else None, visible(str(name), 80))
 
 
 class RemoteBox(Box):
@@ -321,7 +337,7 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
         signals = {int(number): number.name for number in signal.Signals}
         how = f"with signal {signals.get(-code, str(-code))}" if code < 0 else f"with exit code {code}"
         place = crash_place(b"".join(child.rest))
-        return failed(Failed(what, f"{what} ended the process {how}", place=place), About(title, file, None))
+        return failed(Failed(what, f"{what} ended the process {how}", place=place), About(title, file))
     message = f"{what} did not return within {child.seconds:g} s and was stopped"
     evidence: dict[str, object] = {"role": what}
     check = Check("callable", file, None, "callable", None, "INCONCLUSIVE", evidence, message, passed=lenient)

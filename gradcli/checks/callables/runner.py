@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gradcli.child_process import receive, send
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
-from gradcli.frameworks.box import boxed, line_of, opened
+from gradcli.frameworks.box import Defined, backward_of, boxed, opened
 from gradcli.frameworks.call_arguments import takes_cotangent
 from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called, place_of
 from gradcli.frameworks.gradient_libraries import attribute, library_of
@@ -92,12 +92,13 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
     wrt, seconds, dtype = request["wrt"], request["timeout"], request["dtype"]
     send(answers, {"stage": LOADING})
     loader = Loader(Listener())
-    line = None
+    about: Message = {"line": None, "rule": None}
     try:
         f = loader.target(request["python"])
         df = loader.target(request["grad"]) if request["grad"] else None
         own = df is None and not library_of(f, list(at.values()), True).differentiates
-        line = line_of(f)
+        rule = backward_of(f) if df is None else df
+        about |= {"line": Defined.of(f).line, "rule": None if rule is None else [*Defined.of(rule)]}
 
         def stage(role: str) -> None:
             loader.listener.running = role
@@ -110,7 +111,7 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
             at_first = box.arguments
             box, value = opened(box)
             first: Message = {name: getattr(box, name) for name in FIELDS}
-            first |= {"line": line, "heard": loader.listener.notes(), "library": box.library.name, "value": value}
+            first |= {**about, "heard": loader.listener.notes(), "library": box.library.name, "value": value}
             for name, taken in (("given", at_first), ("arguments", box.arguments)):  # before and after the first call
                 first[name] = [[argument.name, argument.array is not None, argument.keyword] for argument in taken]
             misshapen = {name: vars(failure) for name, failure in box.misshapen.items()}
@@ -121,7 +122,7 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
         role = loader.listener.running or "the module"
         stopped = Failed(role, f"{role} raises KeyboardInterrupt", place=place_of(problem))
         reason = vars(problem if isinstance(problem, Failed) else stopped)
-        send(answers, {"failure": reason, "line": line, "heard": loader.listener.notes()})
+        send(answers, {"failure": reason, **about, "heard": loader.listener.notes()})
 
 
 class Loader:

@@ -1,4 +1,4 @@
-"""The card of a check: its place, the digits side by side, what is wrong, and how to reproduce it.
+"""The card of a check: its place, what is wrong, the digits side by side, how to reproduce it, and the point.
 
 The evidence is put in an order for readers. The short card omits how a result was obtained; the whole card, and JSON,
 have everything.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 
+from gradcli.records import NamedTuple
 from gradcli.rendering.diagnostics import bare, headline, snippet
 from gradcli.rendering.document import GAP, Column, Facts, Grid, Line, Style
-from gradcli.rendering.values import inline, number
+from gradcli.rendering.values import inline, number, without_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,35 +24,51 @@ TABLES = ("witnesses", "ladder")  # evidence that is shown in a form of its own
 EVIDENCE_ENTRIES = 12
 CELL_DIGITS = 12
 UNDEFINED = "undefined"  # how an entry without a value is shown, such as the slope on a side where there is none
-# What a reader wants first; then everything else in the order of the check; at the end how it was found out.
+# What a reader wants first; then everything else in the order of the check, the point, and how it was found out.
 FIRST = (
-    "claim", "at", "box", "leaf", "entry", "exact", "claimed", "differences", "float", "exact_value", "ulps",
+    "claim", "diagnosis", "leaf", "entry", "exact", "claimed", "differences", "float", "exact_value", "ulps",
     "ulps_of_the_largest_entry", "ulps_limit", "worst", "wrong", "left", "right", "returned", "limits", "value",
-    "inside", "operation", "node", "where", "distance", "diagnosis", "rewrite", "region", "not_in_general", "fixed",
+    "inside", "operation", "node", "where", "distance", "rewrite", "region", "not_in_general", "fixed",
 )  # fmt: skip
+POINT = ("at", "box", "counterexample")
 BEHIND = ("agree_bits", "judged", "convention", "pieces", "graph")
 LAST = (*BEHIND, "taylor_rates", "noise", "decades", "library", "basis", "compared", "oracles", "seed")
+NAMED = ("function",)  # evidence that stands in the title
 JUDGED = ("exact", "claimed", "differences", "float", "returned")  # the numbers that disagree: the brightest on a card
+AGREES = {"claim": "agrees with the claim", "reverse mode": "agrees with reverse mode"}  # by the first witness
 SLOPES = ("left", "right", "returned")  # lists with an entry for each entry of the leaf; that of a number stands alone
 WORDS = {
     "exact_value": "exact",
-    "inside": "returned value lies between",
+    "inside": "lies between",
     "differences": "differences give",
     "decades": "decades of steps",
 }
 
 
-def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iterator[Block]:
-    """The card of one check; `replay` is the command that reproduces it. Unless `whole`, only the essentials."""
+class Replay(NamedTuple):
+    """How a check was called: a command that reproduces it, and arrays of the point as they were written, by name."""
+
+    command: str
+    point: Mapping[str, str]
+
+
+def card(check: Any, style: Style, replay: Replay | None = None, whole: bool = True) -> Iterator[Block]:
+    """The card of one check; `replay` knows how it was called. Unless `whole`, only the essentials.
+
+    The short card gives a large array of the point by its shape, or as the caller wrote it.
+    """
     evidence = arranged(check.evidence)
-    if not whole:
-        evidence = {name: value for name, value in evidence.items() if name not in LAST}
-    facts = [*evidence_facts({k: v for k, v in evidence.items() if k not in TABLES}, style)]
+    parts = {name: evidence.pop(name) for name in (*POINT, *LAST) if name in evidence}
+    facts = [*evidence_facts({k: v for k, v in evidence.items() if k not in (*TABLES, *NAMED)}, style)]
     notes = [note for note in check.diagnostics if check.verdict != "ERROR"]
     shown = [note for note in notes if note.source is not None and note.span is not None]
     facts += [(note.code, headline(note), "note") for note in notes if note not in shown]
-    if replay:
-        facts.append(("reproduce", replay, "code"))
+    if replay is not None and replay.command:
+        facts.append(("reproduce", replay.command, "code"))
+    if not whole and isinstance(parts.get("at"), dict):
+        replay = None if "dodged" in evidence else replay  # which moved the point
+        parts["at"] = {name: shortened(name, value, replay) for name, value in parts["at"].items()}
+    facts += evidence_facts({name: parts[name] for name in parts if whole or name in POINT}, style)
     if not facts and not shown:
         return
     yield from title(check)
@@ -60,6 +77,17 @@ def card(check: Any, style: Style, replay: str = "", whole: bool = True) -> Iter
     if facts:
         yield Facts(tuple(facts))
     yield from tables(evidence, style)
+
+
+def shortened(name: str, value: Any, replay: Replay | None) -> Any:
+    """A value of the point as the caller wrote it, such as `randn(4, 5)`, or the shape of a large array."""
+    if replay is not None and name in replay.point:
+        return replay.point[name]
+    shape, inner = [], value
+    while isinstance(inner, list) and inner:
+        shape.append(len(inner))
+        inner = inner[0]
+    return f"{' x '.join(map(str, shape))} numbers" if math.prod(shape) > EVIDENCE_ENTRIES else value
 
 
 def table_card(check: Any, style: Style) -> Iterator[Block]:
@@ -89,8 +117,8 @@ def witness_table(table: Mapping[str, Any], style: Style) -> Iterator[Block]:
     columns = (
         Column("witness"),
         Column("derivative", "code"),
-        Column("error bound", "number", 1),
-        Column("agrees", "text"),
+        Column("bound", "number", 1),
+        Column(AGREES.get(table["rows"][0]["witness"], "agrees"), "text"),
     )
     entry = f"worst entry: {table['entry']}" if table["entry"] else ""
     yield Grid(columns, rows, note=entry)
@@ -111,7 +139,7 @@ def witness_value(row: Mapping[str, Any], style: Style) -> str:
     if style.digits is not None:
         return number(value, style.digits)
     if not 0.0 < bound < abs(value) or row["witness"] != "finite difference":
-        return str(row["value"])
+        return without_zero(str(row["value"]))
     return number(value, max(1, min(17, 1 + math.ceil(math.log10(abs(value) / bound)))))
 
 
@@ -128,10 +156,16 @@ def agreement(row: Mapping[str, Any]) -> str:
 
 
 def title(check: Any) -> Iterator[Block]:
-    """The first line of a card: the verdict, what was checked, and the line of the script."""
+    """The first line of a card: the verdict, what was checked, and its line."""
     yield GAP
-    subject = f"{check.kind} {check.leaf}" if check.leaf else str(check.kind)
-    yield Line(f"{check.verdict} {subject}" + (f", line {check.line}" if check.line else ""), card_role(check))
+    place = f", line {check.line}" if check.line else ""
+    yield Line(f"{check.verdict} {subject(check)}{place}", card_role(check))
+
+
+def subject(check: Any) -> str:
+    """What was checked: `gradient x`, or the function that was written by hand, as `softmax_backward: x`."""
+    function = check.evidence.get("function")
+    return ": ".join(filter(None, (function, check.leaf))) if function else f"{check.kind} {check.leaf or ''}".rstrip()
 
 
 def card_role(check: Any) -> str:
@@ -154,7 +188,7 @@ def arranged(evidence: Mapping[str, Any]) -> dict[str, Any]:
     if "exact" in known:
         known.pop("exact_value", None)  # the same number with fewer digits
     order = {name: place for place, name in enumerate(FIRST)}
-    order |= {name: len(FIRST) + 1 + place for place, name in enumerate(LAST)}
+    order |= {name: len(FIRST) + 1 + place for place, name in enumerate((*POINT, *LAST))}
     return {name: known[name] for name in sorted(known, key=lambda name: order.get(name, len(FIRST)))}
 
 
@@ -272,4 +306,4 @@ def evidence_text(value: Any, style: Style) -> str:
         shown = [evidence_text(item, style) for item in value[:EVIDENCE_ENTRIES]]
         rest = len(value) - len(shown)
         return f"[{', '.join(shown)}{f', ... {rest} more' if rest else ''}]"
-    return inline(value, style.digits, EVIDENCE_ENTRIES) if not isinstance(value, str) else value
+    return without_zero(inline(value, style.digits, EVIDENCE_ENTRIES))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gradcli.rendering.document import GAP, Column, Grid, Line, Style
-from gradcli.rendering.values import derivative, number
+from gradcli.rendering.values import derivative, number, without_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def convergence(sequence: StepSequence, style: Style) -> Iterator[Block]:
     )
     columns = (Column("step", "number"), Column("central difference", "number"), Column("error", "number"))
     of = f" of {sequence.of}" if sequence.of else ""
-    yield Grid(columns, rows, title=f"Differences{of} against {name} {derivative(reference, style.digits)}")
+    known = without_zero(derivative(reference, style.digits))
+    yield Grid(columns, rows, title=f"Differences{of} against {name} {known}")
     drawn = plot(sequence.steps, errors)
     if drawn:
         yield from (GAP, Line("\n".join(drawn), "code"), GAP)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.batch.totals import Totals
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
-from gradcli.rendering.documents.cards import TABLES, card, table_card
+from gradcli.rendering.documents.cards import TABLES, card, subject, table_card
 from gradcli.rendering.text import path_text
 
 TYPE_CHECKING = False
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.rendering.document import Block
+    from gradcli.rendering.documents.cards import Replay
 
 GOOD = ("PROVED", "CERTIFIED", "AGREES")
 DOUBTFUL = ("IMPRECISE", "KINK", "INCONCLUSIVE")
@@ -35,11 +36,11 @@ SENTENCES = {
 
 
 def reports(
-    reports: Sequence[Any], style: Style, show: str = "failing", replay: Callable[[Any, Any], str] | None = None
+    reports: Sequence[Any], style: Style, show: str = "failing", replay: Callable[[Any, Any], Replay] | None = None
 ) -> Document:
     """All reports and the summary line.
 
-    `replay` gives for a report and a check of it the command that reproduces this check.
+    `replay` says of a report and a check of it how it was called.
     """
     blocks: list[Block] = []
     for report in reports:
@@ -49,7 +50,7 @@ def reports(
 
 
 def part(
-    report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None = None, line: bool = False
+    report: Any, style: Style, show: str, replay: Callable[[Any, Any], Replay] | None = None, line: bool = False
 ) -> Document:
     """One report of several; with `line` as a single line, for reports without anything remarkable."""
     return document(passed_line(report)) if line else document(*one_report(report, style, show, replay))
@@ -84,7 +85,7 @@ def passed_line(report: Any) -> Line:
     return Line(f"ok    {title(report)}: {phrase or 'nothing to check'}", "good")
 
 
-def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], str] | None) -> Iterator[Block]:
+def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], Replay] | None) -> Iterator[Block]:
     """The checks of one file as rows, then a card for each that failed (or for each, with `--show all`).
 
     Of a check that passed, witnesses and differences for a sequence of steps are shown where there are any; those of
@@ -106,7 +107,7 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
         yield Line(own_line(own), "good")
     for check in (*kept, *own):  # claims first, as in the rows
         if show == "all" or not check.passed:
-            yield from card(check, style, replay(report, check) if replay else "", show == "all")
+            yield from card(check, style, replay(report, check) if replay else None, show == "all")
         elif not check.evidence.keys().isdisjoint(TABLES) and not (check in own and any(shows(x, check) for x in kept)):
             yield from table_card(check, style)
 
@@ -146,10 +147,6 @@ def own_line(checks: Sequence[Any]) -> str:
 def mark(check: Any) -> str:
     """How a check counts: ok, FAIL, or ? if it is undecided."""
     return "ok" if check.passed else "?" if check.verdict == "INCONCLUSIVE" else "FAIL"
-
-
-def subject(check: Any) -> str:
-    return f"{check.kind} {check.leaf}" if check.leaf else str(check.kind)
 
 
 def place(check: Any) -> str:

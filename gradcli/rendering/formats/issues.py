@@ -11,7 +11,8 @@ from hashlib import sha256
 
 from gradcli.checks.report import CODE_OF_VERDICT, NOT_AS_REQUIRED
 from gradcli.records import NamedTuple
-from gradcli.rendering.documents.verdicts import sentence, subject, title
+from gradcli.rendering.documents.cards import subject
+from gradcli.rendering.documents.verdicts import sentence, title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

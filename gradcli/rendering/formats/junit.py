@@ -8,8 +8,8 @@ empty, with the property `incomplete`.
 from __future__ import annotations
 
 from gradcli.rendering.document import Style
-from gradcli.rendering.documents.cards import evidence_facts
-from gradcli.rendering.documents.verdicts import sentence, subject, title
+from gradcli.rendering.documents.cards import evidence_facts, subject
+from gradcli.rendering.documents.verdicts import sentence, title
 from gradcli.rendering.formats.issues import incomplete, suppression
 from gradcli.rendering.text import visible
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 
-from gradcli.rendering.documents.verdicts import subject, title
+from gradcli.rendering.documents.cards import subject
+from gradcli.rendering.documents.verdicts import title
 from gradcli.rendering.formats.issues import incomplete, issues, suppression
 from gradcli.rendering.text import visible
 
