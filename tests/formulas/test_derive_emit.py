@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,8 +21,10 @@ from gradcli.calculator.closed_forms.deriving import derive, emitted
 from gradcli.diagnostics import GradcliError
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
+from gradcli.language.substitution import expression_of
 from gradcli.language.syntax import names_in
-from gradcli.rendering.code import TARGETS, source_file
+from gradcli.language.unparse import unparse
+from gradcli.rendering.code import TARGETS, folded, own_names, source_file
 from gradcli.results.calculations import SelfContained
 
 SCRIPTS = [
@@ -117,8 +121,7 @@ def test_c(script: str, tmp_path: Path) -> None:
 def runs_c(script: str, found: SelfContained, tmp_path: Path) -> None:
     source = tmp_path / "f.c"
     source.write_text(source_file(found, "c"))
-    checks = ["-std=c99", "-O1", "-Wall", "-Werror", "-Wno-unused-variable"]
-    subprocess.run(["cc", *checks, "-o", tmp_path / "f", source, "-lm"], check=True)
+    subprocess.run(["cc", "-std=c99", "-O1", *STRICT, "-o", tmp_path / "f", source, "-lm"], check=True)
     assert b"are right" in subprocess.run([tmp_path / "f"], check=True, capture_output=True).stdout
     library = tmp_path / "f.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-DWITHOUT_TEST", "-o", library, source, "-lm"], check=True)
@@ -283,10 +286,117 @@ def test_what_a_target_lacks_says_so(target: str) -> None:
         source_file(function_of("iv(1, x)"), target)
 
 
-@pytest.mark.parametrize(("target", "name"), [("numpy", "value"), ("torch", "math"), ("c", "double"), ("c", "exp")])
-def test_names_that_mean_something_else_are_refused(target: str, name: str) -> None:
-    with pytest.raises(GradcliError, match="cannot be a name"):
-        source_file(function_of(f"{name}**2*x"), target)
+NAMES = """
+NULL EOF NAN INFINITY HUGE_VAL HUGE_VALF FP_NAN FP_INFINITE FP_ZERO FP_NORMAL FP_SUBNORMAL FP_FAST_FMA FP_ILOGB0
+MATH_ERRNO MATH_ERREXCEPT RAND_MAX BUFSIZ SEEK_SET SEEK_CUR SEEK_END EXIT_FAILURE EXIT_SUCCESS MB_CUR_MAX TMP_MAX
+FOPEN_MAX FILENAME_MAX L_tmpnam P_tmpdir WNOHANG WUNTRACED M_PI M_E M_LN2 SIZE_MAX OVERFLOW UNDERFLOW DOMAIN SING
+_IONBF _IOFBF _Bool _Complex _Alignas __func__ __LINE__ __FILE__ __linux__ _x x_ linux unix i386 stdin stdout stderr
+errno far near huge small min max bool true false nullptr asm typeof constexpr complex auto break case char const do
+double else enum extern float for goto if inline int long register restrict return short signed size_t sizeof static
+struct switch union unsigned void volatile while default main value value_and_gradient wrong differs puts calloc free
+pow fmax fabs sin exp sqrt log gamma lgamma tgamma y0 y1 yn j0 j1 jn isnan isinf signbit signgam exit abs div index
+grad_x right_x grad_x_ i i1 t1 s1 det from to square sigmoid relu inverse np torch jax jnp math gradient test_values
+numpy print float int len repr list dict lambda class def import None pass raise yield global nonlocal with try as
+assert async await del elif except finally is from in and or not while self type object property sum range E PI
+""".split()
+SCRIPT = "{0}**2*sin(x) + relu({0})*square(x)"
+
+
+def accepted(names: Iterable[str]) -> dict[str, SelfContained]:
+    """The functions of the scripts with these names, where a script may have such a name."""
+    functions = {}
+    for name in names:
+        script = SCRIPT.format(name)
+        with contextlib.suppress(GradcliError):
+            functions[name] = function_of(script)
+    return functions
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_name_that_means_something_in_a_language_is_another_name_there(target: str) -> None:
+    kept = {"x", "A", "W1", "AB", "rate", "grad_x", "x_", "i1", "gamma", "y1"}
+    names = [*NAMES, *kept, "float_", "NAN_", "sin_"]
+    chosen = own_names(names, target)
+    assert chosen.keys() == {*names} and len({*chosen.values()}) == len({*names})
+    assert all(chosen[name] == name for name in kept)
+    assert all(chosen[word] != word for word in ("value", "float", *(["NAN", "_x"] if target == "c" else ["lambda"])))
+
+
+def test_files_with_names_of_python_run() -> None:
+    """The gradient has the names of the script, whatever the arguments are called."""
+    for name, function in accepted(["float", "int", "np", "math", "value", "relu", "sin", "print", "grad_x"]).items():
+        runs_renamed(name, function, "numpy")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "target", ["numpy", *(pytest.param(peer, marks=pytest.mark.peers) for peer in ("torch", "jax"))]
+)
+def test_files_with_all_names_run(target: str) -> None:
+    if target != "numpy":
+        pytest.importorskip(target)
+    functions = accepted(NAMES)
+    assert len(functions) > 120
+    for name, function in functions.items():
+        runs_renamed(name, function, target)
+
+
+def runs_renamed(name: str, function: SelfContained, target: str) -> None:
+    module: dict[str, Any] = {"__name__": "emitted"}
+    exec(compile(source_file(function, target), f"<{name}>", "exec"), module)
+    module["test_values"]()
+    _, partials = module["value_and_gradient"](*function.at.values())
+    assert partials.keys() == {name, "x"}
+
+
+STRICT = ["-Wall", "-Wextra", "-Werror"]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("standard", ["-std=c99", "-std=gnu17"])
+def test_files_with_names_of_c_compile_and_are_right(standard: str, tmp_path: Path) -> None:
+    names = ["NAN", "linux", "M_E", "grad_x", "right_x", "double", "sin", "_Bool", "i", "EOF", "wrong"]
+    compile_and_run(accepted(names), standard, tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("standard", ["-std=c99", "-std=gnu17", "-std=gnu2x"])
+def test_files_with_all_names_compile_and_are_right(standard: str, tmp_path: Path) -> None:
+    compile_and_run(accepted(NAMES), standard, tmp_path)
+
+
+def compile_and_run(functions: dict[str, SelfContained], standard: str, tmp_path: Path) -> None:
+    assert len(functions) > 5
+    for name, function in functions.items():
+        source = tmp_path / f"of_{name}.c"
+        source.write_text(source_file(function, "c"))
+        command = ["cc", standard, "-O0", *STRICT, "-o", tmp_path / f"of_{name}", source, "-lm"]
+        subprocess.run(command, check=True)
+        assert b"are right" in subprocess.run([tmp_path / f"of_{name}"], check=True, capture_output=True).stdout, name
+
+
+@pytest.mark.parametrize(
+    ("script", "written"),
+    [
+        ("x**(4/2)*(1+2) + 2*3*y", "x**2*3 + 6*y"),
+        ("x**3*2**3*sin(0)", "x**3*8*0"),
+        ("exp(log(2))*x", "2*x"),
+        ("x*(0.1 + 0.2)", "x*0.30000000000000004"),
+        ("--x*2", "x*2"),
+        ("x - -2", "x - -2"),
+        ("x*sqrt(pi/4)", "x*0.8862269254527579"),
+        ("x*(-2)**3", "x*-8"),
+        ("x*pi", "x*pi"),
+        ("x/0 + x*log(0)", "x/0 + x*log(0)"),
+        ("x*2**0.5", "x*1.4142135623730951"),
+        ("x*(1/3)*10**400", "x*0.3333333333333333*10**400"),
+        ("sum(x, axis=-1)*x[2*1]", "sum(x, axis=-1)*x[2]"),
+    ],
+)
+def test_operations_on_constants_are_done_before(script: str, written: str) -> None:
+    assert unparse(folded(expression_of(script), {"x", "y"})) == written
+    assert unparse(folded(expression_of("e*2*x"), {"x", "e"})) == "e*2*x"
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,8 @@ become one expression and need no buffer.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import NamedTuple
 
 from gradcli.diagnostics import error, visible
@@ -83,15 +85,29 @@ static double inverse(size_t n, const double *from, double *to)
 }
 C_WORDS = frozenset(
     [
-        *SAME, *OTHERS.values(), *HELPERS, "value", "value_and_gradient", "main", "far", "wrong", "pow", "calloc",
+        *SAME, *OTHERS.values(), *HELPERS, "value", "value_and_gradient", "main", "differs", "wrong", "pow", "calloc",
         "free", "puts", "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
         "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
         "short", "signed", "size_t", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
         "volatile", "while",
+        # keywords of C23 and of compilers, and macros in small letters
+        "alignas", "alignof", "asm", "bool", "constexpr", "false", "nullptr", "static_assert", "thread_local", "true",
+        "typeof", "typeof_unqual", "assert", "complex", "errno", "far", "huge", "i386", "linux", "max", "min", "near",
+        "small", "stderr", "stdin", "stdout", "unix", "L_ctermid", "L_cuserid", "L_tmpnam", "P_tmpdir",
     ]
 )  # fmt: skip
 CONSTANTS = {"pi": "3.14159265358979323846", "e": "2.71828182845904523536", "inf": "INFINITY", "nan": "NAN"}
 LOGIC = {"and": "&&", "or": "||"}
+
+
+def is_c_word(name: str) -> bool:
+    """Whether a name is a word of C, of the headers or of the file, or may be a macro: capitals, or a `_` in front.
+
+    >>> [is_c_word(name) for name in ("NAN", "M_E", "linux", "_x", "x", "A", "AB", "W1", "NAN_")]
+    [True, True, True, True, False, False, False, False, False]
+    """
+    capitals = name.isupper() and sum(map(str.isalpha, name)) > 1 and len(name) > 2 and not name.endswith("_")
+    return name in C_WORDS or name.startswith("_") or capitals
 
 
 class Array(NamedTuple):
@@ -108,6 +124,7 @@ class CCode:
         self.known = {name: leaf_array(name, tuple(map(str, axes))) for name, axes in function.leaves.items()}
         self.numbers = set(function.sizes)
         self.taken = {*self.known, *self.numbers, *function.parts, "value"}
+        self.outputs = {leaf: self.beside("grad", leaf) for leaf in function.gradient}
         self.lines: list[str] = []
         self.buffers: list[str] = []
         self.helpers: dict[str, str] = {}
@@ -120,6 +137,14 @@ class CCode:
             name = f"{stem}{self.count}"
             if name not in self.taken:
                 return name
+
+    def beside(self, word: str, leaf: str) -> str:
+        """A new name for an array of the shape of a leaf."""
+        name = f"{word}_{leaf}"
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
 
     def helper(self, name: str) -> str:
         """The name of a helper, which the file defines."""
@@ -535,13 +560,16 @@ def c_file(function: SelfContained) -> str:
         partial = code.array(expression_of(text))
         axes = tuple(map(str, function.leaves[leaf]))
         if not axes:
-            code.lines.append(f"*grad_{leaf} = {partial.at()};")
+            code.lines.append(f"*{code.outputs[leaf]} = {partial.at()};")
             continue
-        code.store(leaf_array(f"grad_{leaf}", axes), partial)
+        code.store(leaf_array(code.outputs[leaf], axes), partial)
     sizes = [f"size_t {name}" for name in function.sizes]
     inputs = [f"const double *{name}" if axes else f"double {name}" for name, axes in function.leaves.items()]
-    outputs = [f"double *grad_{leaf}" for leaf in function.gradient]
+    outputs = [f"double *{name}" for name in code.outputs.values()]
     frees = [f"free({name});" for name in code.buffers]
+    counts = Counter(re.findall(r"\w+", "\n".join(code.lines)))
+    unread = [f"(void){name};" for name in (*function.sizes, *function.leaves) if not counts[name]]
+    unread += [f"(void){name};" for name in function.parts if counts[name] == 1]  # it is defined
     shapes = ", ".join(f"{name}: {' x '.join(map(str, axes)) or 'number'}" for name, axes in function.leaves.items())
     script = function.expression.replace("*/", "* /")
     helpers = [line for text in code.helpers.values() for line in (*text.split("\n"), "")]
@@ -552,28 +580,33 @@ def c_file(function: SelfContained) -> str:
             "#include <math.h>", "#include <stddef.h>", "#include <stdio.h>", "#include <stdlib.h>", "", *helpers,
             "/* The value; the gradient goes to the arrays at the end, which have the shapes of the leaves. */",
             f"double value_and_gradient({', '.join([*sizes, *inputs, *outputs])})", "{",
-            *(f"    {line}" for line in [*code.lines, *frees]), "    return value;", "}", "",
-            *test_lines(function),
+            *(f"    {line}" for line in [*code.lines, *unread, *frees]), "    return value;", "}", "",
+            *test_lines(function, code),
         ]
     )  # fmt: skip
 
 
-def test_lines(function: SelfContained) -> list[str]:
+def test_lines(function: SelfContained, code: CCode) -> list[str]:
     """A `main` that compares the function at one point with gradcli's numbers."""
     lines = [
-        "#ifndef WITHOUT_TEST", "static int far(double a, double b) { return fabs(a - b) > 1e-9*fabs(b) + 1e-12; }", "",
+        "#ifndef WITHOUT_TEST",
+        "static int differs(double a, double b) { return fabs(a - b) > 1e-9*fabs(b) + 1e-12; }", "",
         "int main(void)", "{", "    int wrong = 0;",
     ]  # fmt: skip
     for name in function.leaves:
         lines.append(f"    double {declared(name, function.at[name])};")
+    right = {leaf: code.beside("right", leaf) for leaf in function.numbers}
     for leaf, value in function.numbers.items():
-        lines += [f"    double grad_{leaf}[{len(flat(value))}];", f"    double {declared(f'right_{leaf}', [value])};"]
+        lines += [
+            f"    double {code.outputs[leaf]}[{len(flat(value))}];",
+            f"    double {declared(right[leaf], [value])};",
+        ]
     sizes = [str(function.shape_of(name)) for name in function.sizes]
-    arguments = [*sizes, *function.leaves, *(f"grad_{leaf}" for leaf in function.gradient)]
-    lines.append(f"    wrong |= far(value_and_gradient({', '.join(arguments)}), {function.number!r});")
+    arguments = ", ".join([*sizes, *function.leaves, *code.outputs.values()])
+    lines.append(f"    wrong |= differs(value_and_gradient({arguments}), {function.number!r});")
     for leaf, value in function.numbers.items():
-        count = len(flat(value))
-        lines.append(f"    for (size_t i = 0; i < {count}; i++) wrong |= far(grad_{leaf}[i], right_{leaf}[i]);")
+        entries = f"{code.outputs[leaf]}[i], {right[leaf]}[i]"
+        lines.append(f"    for (size_t i = 0; i < {len(flat(value))}; i++) wrong |= differs({entries});")
     said = 'wrong ? "the values are wrong" : "value and gradient are right at the point of the test"'
     return [*lines, f"    puts({said});", "    return wrong;", "}", "#endif", ""]
 

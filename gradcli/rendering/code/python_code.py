@@ -27,7 +27,7 @@ from gradcli.language.syntax import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gradcli.language.syntax import Syntax
     from gradcli.results.calculations import SelfContained
@@ -109,6 +109,7 @@ HELPERS = {  # functions that a library lacks, in its terms: {m} is the module
 ALONG = {"softmax": "-1", "log_softmax": "-1", "logsumexp": "None"}  # helpers with an axis, and which it is
 PYTHON_WORDS = frozenset(
     [*kwlist, "np", "torch", "jax", "jnp", "math", "value", "gradient", "value_and_gradient", "test_values"]
+    + ["float", "int", "print"]
 )
 CONSTANTS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "nan": "math.nan"}
 TORCH_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "k": "diagonal"}
@@ -300,7 +301,9 @@ class PythonCode:
     def helper(self, name: str) -> str:
         """The name of a helper, which the file defines."""
         body = HELPERS[name].format(m=self.module)
-        own = name if name not in self.names else f"{name}_"
+        own = name
+        while own in self.names:
+            own += "_"
         self.helpers[f"{own}(x{f', axis={ALONG[name]}' if name in ALONG else ''})"] = body
         self.math = self.math or "math." in body
         return own
@@ -312,14 +315,14 @@ def label_names(trees: Iterable[Syntax]) -> set[str]:
     return {item.id for node in subscripts for item in node.items if isinstance(item, Name)}
 
 
-def python_file(function: SelfContained, target: str) -> str:
-    """A module with the function, and a test of its values."""
+def python_file(function: SelfContained, target: str, labels: Mapping[str, str]) -> str:
+    """A module with the function, and a test of its values; `labels` are the keys of the gradient, by leaf."""
     own = {*function.leaves, *function.sizes, *function.parts}
     code = PythonCode(target, frozenset(own))
     trees = list(map(expression_of, [*function.parts.values(), function.value, *function.gradient.values()]))
-    labels = label_names(trees)
+    positions = label_names(trees)
     lines = [  # lists and numbers are welcome
-        f"{name} = {(LABELS if name in labels else ARRAYS)[target].format(name)}" for name in function.leaves
+        f"{name} = {(LABELS if name in positions else ARRAYS)[target].format(name)}" for name in function.leaves
     ]
     read = set().union(*map(names_in, trees))
     lines += [f"{name} = {leaf}.shape[{axis}]" for name, (leaf, axis) in function.sizes.items() if name in read]
@@ -330,7 +333,9 @@ def python_file(function: SelfContained, target: str) -> str:
         code.plain.update([name] if code.is_plain(part) else [])
     lines.append(f"value = {code.argument(expression_of(function.value))}")
     lines.append("gradient = {")
-    lines += [f'    "{leaf}": {code.argument(expression_of(text))},' for leaf, text in function.gradient.items()]
+    lines += [
+        f'    "{labels[leaf]}": {code.argument(expression_of(text))},' for leaf, text in function.gradient.items()
+    ]
     lines.append("}")
     shapes = ", ".join(f"{name}: {' x '.join(map(str, axes)) or 'number'}" for name, axes in function.leaves.items())
     point = ", ".join(f"{name}={value!r}" for name, value in function.at.items())
@@ -350,7 +355,8 @@ def python_file(function: SelfContained, target: str) -> str:
     imports = (["import math", ""] if code.math else []) + IMPORTS[target].split("\n")
     tests = ["assert " + close.format("value", repr(function.number))]
     tests += [
-        f'assert {close.format(f"""gradient["{leaf}"]""", repr(value))}' for leaf, value in function.numbers.items()
+        f'assert {close.format(f"""gradient["{labels[leaf]}"]""", repr(value))}'
+        for leaf, value in function.numbers.items()
     ]
     return "\n".join(
         [
