@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,20 +10,23 @@ from operator import attrgetter
 from typing import Any
 
 from gradcli.eager._core import events
-from gradcli.eager._core.modes import Place, ours, state
+from gradcli.eager._core.modes import state
 from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
-from gradcli.observe.run_record import SCORES, Watch
-from gradcli.observe.source_lines import line_in, line_of
+from gradcli.eager.optim.optimizer import Optimizer
+from gradcli.observe.run_record import Watch
+from gradcli.observe.source_lines import OWN, PACKAGE, line_in, line_of
 from gradcli.observe.tensors import Entry, Facts, Size, Subject, Tensors, kept, size_of, spoken
+
+MODES = os.path.join("_core", "modes.py")
 
 
 class EagerWatch(Watch):
     """The record of a run on these tensors."""
 
-    def __init__(self, folder: str, extents: bool = False) -> None:
-        super().__init__(folder, EagerTensors(), extents)
+    def __init__(self, folder: str, extents: bool = False, steps: bool = False) -> None:
+        super().__init__(folder, EagerTensors(), extents, steps)
 
     @contextmanager
     def attached(self) -> Iterator[None]:
@@ -54,16 +58,15 @@ class EagerWatch(Watch):
         inputs, wanted = [], False
         for x in xs:
             if tensors.is_tensor(x):
-                entry = entries.get(x._mark) or self.unknown(x)
+                entry = entries.get(x._mark)
+                if entry is None or (0 if x._count is None else x._count.value) != entry.version:
+                    entry = entries[self.mark(x)]
                 if x._requires:
                     entry.requires = wanted = True
                 inputs.append(entry.mark)
         entry = self._enter(result, "operation", name, tuple(inputs))
         entry.wanted = wanted
-        if name in SCORES and not entry.finite:
-            scores = xs[SCORES[name]] if len(xs) > SCORES[name] else None
-            if tensors.is_tensor(scores):
-                entry.masked = tensors.masked_rows(scores, result)
+        entry.remark = self.remarks.on(entry, name, xs, result)
 
     def given_node(self, result: Any) -> None:
         """A result has another node, or another name for it, than when it was reported."""
@@ -77,20 +80,30 @@ class EagerWatch(Watch):
 
     def changed(self, tensor: Any, result: Any, rewritten: bool) -> None:
         """A tensor was changed in place; `result` is what was computed for it, and may become its history."""
-        before, after = self.mark(tensor), self.mark(result)
-        self.changing(tensor, before, self.entries[after].name, rewritten)
+        before, after = tensor._mark, self.mark(result)
+        self.changing(tensor, self.mark(tensor) if before < 0 else before, self.entries[after].name, rewritten)
         if rewritten and tensor._base is None:
             tensor._mark = after
+            self.entries[after].version = self.tensors.version(tensor)
 
     def grad_read(self, tensor: Any) -> None:
         """`.grad` was read; only reads by the file itself count."""
-        module = sys._getframe(3).f_globals.get("__name__", "")
-        if not self.tensors.inside(module):
+        if self.owner(sys._getframe(3).f_code.co_filename) == OWN:
             self.looked(tensor)
 
-    def stopped(self, why: str, name: str, where: Place, changed: Place) -> None:
-        """A backward cannot go through a node."""
-        self.broken(why, name, line_of(where), line_of(changed))
+    def returned(self, gradients: Sequence[Any], roots: Sequence[Any]) -> None:
+        """autograd.grad() gave gradients, which have no history."""
+        for x in gradients:
+            if x is not None:
+                self.cut("torch.autograd.grad()", roots, x)
+
+    def stopped(self, why: str, node: Node, counter: Any, version: int = 0) -> None:
+        """A backward cannot go through a node; what it saved has been changed since a version."""
+        changed = None
+        if counter is not None:
+            created = min(self.made.get(node._seq, {0: -1}).values())
+            changed = self.writer(id(counter), created, version) or line_of(counter.place)
+        self.broken(why, node.name(), node._seq, line_of(node.place), changed)
 
     def ran(self, node: Node, cts: Sequence[Any], results: Sequence[Any]) -> None:
         """A node ran in a backward."""
@@ -101,6 +114,28 @@ class EagerWatch(Watch):
                 sent.append((("node", number) if number else ("leaf", self.mark(source)), value))
         line = None if node._code is None else line_in(node._code, node._at)
         self.step(node._seq, type(node).__name__, line, cts, sent)
+
+    def mode_set(self, context: Any, action: str) -> None:
+        """A context turned recording on or off."""
+        frame: Any = sys._getframe(2)
+        function = None
+        while frame is not None and frame.f_code.co_filename.endswith(MODES):
+            function = frame.f_locals.get("function", function)
+            frame = frame.f_back
+        mode = "inference" if state._inference else "grad" if state._grad else "no_grad"
+        self.switched(id(context), action, mode, frame, function)
+
+    def counted(self, kind: str, module: Any, hook: Any) -> Any:
+        """A hook on a module, whose calls are counted if it is the file's own."""
+        if self.owner(sys._getframe(3).f_code.co_filename) != OWN:
+            return hook
+        calls = self.hooked_layer(module, kind).calls
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            calls.append(len(calls))
+            return hook(*args, **kwargs)
+
+        return call
 
 
 def end_of(source: Any) -> tuple[int, int]:
@@ -115,7 +150,9 @@ class EagerTensors(Tensors):
 
     recorders = (*Tensors.recorders, __name__)
     layer_call = ("gradcli.eager.nn._module", "__call__")
+    library = PACKAGE
     kind = Tensor
+    optimizer = Optimizer
 
     def is_tensor(self, value: Any) -> bool:  # a stand-in of a recording has no entries
         return issubclass(type(value), Tensor) and not issubclass(type(value), Traced)
@@ -131,6 +168,13 @@ class EagerTensors(Tensors):
     def place(self, tensor: Any) -> tuple[int, int] | None:
         edge = tensor._edge
         return None if edge is None else (edge[0]._seq, edge[1])
+
+    def version(self, tensor: Any) -> int:
+        count = tensor._count
+        return 0 if count is None else int(count.value)
+
+    def memory(self, tensor: Any) -> int:
+        return id(tensor._counter)
 
     def added(self, tensor: Any) -> int:
         grad = tensor._grad
@@ -160,8 +204,11 @@ class EagerTensors(Tensors):
     def array(self, value: Any) -> Any:
         return value._raw if isinstance(value, Tensor) else value
 
+    def copied(self, tensor: Any) -> Any:
+        return tensor._array.copy()
+
+    def ratio(self, tensor: Any, before: Any) -> float:
+        return super().ratio(tensor._array, before)
+
     def mode(self) -> str:
         return "inference" if state._inference else "grad" if state._grad else "no_grad"
-
-    def inside(self, module: Any) -> bool:
-        return ours[module]

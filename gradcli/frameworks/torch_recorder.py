@@ -16,15 +16,18 @@ import re
 import sys
 import weakref
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib import import_module
+from itertools import islice
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import error
 from gradcli.frameworks.gradient_libraries import TORCH, is_a, untested
-from gradcli.frameworks.torch_tensors import TorchTensors, library, name_of
-from gradcli.observe.run_record import SCORES, Watch
-from gradcli.observe.tensors import Event, Size, flat, spoken
+from gradcli.frameworks.torch_tensors import TorchTensors, name_of
+from gradcli.observe.run_record import Watch
+from gradcli.observe.source_lines import OWN
+from gradcli.observe.tensors import Size, flat, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,11 +51,14 @@ ATTENTION = (
     "ScaledDotProductFlashAttentionForCpuBackward0"  # what attention with a mask is called, whichever kernel runs
 )
 QUIET = (  # methods that make no tensor
-    *("__repr__", "__hash__", "__len__", "__dir__", "backward", "register_hook", "size", "dim", "numel", "stride"),
+    *("__repr__", "__hash__", "__len__", "__dir__", "backward", "size", "dim", "numel", "stride"),
     *("is_floating_point", "is_complex", "element_size", "data_ptr"),
 )
+LAYER_HOOKS = ("register_forward_hook", "register_full_backward_hook", "register_full_backward_pre_hook")
+GRAD_MODE = "torch.autograd.grad_mode"
+ACTIONS = {"__enter__": "with", "__exit__": "exit", "__init__": "call", "__call__": "exit"}
 PARALLEL = ("DistributedDataParallel", "FullyShardedDataParallel")
-WRONG_VERSION = re.compile(r"Tensor \[([\d, ]*)\]\].* is at version (\d+)")
+WRONG_VERSION = re.compile(r"is at version (\d+); expected version (\d+)")
 
 
 class TorchWatch(Watch):
@@ -60,10 +66,9 @@ class TorchWatch(Watch):
 
     tensors: TorchTensors
 
-    def __init__(self, torch: Any, folder: str, extents: bool = False, every: int = 1) -> None:
-        super().__init__(folder, TorchTensors(torch), extents)
+    def __init__(self, torch: Any, folder: str, extents: bool = False, every: int = 1, steps: bool = False) -> None:
+        super().__init__(folder, TorchTensors(torch), extents, steps)
         self.torch, self.every = torch, every
-        self.changes: dict[tuple[tuple[int, ...], int], Line | None] = {}  # shape and version: who changed it so
         self.keeping: dict[int, Any] = {}  # number of a node: a reference to its result, which keeps its gradient
         self.unseen: dict[tuple[int, int], Entry] = {}  # place of a value inside a composite, until a tensor holds it
         self.notes = untested(TORCH, str(torch.__version__))
@@ -78,9 +83,7 @@ class TorchWatch(Watch):
     def look(self, names: dict[str, Any], scope: str = "") -> None:
         """Note the names that tensors have, and what optimizers were given that never made a step."""
         for value in names.values():
-            if is_a(value, self.torch.optim.Optimizer):
-                self.adopted(parameters_of(value))
-            elif type(value).__name__ in PARALLEL and is_a(value, self.torch.nn.Module):
+            if type(value).__name__ in PARALLEL and is_a(value, self.torch.nn.Module):
                 self.note(f"{type(value).__name__}: the communication between its processes is not recorded")
         super().look(names, scope)
 
@@ -124,13 +127,14 @@ class TorchWatch(Watch):
 
     def by_function(self, name: str, operands: Sequence[Any], result: Any) -> None:
         """A Function gave a result, which an operation in its forward may have entered before."""
-        self._line()
+        self._place()
         if self.tensors.mark(result) not in self.entries:
             self.applied(name, operands, result)
 
     def computed(self, name: str, inputs: Sequence[int], wanted: bool, result: Any) -> Entry:
         """A result was made from values of these numbers, through one node, several, or none."""
         node = self.tensors.node(result)
+        first = len(self.entries)
         if node is not None:
             name = name_of(node)
             edges, reached = self.beneath(node)
@@ -140,7 +144,16 @@ class TorchWatch(Watch):
                 inputs = [*edges, *[mark for mark in inputs if mark not in reached]]
         entry = self._enter(result, "operation", name, tuple(inputs))
         entry.wanted = wanted or node is not None
+        if not entry.size.finite and len(self.entries) > first + 1:
+            self.spread(list(islice(reversed(self.entries.values()), len(self.entries) - first))[::-1])
         return entry
+
+    def spread(self, entries: Sequence[Entry]) -> None:
+        """Take values inside a composite for not finite where an operand is not, as its result is not."""
+        for entry in entries:
+            entry.below = tuple([self.entries[mark].now for mark in entry.inputs])
+            if not all(size.finite for size in entry.below):
+                entry.size = entry.now = Size(nan, False)
 
     def beneath(self, node: Any) -> tuple[list[int], set[int]]:
         """The marks of what a node reads, and which of these, or of those under new nodes, had one before."""
@@ -186,7 +199,8 @@ class TorchWatch(Watch):
         """Enter a value inside a composite: no one has seen more of it than its node."""
         entry = self._enter(None, "operation", name_of(node), tuple(self.edges(node)))
         number = self.tensors.number(node)
-        entry.seq, entry.requires, entry.wanted, entry.size = number, True, True, Size(0.0, True)
+        entry.seq, entry.requires, entry.wanted = number, True, True
+        entry.size = entry.now = Size(nan, True)  # not known
         known = getattr(node, "_input_metadata", None)
         if known:
             entry.shape, entry.dtype = tuple(known[at].shape), spoken(known[at].dtype)
@@ -201,7 +215,6 @@ class TorchWatch(Watch):
     def wrote(self, name: str, operands: Sequence[Any], tensor: Any, before: int) -> None:
         """A tensor, which had this number before, was changed in place."""
         tensors = self.tensors
-        self.changes[tuple(tensor.shape), tensor._version] = self._line()
         rewritten = tensors.mode() == "grad" and tensors.node(tensor) is not None
         self.changing(tensor, before, name, rewritten)
         if rewritten:
@@ -213,21 +226,16 @@ class TorchWatch(Watch):
             if tensor.retains_grad:
                 self.keep(tensor)
 
-    def updated(self, parameters: Sequence[Any]) -> None:
-        """An optimizer moved parameters."""
-        sizes = self.tensors.sizes(parameters)  # all norms are on their way before one is read
-        line, begun = self._line(), len(self.sweeps)
-        for x, size in zip(parameters, sizes, strict=True):
-            mark = self.mark(x)
-            self.changes[tuple(x.shape), x._version] = line
-            self.events.append(Event("changed", mark, line, begun, "step"))
-            self._spoilt(x, mark, size)
-
     def keep(self, tensor: Any) -> None:
         """Note that a tensor keeps its gradient: no leaf has a hook that would tell."""
         number = self.tensors.seq(tensor)
         if number is not None:
             self.keeping[number] = weakref.ref(tensor)
+
+    def retained(self, tensor: Any) -> None:
+        """retain_grad() was called on a tensor."""
+        self.keep(tensor)
+        super().retained(tensor)
 
     def kept_at(self, number: int) -> Any:
         """The result of a node that keeps its gradient, if it still is that; or None."""
@@ -257,7 +265,7 @@ class Recorder:
         self.resume = ExitStack()  # ends a step that the mode does not see
         self.clock: Any = None  # the optimizer whose steps are counted
         self.turn = 0  # steps, or backwards where no optimizer steps
-        self.versions: dict[int, list[int]] = {}
+        self.versions: dict[int, list[int]] = {}  # by the identity of an optimizer that steps
         self.handlers = self._handlers()
         self.mode = self._mode()
         self.unseen = self.torch._C.DisableTorchFunction  # what the record itself reads is no part of the run
@@ -295,15 +303,85 @@ class Recorder:
             recorder.guarded(cls.__name__, recorder.ruled, cls, (*args, *kwargs.values()), result)
             return result
 
+        parameter, optimizer = torch.nn.Parameter, torch.optim.Optimizer
+        inference, module = torch.autograd.grad_mode.inference_mode, torch.nn.Module
         return [
             (torch.autograd, "_engine_run_backward", self.backward),
             (torch.autograd.Function, "apply", classmethod(apply)),
+            (parameter, "__new__", staticmethod(self.after(parameter.__new__, self.born))),
+            (optimizer, "__init__", self.before(optimizer.__init__, self.watch.making)),
+            (
+                optimizer,
+                "add_param_group",
+                self.after(optimizer.add_param_group, lambda _, x, *__: self.watch.gathered(x)),
+            ),
+            (inference, "__enter__", self.before(inference.__enter__, self.inferring)),
+            (inference, "__exit__", self.before(inference.__exit__, self.inferring)),
+            *[(module, name, self.registering(name, getattr(module, name))) for name in LAYER_HOOKS],
             (torch, "compile", self.compile),
             # composites of torch.nn.functional run as they are written: the mode sees what they consist of
             (functional, "has_torch_function", self.overridden),
             (functional, "has_torch_function_unary", lambda x: self.overridden((x,))),
             (functional, "has_torch_function_variadic", lambda *xs: self.overridden(xs)),
         ]
+
+    def after(self, function: Any, note: Callable[..., object]) -> Any:
+        """A function that calls another one, then notes its result and arguments."""
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            self.guarded(function.__qualname__, note, result, *args, *kwargs.values())
+            return result
+
+        return call
+
+    def before(self, function: Any, note: Callable[..., None]) -> Any:
+        """A function that notes its arguments, then calls another one."""
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.guarded(function.__qualname__, note, *args)
+            return function(*args, **kwargs)
+
+        return call
+
+    def registering(self, kind: str, function: Any) -> Any:
+        """A function that registers a hook on a layer, whose calls are counted if it is the file's own."""
+
+        @wraps(function)
+        def register(module: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.watch.owner(sys._getframe(1).f_code.co_filename) == OWN:
+                hook = Counted(hook, self.watch.hooked_layer(module, kind).calls)
+            return function(module, hook, *args, **kwargs)
+
+        return register
+
+    def born(self, parameter: Any, cls: Any, data: Any = None, *_: Any) -> None:
+        """A Parameter was made."""
+        if type(parameter) in self.tensors.classes:
+            self.watch.born(parameter, data)
+
+    def inferring(self, context: Any, *leaving: Any) -> None:
+        """A context of inference mode is entered or, with an exception or none, left."""
+        mode = "inference" if context.mode else "grad"
+        caller = sys._getframe(3)
+        self.watch.switched(id(context), "exit" if leaving else "with", mode, caller, decorated(caller))
+
+    def switched(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Recording is turned on or off, by one of PyTorch's contexts or by hand."""
+        result = self.plain(func, args, kwargs)
+        self.guarded("a mode", self.note_switch, sys._getframe(3), "grad" if args[0] else "no_grad")
+        return result
+
+    def note_switch(self, frame: Any, mode: str) -> None:
+        """Record which of PyTorch's contexts set a mode, from the frame that set it."""
+        context = None
+        while frame.f_globals.get("__name__") == GRAD_MODE and frame.f_back is not None:
+            context, frame = frame if frame.f_code.co_name in ACTIONS else context, frame.f_back
+        if context is not None:
+            action, owner = ACTIONS[context.f_code.co_name], id(context.f_locals["self"])
+            self.watch.switched(owner, action, mode, frame, decorated(frame))
 
     def overridden(self, xs: Sequence[Any]) -> bool:
         """Whether a tensor of another class takes functions over; the mode of this run does not count."""
@@ -334,22 +412,31 @@ class Recorder:
             def handler(func: Any, args: Any, kwargs: Any) -> Any:
                 result = self.plain(func, args, kwargs)
                 if (always or self.sampled) and self.tensors.is_tensor(args[0]):
-                    self.guarded(what, note, result, *args)
+                    self.guarded(what, note, result, *args, **kwargs)
                 return result
 
             return handler
 
         grad_set = noted(".grad", lambda result, x, value=None: watch.grad_set(x, value))
+        hooks = ("register_hook", "register_post_accumulate_grad_hook")
         return {
+            self.torch._C._set_grad_enabled: self.switched,
+            tensor.requires_grad.__set__: noted("requires_grad", lambda _, x, value: watch.froze(x, value)),
+            tensor.requires_grad_: noted("requires_grad", lambda _, x, value=True, **__: watch.froze(x, value)),
+            **{getattr(tensor, name): noted(name, partial(self.on_tensor, name)) for name in hooks},
             tensor.grad.__get__: self.grad_read,
             tensor.grad.__set__: grad_set,
             tensor.grad.__delete__: grad_set,
             tensor.data.__get__: noted(".data", lambda result, x, *_: watch.cut(".data", (x,), result), always=False),
             tensor.data.__set__: noted(".data", lambda result, x, value: watch.refilled(x)),
-            tensor.retain_grad: noted("retain_grad", lambda result, x: watch.keep(x)),
+            tensor.retain_grad: noted("retain_grad", lambda result, x: watch.retained(x)),
             **dict.fromkeys((self.torch.autograd.grad, self.torch.autograd.backward), self.plain),
             **{getattr(tensor, name): self.plain for name in QUIET},
         }
+
+    def on_tensor(self, kind: str, _: Any, tensor: Any, hook: Any) -> None:
+        """A hook was registered on a tensor."""
+        self.watch.hooked(tensor, kind)
 
     # --- operations -----------------------------------------------------------------------------------------------
 
@@ -374,11 +461,11 @@ class Recorder:
         finally:
             self.off = off
 
-    def guarded(self, what: str, note: Callable[..., Any], *args: Any) -> Any:
+    def guarded(self, what: str, note: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Record something; a tensor that cannot be read costs its place in the record, not the run."""
         try:
             with self.unseen():
-                return note(*args)
+                return note(*args, **kwargs)
         except Exception as problem:
             text = f"{type(problem).__name__}: {str(problem).partition(chr(10))[0]}"
             self.watch.note(f"{what} is missing from the record: {text}")
@@ -389,8 +476,13 @@ class Recorder:
         handler = self.handlers.get(func)
         if handler is not None:
             return handler(func, args, kwargs)
-        aside = getattr(func, "__module__", None) == "torch.nn.init"  # a parameter begins where it is first used
-        if aside or not self.sampled or os.getpid() != self.process or self.outside():
+        if getattr(func, "__module__", None) == "torch.nn.init":  # a parameter begins where it is first used
+            result = self.plain(func, args, kwargs)
+            for x in flat([*args[:1], *kwargs.values()]):
+                if self.tensors.is_tensor(x):
+                    self.guarded(func.__name__, self.watch.filled, x, func.__name__)
+            return result
+        if not self.sampled or os.getpid() != self.process or self.outside():
             return self.plain(func, args, kwargs)
         name: str = getattr(func, "__name__", "")
         if name == "__get__":
@@ -422,17 +514,16 @@ class Recorder:
 
     def made(self, name: str, operands: list[Any], result: Any) -> None:
         """An operation gave a result."""
-        if self.tensors.node(result) is None and (result.requires_grad or not operands):
-            return  # made from nothing, or the leaf that it is
+        if self.tensors.node(result) is None:
+            leaf = result.requires_grad and not result._is_view()  # views under no_grad say that they require grad
+            if leaf or not operands:
+                self.watch.born(result)
+                return
         if self.tensors.mark(result) in self.watch.entries or self.watch.uncovered(result):
             return  # what was there before, as `y._base` or a second result
         entry = self.watch.applied(title(name), operands, result)
         kind = ATTENTION if name == "scaled_dot_product_attention" else entry.name
-        if kind in SCORES and len(operands) > SCORES[kind] and not entry.finite:
-            scores = operands[SCORES[kind]]
-            if not scores.is_floating_point():  # a mask that says which scores count
-                scores = self.torch.zeros(scores.shape).masked_fill(~scores.cpu(), float("-inf"))
-            entry.masked = self.tensors.masked_rows(scores, result)
+        entry.remark = self.watch.remarks.on(entry, kind, operands, result)
 
     def versions_of(self, args: Any, kwargs: Any) -> list[tuple[Any, int, int]]:
         """The tensors that a function may change: each with its number and version."""
@@ -448,8 +539,8 @@ class Recorder:
     def grad_read(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Someone looks at `.grad`."""
         result = self.plain(func, args, kwargs)
-        module = sys._getframe(3).f_globals.get("__name__")
-        if self.sampled and not library(module) and self.tensors.is_tensor(args[0]):
+        file = sys._getframe(3).f_code.co_filename
+        if self.sampled and self.watch.owner(file) == OWN and self.tensors.is_tensor(args[0]):
             self.guarded(".grad", self.watch.looked, args[0])
         return result
 
@@ -500,6 +591,8 @@ class Recorder:
                 while len(self.watch.open) > begun:
                     with self.unseen():
                         self.watch.swept(ended)
+        if not create and not kwargs.get("accumulate_grad"):
+            self.guarded("a gradient", self.returned, result, roots)
         if self.clock is None and len(self.watch.sweeps) > 1:
             self.turn += 1
         return result
@@ -509,6 +602,12 @@ class Recorder:
         for x in result if isinstance(result, tuple) else ():
             if self.tensors.is_tensor(x):
                 self.watch.mark(x)
+
+    def returned(self, result: Any, roots: Sequence[Any]) -> None:
+        """Record the gradients that autograd.grad() gave, which have no history."""
+        for x in result if isinstance(result, tuple) else ():
+            if self.tensors.is_tensor(x):
+                self.watch.cut("torch.autograd.grad()", roots, x)
 
     def begun(self, roots: Sequence[Any], inputs: Any, retain: Any, create: Any, options: dict[str, Any]) -> list[Any]:
         """Record that a backward begins, and hang hooks on its nodes, whose handles are given back."""
@@ -578,11 +677,24 @@ class Recorder:
             waiting = [node for node in nodes if self.tensors.number(node) not in ran and not hasattr(node, "variable")]
             waiting.sort(key=lambda node: -node._sequence_nr())
             node = next((node for node in waiting if said in lost(node)), None)
-            line = None if node is None else self.watch.line_of(node)
-            version = WRONG_VERSION.search(problem)
-            key = None if version is None else (tuple(map(int, re.findall(r"\d+", version[1]))), int(version[2]))
-            changed = self.watch.changes.get(key) if key is not None else None
-            self.watch.broken(why, "a node" if node is None else name_of(node), line, changed)
+            if node is not None:
+                number = self.tensors.number(node)
+                changed = self.writer(node, number) if why == "changed" else None
+                self.watch.broken(why, name_of(node), number, self.watch.line_of(node), changed)
+
+    def writer(self, node: Any, number: int) -> Line | None:
+        """The line that changed what a node had saved, which has a newer version than the node expects."""
+        created = min(self.watch.made.get(number, {0: -1}).values())
+        for name in saved_names(node.__class__):
+            try:
+                getattr(node, name, None)
+            except RuntimeError as problem:
+                expected = WRONG_VERSION.search(str(problem))
+                for raw in flat([getattr(node, f"_raw{name}" if name[0] == "_" else "_raw_saved_tensors", None)]):
+                    value: Any = getattr(raw, "data", None)
+                    if expected and self.tensors.is_tensor(value) and value._version == int(expected[1]):
+                        return self.watch.writer(self.tensors.memory(value), created, int(expected[2]))
+        return None
 
     # --- optimizers -----------------------------------------------------------------------------------------------
 
@@ -594,8 +706,12 @@ class Recorder:
             self.resume = stack = ExitStack()
             stack.enter_context(self.unseen())
         if self.sampled:
-            self.versions[id(optimizer)] = [x._version for x in parameters_of(optimizer)]
-            self.guarded("a step", self.watch.adopted, parameters_of(optimizer))
+            self.guarded("a step", self.beginning, optimizer)
+
+    def beginning(self, optimizer: Any) -> None:
+        """Record what an optimizer moves before it does."""
+        self.watch.stepping(optimizer)
+        self.versions[id(optimizer)] = [x._version for x in parameters_of(optimizer)]
 
     def step_ended(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """An optimizer has made a step."""
@@ -610,7 +726,31 @@ class Recorder:
         versions = self.versions.pop(id(optimizer), None)
         if versions is not None:
             pairs = zip(parameters_of(optimizer), versions, strict=False)
-            self.watch.updated([x for x, version in pairs if x._version != version])
+            self.watch.stepped(optimizer, [x for x, version in pairs if x._version != version])
+
+
+class Counted:
+    """A hook on a layer that notes when it is called."""
+
+    def __init__(self, hook: Any, calls: list[int]) -> None:
+        self.hook, self.calls = hook, calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls.append(len(self.calls))
+        return self.hook(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        return itself, (self.hook,)
+
+
+def itself(hook: Any) -> Any:
+    """A hook without its count, in a copy of a layer."""
+    return hook
+
+
+def decorated(frame: Any) -> Any:
+    """The function that a frame of PyTorch's decorators is about to call; None for other frames."""
+    return frame.f_locals.get("func") if frame.f_globals.get("__name__") == "torch.utils._contextlib" else None
 
 
 def parameters_of(optimizer: Any) -> list[Any]:

@@ -7,8 +7,9 @@ is copied: norms are computed there and fetched together, the first time that on
 from __future__ import annotations
 
 import itertools
+import os
 import weakref
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from gradcli.observe.tensors import Step
 
-MODULES = ("torch.", "gradcli.")
 LOW, HIGH = 1e-10, 1e15  # of a norm in single precision that neither lost nor overflowed anything
 HELD = 8  # gradients that are kept until they arrive
 WAITING = 1 << 24  # bytes of gradients that are kept until it is known whether they are finite
@@ -83,7 +83,8 @@ class TorchTensors(Tensors):
     layer_call = ("torch.nn.modules.module", "_wrapped_call_impl")
 
     def __init__(self, torch: Any, host: frozenset[str] = frozenset(("cpu",))) -> None:
-        self.torch, self.kind = torch, torch.Tensor
+        self.torch, self.kind, self.optimizer = torch, torch.Tensor, torch.optim.Optimizer
+        self.library = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
         self.host = host  # the devices whose memory is read where it is
         self.waiting: list[Fetched] = []
         self.norms = (torch.float32, torch.float64)  # formats whose norm PyTorch takes, in its own threads
@@ -168,6 +169,18 @@ class TorchTensors(Tensors):
         if number is None:
             number = held[self._key] = next(self._numbers)
         return number
+
+    def version(self, tensor: Any) -> int:
+        try:
+            return int(tensor._version)
+        except RuntimeError:  # made in inference mode
+            return 0
+
+    def memory(self, tensor: Any) -> int:
+        try:
+            return int(tensor.untyped_storage()._cdata)
+        except (RuntimeError, NotImplementedError):  # sparse, or of a class without entries of its own
+            return id(tensor)
 
     def base(self, tensor: Any) -> Any:
         return tensor._base
@@ -281,6 +294,9 @@ class TorchTensors(Tensors):
         fetched: dict[int, Size] = {k: FetchedSize(Fetched(self, norm)) for k, norm in zip(far, norms, strict=True)}
         return [fetched[k] if k in fetched else self.size(x) for k, x in enumerate(values)]
 
+    def copied(self, tensor: Any) -> Any:
+        return tensor.detach().clone()
+
     def _near(self, value: Any) -> Size:
         """The size of a dense tensor in main memory, in single or double precision."""
         norm = self.torch.linalg.vector_norm(value).item()
@@ -306,6 +322,10 @@ class TorchTensors(Tensors):
         if known is None or known[0] is not value or known[1] != value._version:
             return self.size(value, exact)
         return known[2]
+
+    def overwritten(self, value: Any) -> bool:
+        known = self._passed.get(id(value))
+        return known is not None and known[0] is value and known[1] != value._version
 
     def swept(self) -> None:
         """A backward is over."""
@@ -339,9 +359,12 @@ class TorchTensors(Tensors):
         line = far.abs() if far.is_complex() else far
         return Fetched(self, line.reshape(-1)[:: max(1, line.numel() // 2)])
 
-    def zero_units(self, value: Any) -> Any:
+    def unit_signs(self, value: Any) -> Any:
         far = self.far(value)
-        return super().zero_units(value) if far is None else Fetched(self, ~far.reshape(-1, far.shape[-1]).any(dim=0))
+        if far is None:
+            return super().unit_signs(value)
+        rows = far.reshape(-1, far.shape[-1])
+        return Fetched(self, self.torch.cat([~rows.any(dim=0), (rows > 0).all(dim=0)]))
 
     def note_stuck(self, step: Step, arrived: Any, sent: Any, size: Size) -> None:
         if self.far(sent) is None:
@@ -368,20 +391,10 @@ class TorchTensors(Tensors):
             return "inference"
         return "grad" if self.torch.is_grad_enabled() else "no_grad"
 
-    def inside(self, module: Any) -> bool:
-        """Whether a module, by its name, belongs to PyTorch or to this package."""
-        return library(module)
-
 
 NUMPY = frozenset(
     ("float16", "float32", "float64", "complex64", "complex128", "bool", "uint8", "int8", "int16", "int32", "int64")
 )
-
-
-@cache
-def library(module: Any) -> bool:
-    """Whether a module, by its name, belongs to PyTorch or to this package."""
-    return isinstance(module, str) and (module == "torch" or module.startswith(MODULES))
 
 
 def name_of(node: Any) -> str:

@@ -28,6 +28,7 @@ class Line(NamedTuple):
     file: str
     number: int
     text: str
+    span: tuple[int, int, int] | None = None  # of what was running: its first byte, its last line, the byte after it
 
 
 def filename_of(path: str) -> str:
@@ -40,6 +41,47 @@ def file_name(file: str) -> str:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     cell = getattr(getattr(shell, "compile", None), "format_code_name", lambda file: None)(file)
     return " ".join(cell) if cell else os.path.basename(file)
+
+
+OWN, LIBRARY, TENSORS, RECORD = range(4)  # whose a file is: the user's, a library's, the tensors', the record's
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+RECORDERS = tuple(
+    os.path.join(PACKAGE, *names) for names in (("observe", ""), ("frameworks", ""), ("eager", "run_rec"))
+)
+STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+INSTALLED = ("site-packages", "dist-packages")
+TYPED = ("<stdin>", "<ipython")  # how names of code begin that a user typed
+
+
+class Owners:
+    """Whose each file of code is. `folder` is the user's, `library` that of the tensors."""
+
+    def __init__(self, folder: str, library: str = PACKAGE) -> None:
+        self.folders = (folder, os.path.realpath(folder) + os.sep)
+        self.library = (library, PACKAGE)
+        self.known: dict[str, int] = {}
+
+    def __call__(self, filename: str) -> int:
+        owner = self.known.get(filename)
+        if owner is None:
+            owner = self.known[filename] = self._find(filename)
+        return owner
+
+    def near(self, filename: str) -> bool:
+        """Whether a file is the user's, and lies in the user's folder."""
+        return filename == "<stdin>" or (filename.startswith(self.folders) and self(filename) == OWN)
+
+    def _find(self, filename: str) -> int:
+        if filename.startswith(RECORDERS):
+            return RECORD
+        if filename.startswith(self.library):
+            return TENSORS
+        within = next((filename[len(folder) :] for folder in self.folders if filename.startswith(folder)), None)
+        if any(part in (filename if within is None else within) for part in INSTALLED):
+            return LIBRARY
+        if within is not None or filename.startswith(TYPED):
+            return OWN
+        return LIBRARY if filename.startswith(("<", STANDARD)) else OWN
 
 
 MOST_CODES = 1024  # functions whose lines are kept
@@ -75,13 +117,19 @@ def _read(code: CodeType, at: int) -> Line:
     if start is not None and stop is not None and lines[-1]:
         before = "".join(lines[:-1]).encode()
         text = (before + lines[-1].encode()[:stop])[start:].decode(errors="replace")
-    return Line(code.co_filename, first, _shortened(text))
+    span = None if start is None or stop is None else (start, last or first, stop)
+    return Line(code.co_filename, first, _shortened(text), span)
 
 
 def statement_in(code: CodeType, at: int) -> Line:
     """The line of an instruction with all that stands on it."""
     line = line_in(code, at)
-    return line._replace(text=_shortened(linecache.getline(line.file, line.number)))
+    return whole_line(line.file, line.number)
+
+
+def whole_line(file: str, number: int) -> Line:
+    """A line of a file with all that stands on it."""
+    return Line(file, number, _shortened(linecache.getline(file, number)))
 
 
 def _shortened(text: str) -> str:

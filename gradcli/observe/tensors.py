@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from gradcli.results.graph_vertices import Extent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import CodeType
 
     from gradcli.observe.source_lines import Line
     from gradcli.results.graph_vertices import Group
@@ -40,13 +42,16 @@ class Size:
 class Entry:
     """One value of the run: a leaf at its first use, the result of an operation, or a value that left the graph."""
 
-    mark: int
+    mark: int  # also its time: numbers of values and of events are one sequence
     role: str  # leaf, operation, cut
     name: str
     inputs: tuple[int, ...]
     line: Line | None
+    via: CodeType | None  # the function of a library that the file called, where the file did not call the tensors
+    layer: Layer | None  # the innermost layer that ran
     groups: tuple[Group, ...]  # calls, layers and turns of loops around it, where these are wanted
     mode: str  # grad, no_grad, inference
+    switch: Switch | None  # what had turned recording off
     requires: bool
     wanted: bool  # whether an operand required grad at that time
     seq: int | None  # of the node, if there is one
@@ -54,12 +59,12 @@ class Entry:
     inside: bool  # made by a backward, not by the file
     dtype: str
     shape: tuple[int, ...]
-    size: Size
+    size: Size  # when it was made
+    now: Size  # after the last change that was seen
+    version: int  # of its memory, when that was
     below: tuple[Size, ...]  # of the inputs, as they were then
-    spoilt: Line | None  # where NaN or infinity was written into it later
     value: Any  # a copy of a small array; of a large one its extent, where these are wanted
-    zeros: Any  # of a relu: which units were zero throughout
-    masked: tuple[int, int] | None  # of a softmax: how many rows were -inf throughout and became NaN, and of how many
+    remark: Any  # of some operations, what else is known of their operands (`remarks.py`)
 
     @property
     def finite(self) -> bool:
@@ -70,6 +75,67 @@ class Entry:
     def calm(self) -> bool:
         """Whether every entry of every input was finite."""
         return all(size.finite for size in self.below)
+
+
+class Layer:
+    """A module of the file: its class, and the name that it has there once one is known."""
+
+    __slots__ = ("alive", "kind", "local", "name", "training")
+
+    def __init__(self, module: Any) -> None:
+        self.kind, self.name, self.local = type(module).__name__, "", True  # the name is that of a function's variable
+        self.alive, self.training = ref(module), bool(getattr(module, "training", True))
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind})" if self.name else self.kind
+
+
+class Switch(NamedTuple):
+    """What turned the recording of gradients off, or on again."""
+
+    owner: int  # the identity of the context
+    mode: str  # the mode from then on
+    line: Line | None
+    how: str  # with, call, decorator, library
+    time: int
+
+
+class Hook(NamedTuple):
+    """A hook that the file registered: on a tensor, or on a layer with a count of its calls."""
+
+    line: Line | None
+    time: int
+    mark: int
+    seq: int | None
+    layer: Layer | None
+    kind: str  # the name of the function that registered it
+    calls: list[int]  # the times at which it ran; of a tensor nothing is noted
+
+
+class Update(NamedTuple):
+    """One step of an optimizer."""
+
+    time: int
+    line: Line | None
+    sweeps: int
+    rates: tuple[float, ...]
+    moved: tuple[int, ...]
+    probes: tuple[Any, ...]  # a few entries of some parameters afterwards
+    ratios: dict[int, float]  # how far each parameter moved beside its norm, where that is wanted
+
+
+@dataclass(slots=True, eq=False)
+class Optimizer:
+    """An optimizer of the file: where it was made, what it holds since when, and its steps."""
+
+    kind: str
+    line: Line | None
+    time: int
+    name: str = ""
+    held: dict[int, int] = field(default_factory=dict)  # mark of a parameter: when it was given
+    probes: tuple[Any, ...] = ()  # of some parameters before the first step
+    updates: list[Update] = field(default_factory=list)
+    alike: list[int] = field(default_factory=list)  # parameters whose rows are equal after several steps
 
 
 class Sent(NamedTuple):
@@ -91,6 +157,7 @@ class Step:
     arrived: Any  # a copy where it is one small array
     sent: list[Sent] = field(default_factory=list)
     withheld: list[tuple[str, int]] = field(default_factory=list)  # inputs that it sent nothing to, not even zeros
+    overwritten: int | None = None  # the number of what arrived, if the node itself has written into it
     stuck_shares: list[Any] = field(default_factory=list)  # of entries where a gradient of 0 met what is not finite
 
     @property
@@ -116,12 +183,14 @@ class Step:
 class Sweep:
     """One backward."""
 
+    time: int
     line: Line | None
     roots: Sequence[tuple[int, int | None, bool]]  # (mark, number of the node, finite)
     retain: bool
     create: bool
     accumulate: bool
     targets: tuple[int, ...] | None
+    closure: bool  # inside a step of an optimizer
     ended: bool = False
     steps: list[Step] = field(default_factory=list)
     seqs: set[int] = field(default_factory=set)
@@ -155,13 +224,16 @@ class Event:
     """Something that happened to a tensor or to its `.grad`.
 
     Kinds: none, zero, read (someone looked and found this); added (by a backward); dropped (set to None), zeroed, set,
-    altered (in place); changed (the tensor itself, in place).
+    altered (in place); changed (the tensor itself, in place); spoilt (it was finite before); filled (by nn.init);
+    frozen, unfrozen (requires_grad was set); drifted (a step moved it although it is frozen);
+    retained (retain_grad() was called).
     """
 
     kind: str
     mark: int
     line: Line | None
     sweeps: int
+    time: int
     name: str = ""
 
 
@@ -221,22 +293,6 @@ def extent(array: Any) -> Extent:
     return Extent(array.shape, low, high, norm, int(array.size - finite.size))
 
 
-def masked_rows(scores: Any, result: Any) -> tuple[int, int] | None:
-    """How many rows of scores are -inf throughout and NaN in a softmax of them, and of how many; None for none.
-
-    Rows lie along the last axis for which this holds. `result` may be an attention with these weights, whose last axis
-    differs, and `scores` what is added to its scores.
-    """
-    shape = result.shape
-    for axis in range(scores.ndim - 1, -1, -1) if scores.shape == shape else (-1,):
-        rows = np.isneginf(scores).all(axis=axis)
-        moved = np.moveaxis(result, axis, -1)
-        rows = np.broadcast_to(rows, moved.shape[:-1])
-        if rows.any() and np.isnan(moved[rows]).all():
-            return int(rows.sum()), int(rows.size)
-    return None
-
-
 def size_of(array: Any, exact: bool = False) -> Size:
     """The norm of an array, and whether every entry is finite; unless `exact`, in the format of the array."""
     kind = array.dtype.kind
@@ -288,7 +344,9 @@ class Tensors(ABC):
 
     recorders: tuple[str, ...] = ("gradcli.observe.",)  # how the names of modules begin whose frames are the record's
     layer_call: tuple[str, str]  # the module and the name of the function that calls a layer
+    library: str  # the folder of the tensors' own code
     kind: type
+    optimizer: type
 
     @abstractmethod
     def is_tensor(self, value: Any) -> bool:
@@ -309,6 +367,14 @@ class Tensors(ABC):
     @abstractmethod
     def place(self, tensor: Any) -> tuple[int, int] | None:
         """The number of the node that made it, and which of its results it is."""
+
+    @abstractmethod
+    def version(self, tensor: Any) -> int:
+        """How often its memory was changed in place."""
+
+    @abstractmethod
+    def memory(self, tensor: Any) -> int:
+        """The identity of its memory, which views share."""
 
     @abstractmethod
     def base(self, tensor: Any) -> Any:
@@ -345,6 +411,24 @@ class Tensors(ABC):
         """The norm, and whether every entry is finite."""
         return size_of(self.array(value), exact)
 
+    def sizes(self, values: Sequence[Any]) -> list[Size]:
+        """The sizes of some tensors."""
+        return list(map(self.size, values))
+
+    def alike(self, tensor: Any) -> bool:
+        """Whether all rows of a matrix of several rows are equal, and not zero."""
+        array = self.array(tensor)
+        return array.ndim > 1 and array.shape[0] > 1 and bool((array == array[:1]).all() and array.any())
+
+    @abstractmethod
+    def copied(self, tensor: Any) -> Any:
+        """A copy of the entries of a tensor."""
+
+    def ratio(self, tensor: Any, before: Any) -> float:
+        """How far a tensor moved from a copy, beside the norm of the copy."""
+        moved, norm = self.size(tensor - before).norm, self.size(before).norm
+        return moved / norm if norm else math.nan
+
     def kept(self, value: Any, extents: bool) -> Any:
         """A copy of a small one, an extent of a large one where these are wanted, or None."""
         return kept(self.array(value), extents)
@@ -358,14 +442,13 @@ class Tensors(ABC):
         array = self.array(value)
         return (array.item(0), array.item(array.size // 2), array.item(-1)) if array.size else ()
 
-    def zero_units(self, value: Any) -> Any:
-        """Which units of an activation are zero in every row."""
+    def unit_signs(self, value: Any) -> Any:
+        """Which units of an activation are zero in every row, then which are positive in every row."""
         array = self.array(value)
-        return ~array.reshape(-1, array.shape[-1] if array.ndim > 1 else array.size).any(axis=0) if array.size else None
-
-    def masked_rows(self, scores: Any, result: Any) -> tuple[int, int] | None:
-        """How many rows of a softmax are NaN because their scores are all -inf, and of how many; None for none."""
-        return masked_rows(self.array(scores), self.array(result))
+        if not array.size:
+            return None
+        rows = array.reshape(-1, array.shape[-1] if array.ndim > 1 else array.size)
+        return np.concatenate([~rows.any(axis=0), (rows > 0).all(axis=0)])
 
     def note_stuck(self, step: Step, arrived: Any, sent: Any, size: Size) -> None:
         """Note the share of entries where what a node sent, of this size, is not finite and what arrived was zero."""
@@ -382,6 +465,10 @@ class Tensors(ABC):
         """The size of what arrived at a node."""
         return self.size(value, exact)
 
+    def overwritten(self, value: Any) -> bool:
+        """Whether what arrived at a node was written to since it was sent."""
+        return False
+
     def swept(self) -> None:  # noqa: B027 - few adaptors have something to do
         """Note that a backward is over."""
 
@@ -390,10 +477,6 @@ class Tensors(ABC):
     @abstractmethod
     def mode(self) -> str:
         """Whether operations are recorded: grad, no_grad or inference."""
-
-    @abstractmethod
-    def inside(self, module: Any) -> bool:
-        """Whether a module, by its name, belongs to the library or to this package, not to the file that runs."""
 
 
 @cache

@@ -136,10 +136,44 @@ Evidence = (
 )
 
 
+class Edit(NamedTuple):
+    """A text in the place of what stands between two points, each a line from 1 and a byte of it from 0."""
+
+    first: int
+    start: int
+    last: int
+    stop: int
+    text: str
+
+
+class Patch(NamedTuple):
+    """A change of a file that may be the fix; `tried` says what a run of the changed file showed."""
+
+    file: str
+    edits: tuple[Edit, ...]
+    tried: str = ""
+    helps: bool = False
+
+    def applied(self, text: str) -> str:
+        """The text of the file with the edits."""
+        lines = text.splitlines(keepends=True)
+        starts, at = [], 0
+        for line in lines:
+            starts.append(at)
+            at += len(line.encode())
+        starts.append(at)
+        data = text.encode()
+        for edit in sorted(self.edits, key=lambda edit: (edit.first, edit.start), reverse=True):
+            start, stop = starts[edit.first - 1] + edit.start, starts[edit.last - 1] + edit.stop
+            data = data[:start] + edit.text.encode() + data[stop:]
+        return data.decode()
+
+
 class Finding(NamedTuple):
     """One reason: its name, what it is about, where it happened, what to do, and the numbers behind it.
 
-    `tensors` are the names of all tensors that it is about, where these are several.
+    `tensors` are the names of all tensors that it is about, where these are several; `file` is the one of the line
+    where that is not the one that ran. Of `patches` each may be the fix, the likeliest first.
     """
 
     reason: str
@@ -149,6 +183,8 @@ class Finding(NamedTuple):
     cure: str
     evidence: Evidence | None = None
     tensors: tuple[str, ...] = ()
+    file: str | None = None
+    patches: tuple[Patch, ...] = ()
 
     def numbers(self) -> dict[str, Any]:
         """The evidence by the names of its fields, rows of norms included, for machine formats."""
@@ -168,6 +204,16 @@ def _fields(record: Any) -> dict[str, Any]:
     return fields
 
 
+class Looked(NamedTuple):
+    """How much of a run was looked at."""
+
+    operations: int
+    tensors: int
+    backwards: int
+    steps: int
+    optimizers: tuple[str, ...]
+
+
 class Explanation(NamedTuple):
     """The findings about one file, the most telling first; and the gradients that were looked at, in a few words.
 
@@ -178,3 +224,4 @@ class Explanation(NamedTuple):
     findings: tuple[Finding, ...]
     gradients: dict[str, str]
     on: str = ""
+    looked: Looked | None = None

@@ -73,7 +73,7 @@ def test_sound_programs_are_left_in_peace(name: str, tmp_path: Path) -> None:
         ),
         (
             "w = torch.tensor(2, dtype=torch.int64)\nloss = (w * 2.0) ** 2\nloss.backward()\n",
-            "integer-dtype", "loss", 4, "w is int64",
+            "integer-dtype", "loss", 3, "w is int64",
         ),
         (
             "with torch.inference_mode():\n    x = torch.ones(2)\nw = torch.ones(2, requires_grad=True)\n(w * x).sum().backward()\n",
@@ -99,11 +99,11 @@ def test_sound_programs_are_left_in_peace(name: str, tmp_path: Path) -> None:
         ),
         (
             "w = torch.ones(2, requires_grad=True)\nh = w * 2\nh.register_hook(lambda g: g * 0)\nh.sum().backward()\nprint(w.grad)\n",
-            "hook", "w", 4, "a hook set it to zero, before MulBackward0 at line 4",
+            "hook", "w", 4, "set it to zero, before MulBackward0 at line 4",
         ),
         (
             "w = torch.ones(2, requires_grad=True)\nh = w * 2\nh.register_hook(lambda g: g / 0)\nh.sum().backward()\n",
-            "hook", "w", 4, "not finite: a hook made it non-finite",
+            "hook", "w", 4, "made it non-finite, before MulBackward0",
         ),
         (
             "w = torch.ones(2, requires_grad=True)\nw.register_hook(lambda g: g * float('nan'))\n(w * 2).sum().backward()\n",

@@ -26,7 +26,7 @@ from gradcli.eager.run_recorder import EagerWatch
 from gradcli.eager.torch_alias import aliases
 from gradcli.language import read_source
 from gradcli.observe import why
-from gradcli.observe.why.story import FIXES
+from gradcli.observe.why.fixes import FIXES
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents.convergence import convergence
 from gradcli.results import findings

@@ -28,6 +28,11 @@ def report(what: str, *args: Any, **options: Any) -> None:
         getattr(own.current, what)(*args, **options)
 
 
+def counted(kind: str, module: Any, hook: Any) -> Any:
+    """A hook that is registered on a module; one that the recorder, if there is one, counts the calls of."""
+    return hook if own.current is None else own.current.counted(kind, module, hook)
+
+
 def noted(name: str, xs: Sequence[Any], result: T) -> T:
     """The result of an operation that never leaves a node, reported to the recorder."""
     if own.current is not None:

@@ -175,9 +175,11 @@ class _Mode:
             state.grad_enabled = self.grad
         if self.inference is not None:
             state.inference = self.inference
+        events.report("mode_set", self, "with")
 
     def __exit__(self, *exc: object) -> None:
         state.grad_enabled, state.inference = self.before.pop()
+        events.report("mode_set", self, "exit")
 
     def __call__(self, function: Any) -> Any:
         args, options = self.arguments
@@ -245,11 +247,14 @@ class set_grad_enabled(_Mode):
         self.mode = self.grad = bool(mode)
         self.old = (state.grad_enabled, state.inference)
         state.grad_enabled = self.mode
+        events.report("mode_set", self, "call")
 
     def __enter__(self) -> None:
         self.before.append(self.old)
         state.grad_enabled = self.mode
+        events.report("mode_set", self, "with")
 
     def __call__(self, function: Any) -> Any:
         state.grad_enabled = self.old[0]  # as a decorator it must not change the mode outside
+        events.report("mode_set", self, "exit")
         return super().__call__(function)

@@ -196,7 +196,7 @@ class Node(Hooked):
     def check_not_freed(self) -> None:
         """RuntimeError where the saved values are gone."""
         if self.saved is None:
-            events.report("stopped", "freed", self.name(), self.place, None)
+            events.report("stopped", "freed", self, None)
             raise RuntimeError(
                 f"cannot go backward through {self.name()} ({spoken(self.place)}) a second time: what it had saved was "
                 "freed by the first backward. Pass retain_graph=True to the first one if the graph is needed again"
@@ -212,7 +212,7 @@ class Node(Hooked):
             counter = value._count
             if counter is not None and counter.value != version:
                 name = self.name()
-                events.report("stopped", "changed", name, self.place, counter.place)
+                events.report("stopped", "changed", self, counter, version)
                 raise RuntimeError(
                     f"a tensor that {name} ({spoken(self.place)}) saved for its gradient was changed by an in-place "
                     f"operation at {spoken(counter.place)}: it is at version {counter.value}, expected version "

@@ -201,6 +201,7 @@ class Tensor(Operand):
         if value and self._inference and not state.inference:
             raise RuntimeError("an inference tensor cannot require grad outside inference mode; clone() it first")
         self._requires = value
+        events.report("froze", self, value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad`; RuntimeError for formats without gradients, TypeError for what is no bool."""
@@ -298,6 +299,7 @@ class Tensor(Operand):
         if self._post_hooks is None:
             self._post_hooks = {}
         sweeps.watched = True
+        events.report("hooked", self, "register_post_accumulate_grad_hook")
         return Handle(self._post_hooks, hook)
 
     # --- as numbers, lists, arrays and text ---------------------------------------------------------------

@@ -28,6 +28,7 @@ def hook_on(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Handle:
     if not x.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that does not require grad")
     sweeps.watched = True
+    events.report("hooked", x, "register_hook")
     if edge is None:
         if x._hooks is None:
             x._hooks = {}
@@ -46,6 +47,7 @@ def retain(x: Tensor) -> None:
     node, at = edge
     node.rare.retained[at] = weakref.ref(x)
     x._retains = True
+    events.report("retained", x)
 
 
 def hand_over(x: Tensor, old: Any, new: Any) -> None:
@@ -526,4 +528,6 @@ def run(
     finally:
         running.watch, state.grad_enabled = outer, before  # a Function of the user's may have changed other flags
     events.report("swept")
+    if not create_graph and targets is not None:
+        events.report("returned", watch.gradients, roots)
     return watch.gradients

@@ -41,6 +41,7 @@ def creates(aliases: str = "", **columns: Any) -> Callable[[Callable[..., Any]],
             result = run(*args, **options)
             if not isinstance(result, Tensor):
                 result = Tensor(result if result.ndim else result[()])
+            events.report("born", result)
             if requires_grad:
                 result.requires_grad_()
             if where is not None and where.type != "cpu":

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple, Self
 
-from gradcli.eager._core import dtypes
+from gradcli.eager._core import dtypes, events
 from gradcli.eager._core.modes import is_grad_enabled, no_grad, warn
 from gradcli.eager._core.tensor import Handle, Tensor
 from gradcli.eager.autograd.function import Function
@@ -173,11 +173,11 @@ class Module:
 
         `with_kwargs`: it is `hook(module, args, kwargs, output)`.
         """
-        return Handle(self._forward_hooks, (hook, with_kwargs))
+        return Handle(self._forward_hooks, (events.counted("register_forward_hook", self, hook), with_kwargs))
 
     def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(module, grad_input, grad_output)` in backward; what it returns replaces grad_input."""
-        return Handle(self._backward_hooks, hook)
+        return Handle(self._backward_hooks, events.counted("register_full_backward_hook", self, hook))
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """List a parameter under a name, or None to reserve the name."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager import random as streams
+from gradcli.eager._core import events
 from gradcli.eager._core.modes import place, warn
 from gradcli.eager._core.tensor import Tensor
 
@@ -26,6 +27,7 @@ def _filled(tensor: Tensor, values: Any) -> Tensor:
     """Write into the memory of a tensor, as inside no_grad."""
     tensor._array[...] = values
     tensor._counter.bump(place())
+    events.report("filled", tensor, "")
     return tensor
 
 

@@ -24,6 +24,7 @@ class Parameter(Tensor):
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         data = empty(0) if data is None else data
         super().__init__(data._array, False, data._counter)
+        events.report("born", self, data)
         if requires_grad:
             self.requires_grad = True
 
@@ -35,7 +36,6 @@ class UninitializedTensor(Tensor):
 
     def __init__(self, dtype: dtypes.dtype, requires_grad: bool = False) -> None:
         self._node, self._count, self._requires, self._dtype = None, None, requires_grad, dtype
-        self._in_optimizer = False
 
     @property
     def _raw(self) -> Any:
@@ -58,8 +58,6 @@ class UninitializedTensor(Tensor):
     def _fill(self, array: Any) -> None:
         self.__class__ = self._becomes  # type: ignore[assignment]
         self._raw = array  # type: ignore[misc]
-        if self._in_optimizer and events.own.current is not None:
-            events.own.current.adopted([self])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copied = memo[id(self)] = type(self)(self._dtype, self._requires)

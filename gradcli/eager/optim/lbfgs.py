@@ -52,7 +52,6 @@ class LBFGS(Optimizer):
             array = x._array
             array += distance * direction[start : start + array.size].reshape(array.shape)
             x._counter.bump(place())
-            events.report("moved", x)
             start += array.size
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -60,8 +59,11 @@ class LBFGS(Optimizer):
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss and its gradients")
         self._steps += 1
+        events.report("stepping", self)
         with no_grad():
-            return self._iterate(closure)
+            loss = self._iterate(closure)
+        events.report("stepped", self, self._params)
+        return loss
 
     def _loss_and_gradient(self, closure: Callable[[], Any]) -> tuple[Any, Array]:
         """The loss at the present parameters, and its gradient."""

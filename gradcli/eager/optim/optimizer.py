@@ -18,7 +18,7 @@ from gradcli.eager._core import events
 from gradcli.eager._core.modes import enable_grad, place, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import constructor, options
-from gradcli.eager.nn.parameter import clear, is_lazy
+from gradcli.eager.nn.parameter import clear
 
 Array = Any
 State = dict[str, Any]
@@ -112,6 +112,7 @@ class Optimizer:
         self.param_groups: list[dict[str, Any]] = []
         self._steps = 0
         self._watched: int | None = None  # how many steps there were when the first scheduler was made
+        events.report("making", self)
         if isinstance(params, Tensor):
             raise TypeError("params must be an iterable of tensors or dicts, not one tensor: put it in a list")
         groups: list[Any] = list(params)
@@ -136,11 +137,8 @@ class Optimizer:
         known = {id(x) for group in self.param_groups for x in group["params"]}
         if any(id(x) in known for x in xs):
             raise ValueError("some parameters appear in more than one parameter group")
-        if events.own.current is not None:
-            events.own.current.adopted([x for x in xs if not is_lazy(x)])
-            for x in filter(is_lazy, xs):
-                x._in_optimizer = True
         self.param_groups.append({"params": xs} | {**self.defaults, **param_group, "params": xs})
+        events.report("gathered", self)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or to zeros."""
@@ -151,9 +149,11 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; `closure` computes the loss first, which is returned."""
         loss, where = None, place()
+        events.report("stepping", self)
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        moved = []
         for group in self.param_groups:
             for x in group["params"]:
                 if x._grad is None:
@@ -164,9 +164,9 @@ class Optimizer:
                 if alone:  # a number stays one: numbers compute faster than arrays
                     x._raw = array[()]
                 x._counter.bump(where)
-                if events.own.current is not None:
-                    events.own.current.moved(x)
+                moved.append(x)
         self._steps += 1
+        events.report("stepped", self, moved)
         return loss
 
     def _update(self, key: Tensor, x: Array, grad: Array, group: Group) -> None:

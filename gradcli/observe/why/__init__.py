@@ -1,4 +1,9 @@
-"""Explains from the record of a run why gradients are missing, zero, NaN or huge, with lines and fixes."""
+"""Explains from the record of a run why gradients are missing, zero, NaN or huge, with lines and fixes.
+
+Each module has reasons of one kind, as functions that go through the record (`story.py`) and give findings: what went
+wrong, the line, what to do, and where the file's own text says how, patches (`edits.py`). `explain` calls all of them,
+and leaves out what only follows from something else.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,25 @@ import re
 from typing import TYPE_CHECKING
 
 from gradcli.diagnostics import did_you_mean, error, visible
-from gradcli.observe.why.missing import missing, reason, stops, unregistered
+from gradcli.observe.why.accumulated import discarded, sums
+from gradcli.observe.why.graphs_kept import kept_graphs
+from gradcli.observe.why.hooks import of_hooks
+from gradcli.observe.why.losses import broadcast, constants, twice
+from gradcli.observe.why.missing import partly, reason, rebound, without_gradient
+from gradcli.observe.why.not_finite import first_nan
+from gradcli.observe.why.optimizers import frozen, idle, not_optimised, unregistered
+from gradcli.observe.why.sizes import extremes
+from gradcli.observe.why.stopped import stops
 from gradcli.observe.why.story import Story
-from gradcli.observe.why.values import memory, values
-from gradcli.results.findings import Explanation, Finding
+from gradcli.observe.why.units import alike, dead_units
+from gradcli.observe.why.zeros import zero_gradients
+from gradcli.results.findings import Explanation, Finding, Looked
 
 if TYPE_CHECKING:
     from gradcli.observe.run_record import Watch
     from gradcli.observe.tensors import Subject
+
+    Pairs = list[tuple[int | None, Finding]]
 
 __all__ = ["explain", "reason"]
 
@@ -28,14 +44,7 @@ def explain(watch: Watch, path: str, problem: BaseException | None = None, tenso
     """
     story = Story(watch, path)
     wanted = set() if tensor is None else named(story, tensor)
-    loose = list(unregistered(story, problem))
-    outside = {mark for marks, _ in loose for mark in marks}
-    pairs: list[tuple[int | None, Finding]] = [
-        (min(marks & (wanted or marks), default=None), finding) for marks, finding in loose
-    ]
-    pairs += [(None, finding) for finding in stops(story, problem)]
-    pairs += [*missing(story, wanted), *values(story, wanted)]
-    pairs += [(mark, finding) for mark, finding in memory(story, wanted) if mark not in outside - wanted]
+    pairs = all_findings(story, problem, wanted)
     if wanted:
         pairs = [(mark, finding) for mark, finding in pairs if mark in wanted or finding.subject == tensor]
     findings = tuple(together([finding for _, finding in pairs]))
@@ -45,7 +54,54 @@ def explain(watch: Watch, path: str, problem: BaseException | None = None, tenso
         for _, subject in sorted(shown.items())
         if wanted or subject.grad != "none" or (findings and subject.leaf and subject.requires)
     }
-    return Explanation(path, findings, gradients)
+    return Explanation(path, findings, gradients, looked=looked(watch))
+
+
+def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) -> Pairs:
+    """The findings of all kinds, without those that only follow from others."""
+    loose = list(unregistered(story, problem))
+    outside = {mark for marks, _ in loose for mark in marks}
+    pairs: Pairs = [(min(marks & (wanted or marks), default=None), finding) for marks, finding in loose]
+    stopped = list(stops(story, problem))
+    pairs += [(None, finding) for finding in stopped]
+    if any(finding.reason != "stopped" or finding.patches for finding in stopped):
+        return pairs
+    without = list(without_gradient(story, wanted))
+    spoilt = list(first_nan(story))
+    pairs += [*without, *spoilt, *of_hooks(story)]
+    if wanted:
+        pairs += [
+            (mark, finding)
+            for mark in wanted
+            if story.watch.subjects[mark].grad == "fine"
+            for finding in partly(story, mark)
+        ]
+    known = {finding.line for _, finding in without}
+    updates = [*[pair for pair in rebound(story) if pair[1].line not in known], *idle(story)]
+    if not spoilt:
+        empty = list(zero_gradients(story, wanted))
+        flat = {finding.line for _, finding in empty}
+        dead = [] if any(finding.reason == "times-zero" for _, finding in empty) else dead_units(story)
+        pairs += [*empty, *extremes(story, wanted), *alike(story), *updates]
+        pairs += [(mark, finding) for mark, finding in dead if finding.line not in flat]
+        pairs += [] if updates or without else discarded(story)
+    ends = {finding.line for _, finding in without}
+    pairs += [*frozen(story), *broadcast(story), *twice(story)]
+    pairs += [pair for pair in constants(story) if pair[1].line not in ends]
+    left = list(not_optimised(story, outside))
+    pairs += left
+    outside |= {mark for mark, _ in left}
+    pairs += [(mark, finding) for mark, finding in sums(story, wanted) if mark not in outside - wanted]
+    return [*pairs, *kept_graphs(story)]
+
+
+def looked(watch: Watch) -> Looked:
+    """How much of the run was looked at."""
+    operations = sum(entry.role == "operation" and not entry.inside for entry in watch.entries.values())
+    kinds = tuple(optimizer.kind for optimizer in watch.optimizers)
+    steps = sum(len(optimizer.updates) for optimizer in watch.optimizers)
+    named = sum(bool(subject.name) for subject in watch.subjects.values())
+    return Looked(operations, named, len(watch.sweeps), steps, kinds)
 
 
 def named(story: Story, name: str) -> set[int]:
@@ -74,6 +130,10 @@ def together(findings: list[Finding]) -> list[Finding]:
         tensors = tuple(names) if len(names) > 1 else ()
         message = same[0].message.replace("$it.grad", f"the .grad of {text}" if len(names) > 1 else f"{text}.grad", 1)
         message = message.replace("$it", text, 1)
+        patches = [finding.patches[0] for finding in same if finding.patches]
+        if len({patch.file for patch in patches}) == 1 and len(set(patches)) > 1:  # an edit for each tensor
+            every = tuple(dict.fromkeys(edit for patch in patches for edit in patch.edits))
+            same[0] = same[0]._replace(patches=(patches[0]._replace(edits=every), *same[0].patches))
         cure = same[0].cure.replace("$it", names[0] if len(names) == 1 and NAME.fullmatch(names[0]) else "x")
         joined.append(same[0]._replace(subject=text or None, message=message, cure=cure, tensors=tensors))
     return joined

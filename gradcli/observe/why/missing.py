@@ -1,75 +1,28 @@
-"""Why `.grad` of a tensor is None or a backward stopped, with the line; also of parameters that a module does not find.
-
-`parameters()` looks into modules and their lists, not into plain containers.
-"""
+"""Why `.grad` of a tensor is None, with the line where its way to the loss ends."""
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
-from gradcli.observe.why.story import is_float
-from gradcli.results.findings import AtNode, Saved, Unregistered
+from gradcli.observe.source_tree import dotted
+from gradcli.observe.why import edits
+from gradcli.observe.why.hooks import earlier
+from gradcli.observe.why.story import End, Story, walk
+from gradcli.results.findings import AtNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.run_record import Loose
-    from gradcli.observe.tensors import Event
-    from gradcli.observe.why.story import End, Story
-    from gradcli.results.findings import Finding
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.tensors import Entry, Event
+    from gradcli.results.findings import Finding, Patch
 
 
-LAYERS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict"}
-PARAMETERS = {"list": "ParameterList", "tuple": "ParameterList", "dict": "ParameterDict", "tensor": "Parameter"}
+NOTHING = "no gradient reached it"
 
 
-def unregistered(story: Story, problem: BaseException | None) -> Iterator[tuple[set[int], Finding]]:
-    """A finding for each plain container of a module with parameters that an update leaves out, and which they are."""
-    nothing = isinstance(problem, ValueError) and "empty parameter list" in str(problem)
-    for loose in story.watch.loose.values():
-        marks = {mark for mark in loose.tensors if story.entries[mark].requires} - story.watch.optimised
-        if marks and ((nothing and not loose.registered) or left_out(story, loose, marks)):
-            yield marks, container_finding(story, loose, len(marks))
-
-
-def left_out(story: Story, loose: Loose, marks: set[int]) -> bool:
-    """Whether gradients came to parameters, and what updates the others of the module leaves them out."""
-    if not any(story.arrivals.get(mark) for mark in marks):
-        return False  # a target network, a part that is frozen or not used
-    if story.watch.optimised:
-        return not story.watch.optimised.isdisjoint(loose.registered)
-    return any(moved(story, mark) for mark in loose.registered) and not any(moved(story, mark) for mark in marks)
-
-
-def moved(story: Story, mark: int) -> bool:
-    """Whether a tensor was changed in place after a gradient came to it."""
-    kinds = [event.kind for event in story.timeline(mark)]
-    return "added" in kinds and "changed" in kinds[kinds.index("added") :]
-
-
-def container_finding(story: Story, loose: Loose, count: int) -> Finding:
-    """The finding about one container."""
-    line = loose.line or story.entries[loose.tensors[0]].line
-    use = LAYERS[loose.kind] if loose.layers else PARAMETERS[loose.kind]
-    root = loose.name.partition(".")[0]
-    several = (loose.layers or count) > 1
-    parameters = f"{count} parameter{'s' if count > 1 else ''}"
-    place = f"in the {loose.kind} `{loose.attribute}` of {loose.module} {'are' if several else 'is'} not registered"
-    if loose.kind == "tensor":
-        what, which = f"the tensor `{loose.attribute}` of {loose.module} is no Parameter", "it"
-    elif loose.layers:
-        what = f"{loose.layers} layer{'s' if several else ''} {place}"
-        which = f"{'their' if several else 'its'} {parameters}"
-    else:
-        what, which = f"{parameters} {place}", "them" if several else "it"
-    user = "optimizer" if story.watch.optimised or not loose.registered else "update"
-    message = f"{what}: {root}.parameters(), and so the {user}, leaves {which} out ({story.at(line)})"
-    evidence = Unregistered(loose.module, loose.attribute, loose.kind, loose.layers, count, f"torch.nn.{use}")
-    finding = story.find("unregistered", loose.name, line, message, evidence)
-    return finding._replace(cure=finding.cure.replace("$use", f"torch.nn.{use}", 1))
-
-
-def missing(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
+def without_gradient(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
     """A finding for each tensor without a gradient that someone misses: requested, looked at, or a leaf left out."""
     sweeps = story.watch.sweeps
     accumulating = any(sweep.accumulate for sweep in sweeps) and sweeps[-1].ended
@@ -79,41 +32,35 @@ def missing(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
             continue
         events = story.timeline(mark)
         looks = [event for event in events if event.kind in ("none", "read", "zero")]
-        looked = bool(looks) and looks[-1].kind == "none"
+        looked = bool(looks) and looks[-1].kind == "none" and not is_guard(story, looks[-1])
         left_out = subject.leaf and subject.requires and accumulating and not any(e.kind == "added" for e in events)
         left_out = left_out and mark not in asked_by_grad
-        if story.watch.optimised and mark not in story.watch.optimised:
+        if story.held and mark not in story.held:
             left_out = False  # a target network, a frozen part: nothing would move it anyway
-        if mark in wanted or looked or left_out or thrown_away(events):
+        if mark in wanted or looked or left_out:
             finding = reason(story, mark)
-            if finding is not None:
+            if finding is not None and (mark in wanted or looked or finding.message != f"$it.grad is None: {NOTHING}"):
                 yield mark, finding
 
 
-def thrown_away(events: list[Event]) -> bool:
-    """Whether zero_grad() removed a gradient that the file had not read and no step had used."""
-    used = False
-    for event in events:
-        if event.kind == "added":
-            used = False
-        elif event.kind in ("changed", "read"):
-            used = True
-    last = events[-1] if events else None
-    before = [event.kind for event in events if event.kind in ("added", "dropped", "zeroed")]
-    return (
-        not used
-        and before[-2:] in (["added", "dropped"], ["added", "zeroed"])
-        and last is not None
-        and last.line is not None
-        and "zero_grad" in last.line.text
-    )
+def is_guard(story: Story, look: Event) -> bool:
+    """Whether `.grad` was looked at only to know whether it is there."""
+    statement = story.statement(look.line)
+    if statement is None or look.line is None:
+        return False
+    tree = story.tree(look.line.file)
+    node = story.node(look.line)
+    outer = None if node is None else tree.parents.get(node)
+    if not isinstance(outer, ast.Compare) or not any(isinstance(op, (ast.Is, ast.IsNot)) for op in outer.ops):
+        return False
+    return isinstance(statement, (ast.If, ast.While)) or isinstance(tree.parents.get(outer), ast.comprehension)
 
 
 def reason(story: Story, mark: int) -> Finding | None:
     """Why a tensor has no gradient."""
     subject, entry, name = story.watch.subjects[mark], story.entries[mark], story.called(mark)
     if not subject.floating:
-        return story.none("integer-dtype", name, entry.line, f"{subject.dtype} cannot require grad, only floats can")
+        return none(story, "integer-dtype", name, entry.line, f"{subject.dtype} cannot require grad, only floats can")
     if not subject.requires:
         end = story.end_above(mark)
         if end is not None:
@@ -121,7 +68,7 @@ def reason(story: Story, mark: int) -> Finding | None:
         leaves = ", ".join(dict.fromkeys(map(story.called, story.leaves_above(mark))))
         origin = f"nothing that it was made from requires grad ({leaves})"
         why = "it never required grad" if entry.role == "leaf" else origin
-        return story.none("never-required", name, entry.line, why)
+        return none(story, "never-required", name, entry.line, why, edits.require(story, entry))
     if not subject.leaf and not subject.retains:
         return not_leaf(story, mark, name)
     dropped = [event for event in story.timeline(mark) if event.kind in ("added", "dropped")]
@@ -129,13 +76,25 @@ def reason(story: Story, mark: int) -> Finding | None:
         line, since = dropped[-1].line, dropped[-1].sweeps
         if any(sweep.accumulate for sweep in story.watch.sweeps[since:]):
             return unreached(story, mark, name, since)
-        return story.none("zeroed", name, line, f"backward filled it, then it was set to None at {story.at(line)}")
+        why = f"backward filled it, then it was set to None at {story.at(line)}"
+        return none(story, "zeroed", name, line, why)
     return unreached(story, mark, name)
+
+
+def none(
+    story: Story, reason: str, name: str, line: Line | None, why: str, *patches: Patch | None, fix: str = ""
+) -> Finding:
+    """A finding about a `.grad` that is None."""
+    return story.find(reason, name, line, f"$it.grad is None: {why}", fix=fix, patches=patches)
 
 
 def ended(story: Story, name: str, end: End) -> Finding:
     """The finding for a way that ends."""
-    return story.none(end.reason, name, end.line, f"{end.what} at {story.at(end.line)}")
+    fix, patches = edits.of_end(story, end)
+    where = "" if end.reason == "mode-left" else f" at {story.at(end.line)}"
+    if end.reason == "mode-left":
+        return none(story, end.reason, name, end.line, f"{end.what}, {story.at(end.entry.line)}", *patches, fix=fix)
+    return none(story, end.reason, name, end.line, f"{end.what}{where}", *patches, fix=fix)
 
 
 def not_leaf(story: Story, mark: int, name: str) -> Finding:
@@ -149,10 +108,13 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
     origin = f"{subject.node} made it at {story.at(entry.line)}"
     if before and not entry.sweeps:
         message = f"$it.grad is None: it is not a leaf, {origin}, and the leaf itself no longer has a name"
-        return story.find("leaf-lost", name, entry.line, message)
+        fix, patch = edits.leaf_last(story, entry, name)
+        return story.find("leaf-lost", name, entry.line, message, fix=fix, patches=(patch,))
     if before:
-        return story.none("replaced", name, entry.line, f"it is no longer the leaf, {origin}")
-    return story.none("not-leaf", name, entry.line, f"it is not a leaf, {origin}, and retain_grad() was not called")
+        fix, patches = edits.in_place(story, entry)
+        return none(story, "replaced", name, entry.line, f"it is no longer the leaf, {origin}", *patches, fix=fix)
+    why = f"it is not a leaf, {origin}, and retain_grad() was not called before backward"
+    return none(story, "not-leaf", name, entry.line, why, edits.retain(story, entry, name))
 
 
 def _once(story: Story, leaf: int, name: str) -> bool:
@@ -164,22 +126,40 @@ def _once(story: Story, leaf: int, name: str) -> bool:
 def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
     """Why no backward came to a tensor that requires grad; those before the number `since` did."""
     watch, entry = story.watch, story.entries[mark]
-    way = story.way_to_root(mark, since)
-    end = next(filter(None, map(story.end_at, way)), None)
-    if end is not None:
-        return ended(story, name, end)
+    retained = [event for event in story.timeline(mark) if event.kind == "retained"]
+    if retained and watch.sweeps and retained[-1].time > watch.sweeps[-1].time:
+        late, line = story.place(watch.sweeps[-1].line), retained[-1].line
+        why = f"retain_grad() was called at {story.at(line)}, after the backward of {late}"
+        patch = earlier(story, line, watch.sweeps[-1].line)
+        return none(story, "not-leaf", name, line, why, patch, fix=f"call retain_grad() before the backward of {late}")
+    ends = story.ends(mark, since)
+    if ends:
+        return ended(story, name, ends[0])
     if not watch.sweeps:
         users = story.users.get(mark, [])
         line = users[-1].line if users else entry.line
-        return story.none("never-ran", name, line, "backward was never called")
-    if not way:
+        bare = next(story.main.bare("backward"), None)
+        why = "backward was never called"
+        if bare is not None:
+            fix = f"call it: `{story.main.source(bare)}()`"
+            return none(
+                story,
+                "never-ran",
+                name,
+                line,
+                f"{why}; line {bare.lineno} only names it",
+                edits.call(story, bare),
+                fix=fix,
+            )
+        return none(story, "never-ran", name, line, why)
+    if not leads(story, mark, since):
         lost = story.number_end(mark)
         if lost is not None:
-            return story.none(lost.reason, name, lost.line, f"{lost.what} at {story.at(lost.line)}")
+            return ended(story, name, lost)
         line = watch.sweeps[-1].line
-        users = story.users.get(mark, [])
+        users = [use for use in story.users.get(mark, []) if use.role == "operation"]
         used = f"it was last used at {story.at(users[-1].line)}" if users else "nothing was computed from it"
-        return story.none("no-path", name, line, f"the loss at {story.at(line)} does not depend on it; {used}")
+        return none(story, "no-path", name, line, f"the loss at {story.at(line)} does not depend on it; {used}")
     withheld = next((s for sweep in watch.sweeps for s in sweep.steps if ("leaf", mark) in s.withheld), None)
     if withheld is not None:
         message = f"$it.grad is None: the backward of {withheld.name} at {story.at(withheld.line)} returned None for it"
@@ -187,61 +167,57 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
     if not any(sweep.accumulate for sweep in watch.sweeps):
         line = watch.sweeps[-1].line
         if watch.sweeps[-1].reached:
-            return story.none("not-asked", name, line, f"inputs= at {story.at(line)} does not name it")
-        return story.none("returned", name, line, f"{story.at(line)} returns gradients and does not fill .grad")
-    return story.none("no-path", name, watch.sweeps[-1].line, "no gradient reached it")
+            return none(story, "not-asked", name, line, f"inputs= at {story.at(line)} does not name it")
+        return none(story, "returned", name, line, f"{story.at(line)} returns gradients and does not fill .grad")
+    return none(story, "no-path", name, watch.sweeps[-1].line, NOTHING)
 
 
-def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
-    """Why the file could not go on."""
-    if problem is None or isinstance(problem, SystemExit):
-        return
-    watch, at = story.watch, story.at(story.watch.last)
-    ours = isinstance(problem, RuntimeError) and watch.fault == watch.last  # not one that the file caught before
-    if ours and watch.refusal is not None:
-        yield refused(story, watch.refusal)
-    elif ours and watch.stop is not None:
-        why, node, line, changed = watch.stop
-        lost = f"what {node} at {story.at(line)}"
-        reason, where = "freed", watch.last
-        message = f"backward stopped at {at}: an earlier backward had freed {lost} saved"
-        if why == "changed":
-            reason, where = "changed-in-place", changed
-            message = f"backward stopped: {story.at(changed)} changed in place {lost} had saved"
-            if any(sweep.retain and not sweep.create for sweep in watch.sweeps[:-1]):
-                reason = "changed-carried"
-                message += " in an earlier step, whose graph is walked again"
-        yield story.find(reason, None, where, message, Saved(node, None if line is None else line.number))
-    elif isinstance(problem, RuntimeError) and "inference tensors cannot be saved" in str(problem).lower():
-        message = f"the file stopped at {at}: a tensor made in inference_mode has to be saved for backward"
-        yield story.find("inference", None, watch.last, message)
-    else:
-        message = f"the file stopped at {at}: {type(problem).__name__}: " + str(problem).partition("\n")[0]
-        yield story.find("stopped", None, watch.last, message)
+def leads(story: Story, mark: int, since: int) -> bool:
+    """Whether a root was made from a value."""
+    return mark in story.leading(since) and mark not in story.roots(since)
 
 
-def refused(story: Story, root: int) -> Finding:
-    """Why backward could not start."""
-    entry, subject = story.entries[root], story.watch.subjects[root]
-    name = story.called(root)
-    above = story.leaves_above(root)
-    numbers = (story.number_at(story.entries[leaf].line) for leaf in above)
-    end = story.end_above(root) or next(filter(None, numbers), None)
-    late = [leaf for leaf in above if story.entries[leaf].requires]
-    if end is None and not late:
-        end = next(filter(None, (story.left_before(leaf) for leaf in above)), None)
-    name = "this tensor" if entry.role == "leaf" and not subject.name else name
-    reason, line = "never-required", entry.line
-    if not subject.floating:
-        reason, why = "integer-dtype", f"it is {subject.dtype}"
-    elif end is not None:
-        reason, line, why = end.reason, end.line, f"{end.what} at {story.at(end.line)}"
-    elif late:
-        why = f"{story.called(late[0])} requires grad now, and did not when it was used"
-    elif above and not any(is_float(story.entries[leaf].dtype) for leaf in above):
-        kinds = ", ".join(dict.fromkeys(f"{story.called(leaf)} is {story.entries[leaf].dtype}" for leaf in above))
-        reason, why = "integer-dtype", f"{kinds}, and only floats can require grad"
-    else:
-        leaves = ", ".join(dict.fromkeys(map(story.called, above)))
-        why = f"nothing that it was computed from requires grad ({leaves})"
-    return story.find(reason, name, line, f"cannot call backward on $it: {why}")
+def partly(story: Story, mark: int) -> Iterator[Finding]:
+    """The ways from a tensor with a gradient that end beside those on which it came."""
+    for end in story.ends(mark):
+        message = f"$it.grad misses a part of the loss: {end.what} at {story.at(end.line)}"
+        yield story.find("partly", story.called(mark), end.line, message)
+
+
+def assigned_name(story: Story, entry: Entry) -> str:
+    """The name that the statement of a value assigns to."""
+    statement = story.statement(entry.line)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        return dotted(statement.targets[0])
+    return dotted(statement.target) if isinstance(statement, (ast.AnnAssign, ast.AugAssign)) else ""
+
+
+def rebound(story: Story) -> Iterator[tuple[int, Finding]]:
+    """Updates by hand that only give a name to a new tensor: `p = p - lr * p.grad`."""
+    seen: set[Line] = set()
+    for entry in story.entries.values():
+        if entry.role != "operation" or entry.inside or entry.line is None or entry.line in seen or not entry.sweeps:
+            continue
+        leaf = next((mark for mark in entry.inputs if story.arrivals.get(mark)), None)
+        if leaf is None or not entry.name.startswith(("Sub", "Add")) or not _with_gradient(story, entry):
+            continue
+        statement = story.statement(entry.line)
+        name = assigned_name(story, entry)
+        if not isinstance(statement, ast.Assign) or not name:
+            continue
+        value = statement.value
+        if isinstance(value, ast.BinOp) and dotted(value.left) == name and story.node(entry.line) is value:
+            seen.add(entry.line)
+            if any(event.kind == "changed" for event in story.timeline(leaf)):
+                continue
+            fix, patches = edits.in_place(story, entry)
+            message = (
+                f"{story.at(entry.line)} only gives the name `{name}` to a new tensor: {story.called(leaf)} is "
+                "not changed in place"
+            )
+            yield leaf, story.find("replaced", None, entry.line, message, fix=fix, patches=patches)
+
+
+def _with_gradient(story: Story, entry: Entry) -> bool:
+    """Whether a value was computed from a `.grad`."""
+    return any(mark in story.watch.grads for mark in walk(entry.inputs, story.operands))

@@ -1,141 +1,41 @@
-"""Queries of the record of a run (origins of tensors, ends of paths, names), the fix for each reason, kinds of nodes.
+"""Queries of the record of a run: origins of values, ends of paths, names, places, and what happened to a tensor.
 
-In `FIXES` `$it` stands for the tensor that a finding is about, `$use` for a class of torch.nn. All walks are loops: a
-record may hold a million operations.
+All walks are loops: a record may hold a million operations.
 """
 
 from __future__ import annotations
 
-import linecache
 from collections import deque
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from gradcli.observe.source_lines import file_name, filename_of
+from gradcli.observe.source_lines import Line, file_name, filename_of
+from gradcli.observe.source_tree import SourceTree
+from gradcli.observe.why.fixes import FIXES
+from gradcli.observe.why.readings import is_float, reads
 from gradcli.results.findings import Finding
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Callable, Iterable, Iterator
 
     from gradcli.observe.run_record import Watch
-    from gradcli.observe.source_lines import Line
-    from gradcli.observe.tensors import Entry, Event, Reached, Step, Subject, Sweep
-    from gradcli.results.findings import Evidence
+    from gradcli.observe.tensors import Entry, Event, Optimizer, Reached, Step, Subject, Sweep, Update
+    from gradcli.results.findings import Evidence, Patch
 
 
 T = TypeVar("T")
-FIXES: dict[str, str] = {
-    "never-required": "make the leaf with requires_grad=True, or call requires_grad_() on it before it is used",
-    "integer-dtype": "use a floating point dtype: torch.tensor([1., 2.]), or .float() before requires_grad_()",
-    "detached": "use the tensor itself where a gradient is wanted; detach() only what is shown or stored",
-    "as-number": "compute with the tensor itself; item(), tolist() and numpy() are for showing results",
-    "rewrapped": "use torch.stack or torch.cat, which keep the history; torch.tensor() copies numbers only",
-    "no-grad": "move the line out of the no_grad block, wrap it in torch.enable_grad(), or undo "
-    "set_grad_enabled(False)",
-    "inference": "compute it outside inference_mode, or clone() it there; what is made inside can never be "
-    "differentiated",
-    "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it was "
-    "computed from",
-    "leaf-lost": "create the leaf last, with its dtype= and device=: `$it = (0.1 * torch.randn(3)).requires_grad_()`; "
-    "a result of an operation is not a leaf",
-    "partly": "nothing is wrong if this is meant; else use the tensor itself there",
-    "replaced": "change the leaf in place under torch.no_grad(): `with torch.no_grad(): $it -= lr * $it.grad`",
-    "no-path": "compute the loss from it; what does not enter the loss has no gradient",
-    "never-ran": "call backward() on the loss, once, before looking at .grad",
-    "returned": "use what torch.autograd.grad() returns, or call backward(), which fills .grad",
-    "not-asked": "leave inputs= out, or name this tensor there too",
-    "zeroed": "look at .grad, or let the optimizer step, before it is zeroed; zero it just before the next backward()",
-    "accumulated": "call optimizer.zero_grad(), or set .grad = None, before each backward()",
-    "not-optimised": "create the optimizer after the parameter, or call requires_grad_(False) on what is to stay fixed",
-    "retain-graph": "leave retain_graph=True out; if backward then needs the graph of an earlier step, detach() what "
-    "is carried from step to step",
-    "history": "keep loss.item() or loss.detach(), not loss",
-    "hook": "look at what the hook returns: it takes the place of the gradient",
-    "dead-relu": "lower the learning rate, start the bias above zero, or use leaky_relu, gelu or softplus",
-    "saturated": "scale the input down, or normalise it: far from zero this function is flat",
-    "vanishing": "initialise larger, use relu-like activations, normalise, or add skip connections",
-    "exploding": "clip the gradients (clip_grad_norm_), lower the learning rate, initialise smaller, or normalise",
-    "diverged": "lower the learning rate, or clip the gradients (clip_grad_norm_)",
-    "nan-forward": "keep the operand inside the domain: clamp it, add a small number, or use the stable form",
-    "nan-backward": "keep the operand away from the point where the slope is infinite: clamp it, or add a small number",
-    "overflow": "use bfloat16, which reaches as far as float32, or let torch.amp.GradScaler find a scale that fits",
-    "nan-branch": "make the operand safe in the branch too: torch.where(c, f(torch.where(c, x, safe)), other); a "
-    ".grad script needs no such care",
-    "masked-row": "leave one entry of each row unmasked, or mask with torch.finfo(scores.dtype).min: a row masked "
-    "throughout then has even weights",
-    "nan-data": "clean the data first: torch.isfinite($it) shows which entries to drop",
-    "changed-carried": "detach() what is carried from step to step, and leave out retain_graph=True: it keeps graphs "
-    "whose weights have changed since",
-    "changed-in-place": "write the change out of place (y = y + 1), or clone() the tensor before it is changed",
-    "freed": "pass retain_graph=True to the first backward, add the losses and call backward once, or detach() what is "
-    "carried over from an earlier step",
-    "step-function": "use a smooth substitute (sigmoid, softmax), or a straight-through estimator: x + (round(x) - "
-    "x).detach()",
-    "flat": "nothing is wrong with the graph: here the slope itself is zero",
-    "broadcast": "give both the same shape: .squeeze(1) on the column, or [:, None] on the other; nothing is wrong if "
-    "all pairs are meant",
-    "not-selected": "no entry of it was selected here; the gradient of what is not selected is zero",
-    "times-zero": "the other factor is zero here, so the product does not depend on it",
-    "unregistered": "use $use: a module does not find parameters in plain lists and dictionaries",
-    "returned-none": "return a gradient for it from backward, at its place among forward's arguments",
-    "stopped": "correct that line; the traceback is on standard error",
-}
-
-
-def kind_of(node: str) -> str:
-    """The name of a node without its ending: `Relu` of `ReluBackward0`."""
-    return node.partition("Backward")[0]
-
-
-# how nodes of a kind are read: why one passes no gradient on although something arrived (a reason), and whether it
-# spreads one gradient over entries, mixes entries by weights, branches, compares outputs with targets, or
-# masks: an infinity comes in there on purpose
-READINGS: dict[str, set[str]] = {
-    word: set(kinds.split())
-    for word, kinds in {
-        "step-function": "Ceil Floor Round Sign Trunc",
-        "dead-relu": "LeakyRelu Relu",
-        "saturated": "Elu Erf Gelu LogSigmoid Sigmoid Softmax Softplus Tanh",
-        "not-selected": "Amax Amin Clamp Index MaskedFill Max Maximum Min Minimum Select Slice Where",
-        "times-zero": "Addmm Baddbmm Bmm Div Dot Mm Mul Mv",
-        "spreads": "Expand Mean Permute Repeat Select Sum T Transpose Unsqueeze View",
-        "mixes": "Addmm Baddbmm Bmm Convolution Mm Mv",
-        "branches": "MaskedFill Where",
-        "compares": "Expand MseLoss SmoothL1Loss Sub",
-        "masks": "Add CopySlices Fill MaskedFill Where",
-    }.items()
-}
-
-
-def reads(node: str, word: str) -> bool:
-    """Whether a node is read so: it "spreads", "mixes", "masks" or "branches"."""
-    return kind_of(node) in READINGS[word]
-
-
-def flat_reason(node: str) -> str:
-    """Why a node passes no gradient on although something arrived."""
-    return next((word for word in READINGS if word in FIXES and reads(node, word)), "flat")
+ONLY_COPIES = ("detach()", ".data")
+CHECKS = ("__bool__", "all", "any", "equal", "allclose", "isclose", "isnan", "isfinite")
 
 
 class End(NamedTuple):
-    """Why a gradient does not pass a place."""
+    """Why a gradient does not pass a value."""
 
     reason: str
     line: Line | None
     what: str
-
-
-def is_float(dtype: str) -> bool:
-    """Whether tensors of a format can require grad."""
-    return dtype.startswith(("float", "complex", "bfloat"))
-
-
-def only_shows(line: Line | None) -> bool:
-    """Whether a line only shows, stores or tests a number, judged by its first word."""
-    if line is None:
-        return False
-    text = linecache.getline(line.file, line.number).strip()
-    return text.startswith(("print", "assert", "if ", "while ", "log")) or ".append(" in text
+    entry: Entry
 
 
 def walk(starts: Iterable[T], onward: Callable[[T], Iterable[T]]) -> Iterator[T]:
@@ -162,9 +62,26 @@ class Story:
         self.watch = watch
         self.path = filename_of(path)
         self.entries = watch.entries
+        self.held = watch.optimised
+        self._trees: dict[str, SourceTree] = {}
         self._sent: dict[int, dict[tuple[str, int], list[tuple[Step, float]]]] = {}  # by the identity of a sweep
 
     # --- lines and names ------------------------------------------------------------------------------------------
+
+    def tree(self, file: str) -> SourceTree:
+        """The syntax of a file."""
+        if file not in self._trees:
+            self._trees[file] = SourceTree(file)
+        return self._trees[file]
+
+    @cached_property
+    def main(self) -> SourceTree:
+        """The syntax of the file that ran."""
+        return self.tree(self.path)
+
+    def files(self) -> set[str]:
+        """The user's files that the record saw."""
+        return {self.path, *(entry.line.file for entry in self.entries.values() if entry.line is not None)}
 
     def at(self, line: Line | None) -> str:
         """A place as people read it: ``line 3: `x.detach()` ``."""
@@ -174,23 +91,60 @@ class Story:
         where += f"line {line.number}"
         return f"{where}: `{line.text}`" if line.text else where
 
+    def place(self, line: Line | None) -> str:
+        """A place without its text."""
+        return self.at(None if line is None else line._replace(text=""))
+
     def called(self, mark: int) -> str:
         """The name of a tensor, or the text that made it."""
         known = self.watch.subjects.get(mark)
         if known is not None and known.name:
             return known.name
-        entry = self.entries[mark]
-        return f"`{entry.line.text}`" if entry.line is not None and entry.line.text else "a tensor"
+        entry = self.entries.get(mark)
+        return (
+            f"`{entry.line.text}`" if entry is not None and entry.line is not None and entry.line.text else "a tensor"
+        )
+
+    def is_named(self, mark: int) -> bool:
+        """Whether the file has a name for a tensor."""
+        known = self.watch.subjects.get(mark)
+        return known is not None and bool(known.name)
+
+    def doing(self, entry: Entry | None, name: str = "", line: Line | None = None) -> str:
+        """An operation with its line: by the layer that it belongs to, else by its node."""
+        if entry is None:
+            return f"{name} at {self.at(line)}"
+        what = str(entry.layer) if entry.layer is not None else entry.name
+        return f"{what} at {self.at(entry.line)}"
+
+    def doing_step(self, step: Step) -> str:
+        """A node of a backward with its line."""
+        return self.doing(self.result(step.seq), step.name, step.line)
+
+    def node(self, line: Line | None) -> ast.expr | None:
+        """The expression that ran at a line."""
+        return None if line is None else self.tree(line.file).node(line)
+
+    def statement(self, line: Line | None) -> ast.stmt | None:
+        """The statement that ran at a line."""
+        return None if line is None else self.tree(line.file).statement(line)
 
     def find(
-        self, reason: str, subject: str | None, line: Line | None, message: str, evidence: Evidence | None = None
+        self,
+        reason: str,
+        subject: str | None,
+        line: Line | None,
+        message: str,
+        evidence: Evidence | None = None,
+        *,
+        fix: str = "",
+        patches: Iterable[Patch | None] = (),
     ) -> Finding:
-        """A finding with the fix for its reason."""
-        return Finding(reason, subject, None if line is None else line.number, message, FIXES[reason], evidence)
-
-    def none(self, reason: str, name: str, line: Line | None, why: str, evidence: Evidence | None = None) -> Finding:
-        """A finding about a `.grad` that is None."""
-        return self.find(reason, name, line, f"$it.grad is None: {why}", evidence)
+        """A finding, with a fix of its own or that for its reason."""
+        file = None if line is None or line.file == self.path else line.file
+        kept = tuple([patch for patch in patches if patch is not None])
+        number = None if line is None else line.number
+        return Finding(reason, subject, number, message, fix or FIXES[reason], evidence, file=file, patches=kept)
 
     def timeline(self, mark: int) -> list[Event]:
         """What happened to a tensor and its `.grad`, in order."""
@@ -226,106 +180,135 @@ class Story:
                     users.setdefault(mark, []).append(entry)
         return users
 
+    def result(self, seq: int | None) -> Entry | None:
+        """A value that a node made."""
+        marks = self.watch.made.get(-1 if seq is None else seq)
+        return self.entries.get(min(marks.values())) if marks else None
+
     def roots(self, since: int = 0) -> set[int]:
         """The tensors that backward was, or could not be, called on."""
         roots = {mark for sweep in self.watch.sweeps[since:] for mark, _, _ in sweep.roots}
         return roots if self.watch.refusal is None else roots | {self.watch.refusal}
 
-    def way_to_root(self, mark: int, since: int = 0) -> list[Entry]:
-        """The entries on a shortest way from a value to a root, without the value itself; empty if there is none."""
-        roots = self.roots(since)
-        came: dict[int, tuple[int, Entry] | None] = {mark: None}
-        waiting = deque([mark])
-        while waiting:
-            current = waiting.popleft()
-            if current in roots and current != mark:
-                way = []
-                while (step := came[current]) is not None:
-                    current = step[0]
-                    way.append(step[1])
-                return way[::-1]
-            for entry in self.users.get(current, ()):
-                if entry.mark not in came:
-                    came[entry.mark] = (current, entry)
-                    waiting.append(entry.mark)
-        return []
+    def leading(self, since: int = 0) -> set[int]:
+        """The values that roots were made from, with or without a history."""
+        if since not in self._leading:
+            self._leading[since] = set(walk(self.roots(since), self.operands))
+        return self._leading[since]
+
+    @cached_property
+    def _leading(self) -> dict[int, set[int]]:
+        return {}
 
     def end_at(self, entry: Entry) -> End | None:
         """Why no gradient passes an entry, or None where one does."""
         if entry.role == "cut":
-            if not entry.wanted and not any(below in self._historic for below in entry.inputs):
+            if not entry.wanted and not any(below in self.historic for below in entry.inputs):
                 return None
-            if entry.name in ("detach()", ".data"):
-                return End("detached", entry.line, f"{entry.name} was taken")
-            if entry.name == "torch.tensor()":
-                return End("rewrapped", entry.line, "torch.tensor() copied the numbers and left the history behind")
-            return End("as-number", entry.line, f"{entry.name} made a plain number or array of it")
-        if entry.role != "operation" or entry.seq is not None:
+            if entry.name in ONLY_COPIES:
+                return End("detached", entry.line, f"{entry.name} was taken", entry)
+            if entry.name == "torch.autograd.grad()":
+                what = "torch.autograd.grad() without create_graph=True gave a gradient without a history"
+                return End("no-create-graph", entry.line, what, entry)
+            if entry.name in ("torch.tensor()", "nn.Parameter()"):
+                what = f"{entry.name} copied the numbers and left the history behind"
+                return End("rewrapped", entry.line, what, entry)
+            return End("as-number", entry.line, f"{entry.name} made a plain number or array of it", entry)
+        if entry.role != "operation" or entry.seq is not None or not entry.wanted:
             return None
-        if not entry.wanted:
-            return None
-        if entry.mode == "inference":
-            return End("inference", entry.line, "it was computed in inference_mode")
-        if entry.mode == "no_grad":
-            return End("no-grad", entry.line, "it was computed under no_grad")
+        if entry.mode != "grad":
+            return self._unrecorded(entry)
+        if entry.name.startswith("Multinomial"):
+            return End("sampled", entry.line, "multinomial() draws whole numbers", entry)
         if not is_float(entry.dtype):
-            return End("step-function", entry.line, f"the result is {entry.dtype}, a step function of its operand")
-        return End("step-function", entry.line, "the operation has no derivative")
+            return End(
+                "step-function", entry.line, f"the result is {entry.dtype}, a step function of its operand", entry
+            )
+        return End("step-function", entry.line, "the operation has no derivative", entry)
 
-    def side_ends(self, mark: int) -> list[End]:
-        """Where ways from a value to a root end, each place once: beside those on which a gradient came."""
-        leading = set(walk(self.roots(), self.operands))  # what roots were made from
+    def _unrecorded(self, entry: Entry) -> End:
+        """The end at an operation that ran while nothing was recorded."""
+        switch, via = entry.switch, entry.via
+        if via is not None and via.co_name == "sample":
+            return End("sampled", entry.line, "sample() draws under no_grad", entry)
+        if entry.mode == "inference":
+            where = f" (entered at {self.place(switch.line)})" if switch is not None else ""
+            return End("inference", entry.line, f"it was computed in inference_mode{where}", entry)
+        if switch is not None and switch.how == "call":
+            what = f"set_grad_enabled(False) at {self.place(switch.line)} was still in force"
+            return End("mode-left", switch.line, what, entry)
+        if switch is not None and switch.how == "decorator":
+            what = f"it was computed under no_grad, by the decorator at {self.place(switch.line)}"
+            return End("no-grad", entry.line, what, entry)
+        return End("no-grad", entry.line, "it was computed under no_grad", entry)
+
+    def ends(self, mark: int, since: int = 0) -> list[End]:
+        """Where the ways from a value to a root end, each place once; first those behind which none ends again."""
+        leading = self.leading(since)
 
         def onward(value: int) -> list[int]:
             return [use.mark for use in self.users.get(value, ()) if use.mark in leading and self.end_at(use) is None]
 
         ends: dict[tuple[str, Line | None], End] = {}
+        roots = self.roots(since)
         for value in walk([mark], onward):
             for entry in self.users.get(value, ()):
                 end = self.end_at(entry) if entry.mark in leading else None
                 if end is not None:
                     ends.setdefault((end.reason, end.line), end)
-        return list(ends.values())
+        if len(ends) < 2:
+            return list(ends.values())
+        last = [end for end in ends.values() if any(mark in roots for mark in walk([end.entry.mark], onward))]
+        return [*last, *[end for end in ends.values() if end not in last]]
 
     def number_end(self, mark: int) -> End | None:
-        """Where something made from a value left the graph, other than to be shown."""
+        """Where something made from a value left the graph as a number that reaches a loss through names."""
+        lines: dict[str, set[int]] = {}
+        for value in self.leading():
+            line = self.entries[value].line
+            if line is not None:
+                lines.setdefault(line.file, set()).add(line.number)
         for value in walk([mark], lambda value: [use.mark for use in self.users.get(value, ())]):
-            for end in map(self.end_at, self.users.get(value, ())):
-                if end is not None and not only_shows(end.line):
+            for end in filter(None, map(self.end_at, self.users.get(value, ()))):
+                statement = self.statement(end.line)
+                if statement is None or end.line is None or self.is_check(end.entry):
+                    continue
+                tree = self.tree(end.line.file)
+                reached = lines.get(end.line.file, set())
+                if any(tree.within(number, statement) for number in reached) or tree.carries(statement, reached):
                     return end
         return None
 
-    def number_at(self, line: Line | None) -> End | None:
-        """Where, in a line, a value with a history left the graph as a plain number."""
-        for entry in reversed(self.entries.values()):
-            if line is not None and entry.line is not None and entry.line.number == line.number:
-                if entry.role == "cut" and any(below in self._historic for below in entry.inputs):
-                    return self.end_at(entry)
-        return None
+    def is_check(self, entry: Entry) -> bool:
+        """Whether a library looked at a value only to decide something."""
+        return entry.via is not None and entry.name.startswith("item") and entry.via.co_name in CHECKS
 
-    def left_before(self, mark: int) -> End | None:
-        """Where something with a history last became a plain number before a value was made, other than to be shown."""
+    def number_at(self, line: Line | None) -> End | None:
+        """Where, in the statement of a line, a value with a history left the graph."""
+        statement = self.statement(line)
         for entry in reversed(self.entries.values()):
-            if entry.mark < mark and entry.role == "cut" and entry.name in ("numpy()", "tolist()", "item()"):
-                if any(below in self._historic for below in entry.inputs) and not only_shows(entry.line):
-                    return self.end_at(entry)
+            if entry.role != "cut" or entry.line is None or line is None or entry.line.file != line.file:
+                continue
+            inside = statement is not None and self.tree(line.file).within(entry.line.number, statement)
+            if inside and any(below in self.historic for below in entry.inputs):
+                return self.end_at(entry)
         return None
 
     def end_above(self, mark: int) -> End | None:
         """Where the history of a value that requires no grad was lost."""
         for entry in map(self.entries.__getitem__, walk([mark], self.operands)):
-            lost = self.end_at(entry)
-            if lost is not None and any(below in self._historic for below in entry.inputs):
-                return lost
+            end = self.end_at(entry)
+            if end is not None and any(below in self.historic for below in entry.inputs):
+                return end
         return None
 
     @cached_property
-    def _historic(self) -> set[int]:
+    def historic(self) -> set[int]:
         """The values that require grad, or were made from one that does: an entry comes after its operands."""
         historic: set[int] = set()
         for entry in self.entries.values():
             above = any(below in historic and self.entries[below].role != "leaf" for below in entry.inputs)
-            if entry.wanted or above or (entry.requires and not entry.inputs):
+            if entry.wanted or above or (entry.requires and entry.seq is None):
                 historic.add(entry.mark)
         return historic
 
@@ -333,11 +316,22 @@ class Story:
         """What a value was made from at once."""
         return self.entries[mark].inputs
 
+    def ancestors_of(self, mark: int) -> set[int]:
+        """The values that a value was made from, and itself."""
+        return set(walk([mark], self.operands))
+
     def leaves_above(self, mark: int) -> list[int]:
         """The leaves that a value was made from."""
         return sorted(leaf for leaf in walk([mark], self.operands) if self.entries[leaf].role == "leaf")
 
-    # --- backwards ----------------------------------------------------------------------------------------------
+    def through(self, mark: int, word: str) -> Entry:
+        """The nearest value above that more was done to than a kind of operation, such as one that only views."""
+        entry = self.entries[mark]
+        while reads(entry.name, word) and entry.inputs:
+            entry = self.entries[entry.inputs[0]]
+        return entry
+
+    # --- backwards ------------------------------------------------------------------------------------------------
 
     @cached_property
     def arrivals(self) -> dict[int, list[tuple[Sweep, Reached]]]:
@@ -353,15 +347,19 @@ class Story:
         """For each node the backwards that went through it, by their position."""
         walked: dict[int | None, list[int]] = {}
         for at, sweep in enumerate(self.watch.sweeps):
-            if sweep.accumulate:
-                for seq in sweep.seqs:
-                    walked.setdefault(seq, []).append(at)
+            for seq in sweep.seqs:
+                walked.setdefault(seq, []).append(at)
         return walked
 
-    @cached_property
-    def zeroed(self) -> set[int]:
-        """The tensors whose gradient was set to None or to zero at some time."""
-        return {event.mark for event in self.watch.events if event.kind in ("dropped", "zeroed")}
+    def updates(self, mark: int | None = None) -> list[tuple[Optimizer, Update]]:
+        """The steps of all optimizers in order, or of those that hold a tensor."""
+        pairs = [
+            (optimizer, update)
+            for optimizer in self.watch.optimizers
+            if mark is None or mark in optimizer.held
+            for update in optimizer.updates
+        ]
+        return sorted(pairs, key=lambda pair: pair[1].time)
 
     def senders(self, sweep: Sweep, target: tuple[str, int]) -> list[tuple[Step, float]]:
         """Which nodes sent something to a node or leaf, and the norms of it."""

@@ -1,0 +1,151 @@
+"""Gradients that are the sum of several backwards, and those that nobody used before they were zeroed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradcli.observe.why import edits
+from gradcli.results.findings import Accumulated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.tensors import Event, Reached, Sweep
+    from gradcli.observe.why.story import Story
+    from gradcli.results.findings import Finding, Patch
+
+LEAST = 2  # backwards whose gradients were lost
+
+
+def sums(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
+    """Leaves whose gradient is a sum that a step or the file took for the gradient of one backward."""
+    for mark, subject in story.latest.items():
+        if subject.leaf and subject.grad != "none":
+            finding = added_up(story, mark, mark in wanted)
+            if finding is not None:
+                yield mark, finding
+
+
+def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
+    """A leaf whose gradient is the sum of several backwards, where that looks unintended."""
+    count = most = 0
+    changed = mixed = stale = False  # mixed: a gradient from before a change lies in the sum
+    read, reread = 0, False  # how many there were when the file looked; whether it looked again when there were more
+    lines: list[Line | None] = []
+    for event in story.timeline(mark):
+        if event.kind == "added":
+            mixed = mixed or (changed and count > 0)
+            count, changed = count + 1, False
+            lines.append(event.line)
+            most = max(most, count)
+        elif event.kind == "changed" and (event.name == "step" if mark in story.held else read >= count):
+            changed, stale = True, stale or mixed
+        elif event.kind in ("read", "altered"):
+            reread, read = reread or 0 < read < count, count
+        elif event.kind in ("dropped", "zeroed", "set"):
+            count, changed, mixed, read, lines = 0, False, False, 0, []
+    if not stale and count < 2:
+        return None
+    parts = [grad for _, grad in story.arrivals.get(mark, [])][-count:] if count else []
+    equal = len(parts) > 1 and all(same(part, parts[0]) for part in parts)
+    used = reread or (equal and any(event.kind == "read" for event in story.timeline(mark)))
+    if not (stale or used or asked):
+        return None
+    line, total = lines[-1] if lines else None, most if stale else count
+    evidence = Accumulated(backwards=total, factor=count)
+    if equal:
+        message = (
+            f"$it.grad is {count} times the gradient of one backward: {count} of them added up, never zeroed in between"
+        )
+    else:
+        message = f"$it.grad is the sum of {total} backwards, never zeroed in between"
+        message += " although the tensor changed in between" if stale else ""
+    message = f"{message}; the last is {story.at(line)}"
+    fix, patch = zeroing(story, mark, line)
+    return story.find("accumulated", story.called(mark), line, message, evidence, fix=fix, patches=(patch,))
+
+
+def zeroing(story: Story, mark: int, line: Line | None) -> tuple[str, Patch | None]:
+    """A statement that zeroes the gradient before a backward, with the file's own names."""
+    optimizer = next((o for o in story.watch.optimizers if mark in o.held and o.name), None)
+    bare = next(story.main.bare("zero_grad"), None)
+    if bare is not None:
+        return f"call it: `{story.main.source(bare)}()` at line {bare.lineno}", edits.call(story, bare)
+    name = story.called(mark)
+    text = f"{optimizer.name}.zero_grad()" if optimizer is not None else f"{name}.grad = None"
+    statement = story.statement(line)
+    if line is None or statement is None or (optimizer is None and not name.isidentifier()):
+        return "", None
+    tree = story.tree(line.file)
+    return f"call `{text}` before each backward()" if optimizer else f"set `{text}` before each backward()", tree.patch(
+        tree.inserted(statement, text)
+    )
+
+
+def same(first: Reached, second: Reached) -> bool:
+    """Whether two gradients are equal, as far as the record shows."""
+    if first.value is not None and second.value is not None:
+        return first.value.shape == second.value.shape and bool(np.array_equal(first.value, second.value))
+    return bool(first.norm == second.norm and first.probe == second.probe)
+
+
+# --- gradients that were thrown away --------------------------------------------------------------------------
+
+
+def discarded(story: Story) -> Iterator[tuple[int | None, Finding]]:
+    """Backwards all of whose gradients were zeroed before a step or the file used them."""
+    owner: dict[int, list[Event]] = {}
+    for event in story.watch.events:
+        owner.setdefault(event.mark, []).append(event)
+    sweeps = [s for s in story.watch.sweeps if s.accumulate and s.ended and s.reached and not s.closure]
+    held = [s for s in sweeps if any(grad.leaf in story.held for grad in s.reached)]
+    wasted = [sweep for sweep in held if all(grad.finite for grad in sweep.reached) and lost(sweep, owner)]
+    if len(wasted) < LEAST or 4 * len(wasted) < len(held):
+        return
+    ends = [lost(sweep, owner) for sweep in wasted]
+    last = ends[-1]
+    assert last is not None
+    used = len(held) - len(wasted)
+    message = (
+        f"the gradients of {len(wasted)} of {len(held)} backwards are thrown away unread: {story.at(last.line)} "
+        "zeroes them "
+        f"{'before any step uses them' if not used else 'before the step that comes later'}"
+    )
+    fix, patch = reordered(story, last.line, used)
+    yield None, story.find("discarded", None, last.line, message, fix=fix, patches=(patch,))
+
+
+def lost(sweep: Sweep, owner: dict[int, list[Event]]) -> Event | None:
+    """The event that zeroed all gradients of a backward before they were used; None if one was used or kept."""
+    end = None
+    for grad in sweep.reached:
+        after = next((e for e in owner[grad.leaf] if e.time > sweep.time and e.kind in USES), None)
+        if after is None or after.kind not in ("dropped", "zeroed"):
+            return None
+        end = after
+    return end
+
+
+USES = ("dropped", "zeroed", "changed", "read", "zero", "set", "altered")
+
+
+def reordered(story: Story, zero: Line | None, used: int) -> tuple[str, Patch | None]:
+    """Where to zero the gradients instead."""
+    steps = [update.line for _, update in story.updates() if update.line is not None]
+    step, statement = story.statement(steps[-1]) if steps else None, story.statement(zero)
+    if zero is None or statement is None or step is None:
+        return "", None
+    tree = story.tree(zero.file)
+    text = " ".join(tree.source(statement).split())
+    if used:
+        fix = f"zero them once after each step: move `{text}` behind {story.place(steps[-1])}"
+        return fix, edits.moved(tree, statement, step)
+    fix = f"zero them just before backward(): move `{text}` to the beginning of the step"
+    loop = tree.loop(zero)
+    body = getattr(loop, "body", None)
+    if not body or statement not in body or statement is body[0]:
+        return fix, None
+    return fix, tree.patch(tree.removed(statement), tree.inserted(body[0], tree.source(statement)))

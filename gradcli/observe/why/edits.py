@@ -1,0 +1,399 @@
+"""Fixes as edits of the user's own text: a sentence with the file's own names, and the patches that may do it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradcli.observe.source_tree import called, dotted
+
+if TYPE_CHECKING:
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.source_tree import SourceTree
+    from gradcli.observe.tensors import Entry
+    from gradcli.observe.why.story import End, Story
+    from gradcli.results.findings import Edit, Patch
+
+WITHOUT_RSAMPLE = ("bernoulli", "binomial", "categorical", "geometric", "multinomial", "one_hot", "poisson")
+ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Tuple)
+
+
+class Fix(NamedTuple):
+    """What to do: a sentence, empty for the usual one, and patches."""
+
+    text: str = ""
+    patches: tuple[Patch | None, ...] = ()
+
+
+def atom(tree: SourceTree, node: ast.expr) -> str:
+    """The text of an expression, in brackets where something is to be appended to it."""
+    text = tree.source(node)
+    return text if isinstance(node, ATOMS) else f"({text})"
+
+
+def swap(story: Story, line: Line | None, node: ast.expr, text: str) -> Patch:
+    """A patch that puts a text in the place of an expression."""
+    assert line is not None
+    tree = story.tree(line.file)
+    return tree.patch(tree.replaced(node, text))
+
+
+def found(story: Story, line: Line | None, *names: str) -> ast.Call | None:
+    """The call of one of some functions that ran at a line: the expression itself, or the only one in its statement."""
+    node, statement = story.node(line), story.statement(line)
+    if isinstance(node, ast.Call) and called(node) in names:
+        return node
+    inner = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and called(n) in names] if statement else []
+    return inner[0] if len(inner) == 1 else None
+
+
+def with_keyword(tree: SourceTree, call: ast.Call, keyword: str, value: str) -> Edit:
+    """An edit that gives a call a keyword argument, or another value for it."""
+    known = next((each for each in call.keywords if each.arg == keyword), None)
+    if known is not None:
+        return tree.replaced(known.value, value)
+    arguments = [*call.args, *[each.value for each in call.keywords]]
+    text = tree.source(call)
+    head = text[: text.rstrip().rindex(")")].rstrip().removesuffix(",")
+    return tree.replaced(call, f"{head}{', ' if arguments else ''}{keyword}={value})")
+
+
+def keyword_patch(story: Story, line: Line | None, name: str, keyword: str, value: str) -> Patch | None:
+    """A patch that gives the call of a function at a line a keyword argument."""
+    call = found(story, line, name)
+    if call is None or line is None:
+        return None
+    tree = story.tree(line.file)
+    return tree.patch(with_keyword(tree, call, keyword, value))
+
+
+NAMESPACES = ("torch", "F", "nn.functional", "functional", "torch.nn.functional", "torch.special")
+
+
+def operand_of(call: ast.Call) -> ast.expr | None:
+    """The first operand of a function, or what a method belongs to."""
+    if isinstance(call.func, ast.Attribute) and dotted(call.func.value) not in NAMESPACES:
+        return call.func.value
+    return call.args[0] if call.args else None
+
+
+# --- ends of ways ---------------------------------------------------------------------------------------------
+
+
+def of_end(story: Story, end: End) -> Fix:
+    """The fix for a place at which a gradient ends."""
+    line = end.entry.line
+    if line is None:
+        return Fix()
+    if end.reason == "detached":
+        return _undone(story, line, "detach", "data")
+    if end.reason == "as-number":
+        return _undone(story, line, "item", "tolist", "float")
+    return {
+        "rewrapped": _rewrapped,
+        "no-grad": without_mode,
+        "mode-left": _mode_left,
+        "sampled": sampled,
+        "no-create-graph": _create_graph,
+        "step-function": step_function,
+        "inference": without_mode,
+    }[end.reason](story, end.entry)
+
+
+def _undone(story: Story, line: Line, *names: str) -> Fix:
+    """Leave `.detach()`, `.data` or `.item()` out."""
+    node = story.node(line)
+    call = node if isinstance(node, (ast.Call, ast.Attribute)) else found(story, line, *names)
+    tree = story.tree(line.file)
+    inner: ast.expr | None = None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in names:
+        inner = call.func.value
+    elif isinstance(call, ast.Attribute) and call.attr in names:
+        inner = call.value
+    elif isinstance(call, ast.Call) and called(call) in names and len(call.args) == 1:
+        inner = call.args[0]
+    if inner is None or call is None:
+        return Fix()
+    return Fix("", (tree.patch(tree.replaced(call, tree.source(inner) if inner is not call else "")),))
+
+
+def _rewrapped(story: Story, entry: Entry) -> Fix:
+    """Use what was computed, not a copy of its numbers."""
+    line = entry.line
+    call = found(story, line, "tensor", "as_tensor", "Parameter", "FloatTensor")
+    if call is None or not call.args or line is None:
+        return Fix()
+    tree, data = story.tree(line.file), call.args[0]
+    if isinstance(data, ast.Name) and is_list(tree, data):
+        stacked = f"torch.stack({data.id})"
+        return Fix(f"use torch.stack, which keeps the history: `{stacked}`", (swap(story, line, call, stacked),))
+    if isinstance(data, (ast.List, ast.ListComp, ast.Tuple, ast.GeneratorExp)):
+        inner = tree.source(data)
+        items = f"[{inner[1:-1]}]" if isinstance(data, (ast.Tuple, ast.GeneratorExp)) else inner
+        return Fix(
+            f"use torch.stack, which keeps the history: `torch.stack({items})`",
+            (swap(story, line, call, f"torch.stack({items})"),),
+        )
+    text = tree.source(data)
+    how = f"use the computed tensor itself: `{text}`"
+    if called(call) == "Parameter":
+        how += "; nn.Parameter() makes a new leaf and leaves the history behind"
+    outer = tree.parents.get(call)
+    return Fix(how, (swap(story, line, call, text if isinstance(outer, ast.stmt) else atom(tree, data)),))
+
+
+def is_list(tree: SourceTree, name: ast.Name) -> bool:
+    """Whether the file makes a list and gives it a name."""
+    values = [each.value for each in tree.assignments(name.id) if isinstance(each, ast.Assign)]
+    return any(isinstance(value, (ast.List, ast.ListComp, ast.Tuple)) for value in values)
+
+
+def without_mode(story: Story, entry: Entry) -> Fix:
+    """Take the line out of the block, or the decorator away."""
+    switch = entry.switch
+    if switch is None or switch.line is None:
+        return Fix()
+    tree = story.tree(switch.line.file)
+    mode = "inference_mode" if entry.mode == "inference" else "no_grad"
+    if switch.how == "decorator":
+        fix = (
+            f"take the decorator `{switch.line.text}` at {story.place(switch.line)} away, or compute what needs "
+            "a gradient outside"
+        )
+        decorator = next(
+            (
+                d
+                for f in ast.walk(tree.root)
+                if isinstance(f, ast.FunctionDef)
+                for d in f.decorator_list
+                if d.lineno == switch.line.number
+            ),
+            None,
+        )
+        edits = (
+            []
+            if decorator is None
+            else [tree.replaced(decorator, "")._replace(start=0, last=decorator.lineno + 1, stop=0)]
+        )
+        return Fix(fix, (tree.patch(*edits),) if edits else ())
+    if switch.how == "library":
+        return Fix(f"compute it otherwise: {switch.line.text} works under no_grad")
+    block = story.statement(switch.line)
+    if not isinstance(block, ast.With):
+        return Fix()
+    fix = f"move the line out of the {mode} block of {story.place(switch.line)}"
+    fix = f"compute it outside: {fix}" if mode == "inference_mode" else fix
+    fix += (
+        "; what is made inside can never be differentiated"
+        if mode == "inference_mode"
+        else ", or wrap it in torch.enable_grad()"
+    )
+    return Fix(fix, (unindented(tree, block),) if len(block.items) == 1 else ())
+
+
+def unindented(tree: SourceTree, block: ast.With) -> Patch:
+    """A patch that leaves the head of a block out, and moves its body to the left."""
+    edits = [tree.replaced(block, "")._replace(start=0, last=block.body[0].lineno, stop=0)]
+    if block.body[0].lineno == block.lineno:
+        return tree.patch(tree.replaced(block, "; ".join(map(tree.source, block.body))))
+    width = block.body[0].col_offset - block.col_offset
+    for number in range(block.body[0].lineno, (block.end_lineno or 0) + 1):
+        if tree.lines[number - 1][:width].isspace():
+            edits.append(tree.replaced(block, "")._replace(first=number, start=0, last=number, stop=width))
+    return tree.patch(*edits)
+
+
+def _mode_left(story: Story, entry: Entry) -> Fix:
+    """A `with` block in the place of set_grad_enabled(False)."""
+    line = None if entry.switch is None else entry.switch.line
+    statement = story.statement(line)
+    if line is None or statement is None:
+        return Fix()
+    tree = story.tree(line.file)
+    block = tree.block(statement)
+    rest = block[block.index(statement) + 1 :]
+    used = next((at for at, s in enumerate(rest) if entry.line is not None and tree.within(entry.line.number, s)), None)
+    rest = rest[:used]  # what the loss needs stays outside
+    fix = (
+        f"write `with torch.no_grad():` around what needs no gradient, in the place of {story.place(line)}: it "
+        "ends with the block"
+    )
+    if not rest:
+        return Fix(fix, (tree.patch(tree.removed(statement)),) if used == 0 else ())
+    if rest[0].lineno == statement.lineno:
+        return Fix(fix)
+    edits = [tree.replaced(statement, "with torch.no_grad():")]
+    for number in range(rest[0].lineno, (rest[-1].end_lineno or 0) + 1):
+        if tree.lines[number - 1].strip():
+            edits.append(tree.replaced(statement, "    ")._replace(first=number, start=0, last=number, stop=0))
+    return Fix(fix, (tree.patch(*edits),))
+
+
+def sampled(story: Story, entry: Entry) -> Fix:
+    """A draw that is reparametrised."""
+    line, via = entry.line, entry.via
+    call = found(story, line, "sample", "normal", "bernoulli", "multinomial", "poisson")
+    drawn = "rsample()" if via is not None and via.co_name == "sample" else ""
+    if via is not None and any(word in via.co_filename for word in WITHOUT_RSAMPLE):
+        drawn = ""
+    if drawn and call is not None and isinstance(call.func, ast.Attribute) and line is not None:
+        tree = story.tree(line.file)
+        text = f"{tree.source(call.func.value)}.rsample"
+        fix = "draw with rsample(), which is reparametrised: its result has a gradient for the parameters"
+        return Fix(fix, (tree.patch(tree.replaced(call.func, text)),))
+    if entry.name.startswith("Normal") and call is not None and len(call.args) >= 2 and line is not None:
+        tree = story.tree(line.file)
+        mean, deviation = (atom(tree, node) for node in call.args[:2])
+        like = mean if not isinstance(call.args[0], ast.Constant) else deviation
+        text = f"{mean} + {deviation} * torch.randn_like({like})"
+        outer = tree.parents.get(call)
+        patch = swap(story, line, call, text if isinstance(outer, ast.stmt) else f"({text})")
+        return Fix(f"draw with a reparametrised sample: `{text}`", (patch,))
+    return Fix(
+        "a draw of discrete values has no derivative: use the log-probability (REINFORCE: -log_prob * reward), "
+        "torch.nn.functional.gumbel_softmax, or a relaxed distribution with rsample()"
+    )
+
+
+def _create_graph(story: Story, entry: Entry) -> Fix:
+    """create_graph=True for the gradient that has no history."""
+    fix = f"pass create_graph=True to torch.autograd.grad() at {story.place(entry.line)}"
+    return Fix(fix, (keyword_patch(story, entry.line, "grad", "create_graph", "True"),))
+
+
+def step_function(story: Story, entry: Entry) -> Fix:
+    """A straight-through estimator with the file's own expression; in the place of a comparison what it compares."""
+    line, node = entry.line, story.node(entry.line)
+    if line is None or node is None:
+        return Fix()
+    tree = story.tree(line.file)
+    if isinstance(node, ast.Compare):
+        value = tree.source(node.left)
+        fix = (
+            f"use `{value}` itself, a smooth substitute (sigmoid, softmax), or a straight-through estimator: x "
+            "+ (hard - x).detach()"
+        )
+        return Fix(fix, (swap(story, line, node, value),))
+    steps = ("round", "floor", "ceil", "sign", "trunc", "sgn")
+    if isinstance(node, ast.Call) and called(node) in steps:
+        method = isinstance(node.func, ast.Attribute) and dotted(node.func.value) not in ("torch", "F")
+        inner = (
+            node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[0] if node.args else None
+        )
+        if inner is not None:
+            value, hard = atom(tree, inner), tree.source(node)
+            text = f"{value} + ({hard} - {value}).detach()"
+            outer = tree.parents.get(node)
+            shown = text if isinstance(outer, ast.stmt) else f"({text})"
+            fix = f"use a smooth substitute, or a straight-through estimator: `{text}`"
+            return Fix(fix, (swap(story, line, node, shown),))
+    return Fix()
+
+
+# --- leaves and updates ---------------------------------------------------------------------------------------
+
+
+def require(story: Story, entry: Entry) -> Patch | None:
+    """`requires_grad_()` on the expression that made a leaf."""
+    statement = story.statement(entry.line)
+    if not isinstance(statement, ast.Assign) or entry.line is None or entry.role != "leaf":
+        return None
+    tree = story.tree(entry.line.file)
+    return tree.patch(tree.replaced(statement.value, f"{atom(tree, statement.value)}.requires_grad_()"))
+
+
+def leaf_last(story: Story, entry: Entry, name: str) -> tuple[str, Patch | None]:
+    """requires_grad_() after the last operation, with the file's own expression."""
+    statement, line = story.statement(entry.line), entry.line
+    if not isinstance(statement, ast.Assign) or line is None:
+        return "", None
+    tree = story.tree(line.file)
+    value = statement.value
+    where = [value]
+    for other in tree.assignments(dotted(statement.targets[0]), tree.scope(statement)):
+        if isinstance(other, ast.Assign) and other.lineno < statement.lineno:
+            where.insert(0, other.value)
+    for node in (node for each in reversed(where) for node in ast.walk(each)):
+        if not isinstance(node, ast.Call):
+            continue
+        if called(node) == "requires_grad_" and isinstance(node.func, ast.Attribute):
+            shorter = tree.replaced(node, tree.source(node.func.value))
+            break
+        keyword = next((k for k in node.keywords if k.arg == "requires_grad"), None)
+        if keyword is not None:
+            others = [*map(tree.source, node.args), *[tree.source(k) for k in node.keywords if k is not keyword]]
+            shorter = tree.replaced(node, f"{tree.source(node.func)}({', '.join(others)})")
+            break
+    else:
+        return "", None
+    inside = tree.within(shorter.first, value) and value.lineno == shorter.first
+    text = tree.source(value)
+    if inside:
+        base = value.col_offset
+        data = text.encode()
+        text = (data[: shorter.start - base] + shorter.text.encode() + data[shorter.stop - base :]).decode()
+    last = ast.parse(text, mode="eval").body
+    whole = f"{text if isinstance(last, ATOMS) else f'({text})'}.requires_grad_()"
+    edits = [tree.replaced(value, whole)] if inside else [shorter, tree.replaced(value, whole)]
+    fix = f"make the leaf last: `{name} = {whole}`"
+    fix += "" if inside else f", without requires_grad at line {shorter.first}"
+    return f"{fix}; a result of an operation is not a leaf", tree.patch(*edits)
+
+
+def in_place(story: Story, entry: Entry) -> Fix:
+    """An update that changes the leaf itself, with the file's own expression."""
+    statement, line = story.statement(entry.line), entry.line
+    if not isinstance(statement, ast.Assign) or line is None or len(statement.targets) != 1:
+        return Fix()
+    tree = story.tree(line.file)
+    guarded = entry.mode != "grad"
+    zeroes = any(event.kind in ("dropped", "zeroed") for event in story.watch.events)
+    shown, edits = "", []
+    for other in tree.block(statement):
+        if not isinstance(other, ast.Assign) or (other is not statement and not updates_itself(other)):
+            continue
+        text = written(tree, other)
+        shown = text if other is statement else shown
+        lines = text if guarded else f"with torch.no_grad():\n{' ' * (other.col_offset + 4)}{text}"
+        edits.append(tree.replaced(other, lines))
+        if not zeroes:
+            edits.append(tree.inserted(other, f"{tree.source(other.targets[0])}.grad = None", after=True))
+    fix = f"change it in place{'' if guarded else ' under torch.no_grad()'}: `{shown}`"
+    fix += "" if zeroes else f", then set `{tree.source(statement.targets[0])}.grad = None`"
+    return Fix(fix, (tree.patch(*edits),))
+
+
+def updates_itself(statement: ast.Assign) -> bool:
+    """Whether a statement is an update such as `w = w - lr * w.grad`."""
+    name, read = dotted(statement.targets[0]), {dotted(node) for node in ast.walk(statement.value)}
+    return bool(name) and name in read and f"{name}.grad" in read
+
+
+def written(tree: SourceTree, statement: ast.Assign) -> str:
+    """The assignment of a new value as a change in place."""
+    target, value = tree.source(statement.targets[0]), statement.value
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
+        if dotted(value.left) == dotted(statement.targets[0]):
+            return f"{target} {'+' if isinstance(value.op, ast.Add) else '-'}= {tree.source(value.right)}"
+    return f"{target}.copy_({tree.source(value)})"
+
+
+def retain(story: Story, entry: Entry, name: str) -> Patch | None:
+    """retain_grad() after the statement that made a tensor."""
+    statement, line = story.statement(entry.line), entry.line
+    if line is None or not isinstance(statement, ast.Assign) or dotted(statement.targets[0]) != name:
+        return None
+    tree = story.tree(line.file)
+    return tree.patch(tree.inserted(statement, f"{name}.retain_grad()", after=True))
+
+
+def call(story: Story, bare: ast.Attribute) -> Patch:
+    """Brackets after a method that is only named."""
+    return story.main.patch(story.main.replaced(bare, f"{story.main.source(bare)}()"))
+
+
+def moved(tree: SourceTree, statement: ast.stmt, after: ast.stmt) -> Patch | None:
+    """A patch that moves a statement behind another one."""
+    if statement.lineno <= after.lineno <= (statement.end_lineno or 0):
+        return None
+    return tree.patch(tree.removed(statement), tree.inserted(after, tree.source(statement), after=True))

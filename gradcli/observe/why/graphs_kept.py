@@ -1,0 +1,129 @@
+"""Graphs that are kept without need: retain_graph in a loop, lists of losses, outputs that no backward walks."""
+
+from __future__ import annotations
+
+import ast
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from gradcli.observe.source_tree import dotted
+from gradcli.observe.why import edits
+from gradcli.observe.why.story import walk
+from gradcli.results.findings import Histories, Retained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.observe.tensors import Sweep
+    from gradcli.observe.why.story import Story
+    from gradcli.results.findings import Finding, Patch
+
+LOOP = 3  # backwards at one line that make a loop
+OUTPUTS = 5  # graphs that no backward walks and a name keeps
+
+
+def kept_graphs(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Graphs that are kept without need."""
+    for finding in [*retained(story), *histories(story)]:
+        yield None, finding
+
+
+def retained(story: Story) -> Iterator[Finding]:
+    """retain_graph=True in a loop, where nothing needs the graph again, or where it grows."""
+    groups: dict[Any, list[Sweep]] = {}
+    for sweep in story.watch.sweeps:
+        if sweep.retain and sweep.accumulate and not sweep.create:
+            groups.setdefault(sweep.line, []).append(sweep)
+    for line, sweeps in groups.items():
+        sizes = [len(sweep.seqs) for sweep in sweeps]
+        roots = {tuple(sweep.roots) for sweep in sweeps}
+        if len(sweeps) < LOOP or len(roots) < LOOP:
+            continue
+        if all(before < after for before, after in pairwise(sizes)):
+            message = f"the graph that backward walks grows from {sizes[0]} to {sizes[-1]} nodes"
+        elif not any(_again(story, sweep) for sweep in sweeps):
+            message = "no later backward uses the graphs that it keeps"
+        else:
+            continue
+        message = f"a loop passes retain_graph=True {len(sweeps)} times at {story.at(line)}: {message}, so memory grows"
+        patch = edits.keyword_patch(story, line, "backward", "retain_graph", "False")
+        evidence = Retained(times=len(sweeps), nodes=(sizes[0], sizes[-1]))
+        yield story.find("retain-graph", None, line, message, evidence, patches=(patch,))
+
+
+def _again(story: Story, sweep: Sweep) -> bool:
+    """Whether a later backward walked nodes of this one."""
+    at = story.watch.sweeps.index(sweep)
+    return any(later > at for seq in sweep.seqs for later in story.walked.get(seq, ())[-1:])
+
+
+def histories(story: Story) -> Iterator[Finding]:
+    """Names that hold the graphs of several losses, or outputs whose graphs no backward walks."""
+    roots = {mark for sweep in story.watch.sweeps if sweep.accumulate for mark, _, _ in sweep.roots}
+    for name, holding in story.watch.holders.items():
+        marks = set(holding)
+        held = {mark for mark in ancestors(story, marks) if mark in roots}
+        held = held or {mark for mark in marks if not story.entries[mark].shape and not used(story, mark)}
+        walked = {at for mark in marks for at in story.walked.get(story.entries[mark].seq, ())[:1]}
+        graphs = len(held) if len(held) >= LOOP else len(walked)
+        line = story.entries[max(marks)].line
+        operations = sum(1 for _ in ancestors(story, marks))
+        if graphs < LOOP:
+            if idle(story, marks):
+                message = f"$it keeps {len(marks)} results with their graphs alive ({operations} operations), "
+                message += f"and no backward walks these; the newest was made at {story.at(line)}"
+                patch = detached(story, name)
+                if patch is not None and (line is None or patch.edits[0].first != line.number):
+                    message += f", and kept at line {patch.edits[0].first}"
+                evidence = Histories(graphs=len(marks), operations=operations)
+                yield story.find("unused-graphs", name, line, message, evidence, patches=(patch,))
+            continue
+        what = (
+            f"{graphs} losses alive ({operations} operations)" if graphs == len(held) else f"{graphs} backwards alive"
+        )
+        message = f"$it keeps the graphs of {what}; the newest was made at {story.at(line)}"
+        evidence = Histories(graphs=graphs, operations=operations)
+        yield story.find("history", name, line, message, evidence, patches=(detached(story, name),))
+
+
+def idle(story: Story, marks: set[int]) -> bool:
+    """Whether a name keeps many graphs of one line, each with nodes of its own, that no backward walks."""
+    entries = [story.entries[mark] for mark in marks]
+    lines = {entry.line for entry in entries}
+    if len(marks) < OUTPUTS or len(lines) != 1 or any(mark in story.leading() for mark in marks):
+        return False
+    sets = [set(ancestors(story, {entry.mark})) for entry in entries]
+    return not set.intersection(*sets) and not any(
+        mark in others
+        for entry, own in zip(entries, sets, strict=True)
+        for others in sets
+        if others is not own
+        for mark in (entry.mark,)
+    )
+
+
+def detached(story: Story, name: str) -> Patch | None:
+    """A patch that detaches what is appended to a list, or added to a total."""
+    for file in sorted(story.files()):
+        tree = story.tree(file)
+        for call in tree.calls("append"):
+            if isinstance(call.func, ast.Attribute) and tree.source(call.func.value) == name and len(call.args) == 1:
+                return tree.patch(tree.replaced(call.args[0], f"{edits.atom(tree, call.args[0])}.detach()"))
+        for statement in ast.walk(tree.root):
+            if isinstance(statement, ast.AugAssign) and dotted(statement.target) == name:
+                return tree.patch(tree.replaced(statement.value, f"{edits.atom(tree, statement.value)}.detach()"))
+    return None
+
+
+def used(story: Story, mark: int) -> bool:
+    """Whether something was computed from a value; to show it or to copy it is no use."""
+    return any(entry.role == "operation" for entry in story.users.get(mark, ()))
+
+
+def ancestors(story: Story, marks: set[int]) -> Iterator[int]:
+    """The values with a node that some values were made from, and these themselves."""
+
+    def onward(mark: int) -> tuple[int, ...]:
+        return () if story.entries[mark].seq is None else story.entries[mark].inputs
+
+    return (mark for mark in walk(marks, onward) if story.entries[mark].seq is not None)

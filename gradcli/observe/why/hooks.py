@@ -1,0 +1,185 @@
+"""Hooks that never ran or that spoil a gradient, and backwards of Functions that write into what they are given."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gradcli.observe.why.story import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.tensors import Hook, Step, Sweep
+    from gradcli.observe.why.story import Story
+    from gradcli.results.findings import Finding, Patch
+
+
+def of_hooks(story: Story) -> Iterator[tuple[int | None, Finding]]:
+    """What hooks and hand-written backwards did to gradients."""
+    yield from overwritten(story)
+    yield from spoilt(story)
+    yield from idle(story)
+
+
+# --- a backward that writes into its gradient -----------------------------------------------------------------
+
+
+def overwritten(story: Story) -> Iterator[tuple[int | None, Finding]]:
+    """Functions whose backward has written into the gradient that came in."""
+    seen: set[Line | None] = set()
+    for sweep in story.watch.sweeps:
+        for step in sweep.steps:
+            if step.overwritten is None or registered(story, step):
+                continue
+            writes = [event for event in story.timeline(step.overwritten) if event.kind == "changed"]
+            line = writes[-1].line if writes else step.line
+            if line not in seen:
+                seen.add(line)
+                name = step.name.removesuffix("Backward")
+                message = (
+                    f"the backward of {name} writes into its incoming gradient at {story.at(line)}; that may be one "
+                    "number for many entries, as after sum(), or belong to other operations too"
+                )
+                yield None, story.find("overwritten", None, line, message, patches=(cloned(story, line),))
+
+
+def cloned(story: Story, line: Line | None) -> Patch | None:
+    """A patch that clones what a line writes to."""
+    statement = story.statement(line)
+    if line is None or statement is None:
+        return None
+    tree = story.tree(line.file)
+    node: ast.expr | None = None
+    if isinstance(statement, ast.Assign):
+        node = statement.targets[0]
+    elif isinstance(statement, ast.AugAssign):
+        node = statement.target
+    elif isinstance(statement, (ast.Expr, ast.Return)) and isinstance(statement.value, ast.Call):
+        node = statement.value.func
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    return (
+        tree.patch(tree.inserted(statement, f"{node.id} = {node.id}.clone()")) if isinstance(node, ast.Name) else None
+    )
+
+
+def registered(story: Story, step: Step) -> bool:
+    """Whether a hook of the file is on a result of a node."""
+    return any(hook.seq == step.seq for hook in story.watch.hooks)
+
+
+# --- hooks that make zeros or NaN -----------------------------------------------------------------------------
+
+
+def spoilt(story: Story) -> Iterator[tuple[int | None, Finding]]:
+    """Gradients that arrived as zeros or as NaN where something else was sent."""
+    for mark, subject in story.latest.items():
+        if subject.grad not in ("zero", "nan", "inf") or mark not in story.arrivals:
+            continue
+        sweep, what = story.arrivals[mark][-1][0], "zero" if subject.grad == "zero" else "not finite"
+        for node, step, line in changed_between(story, sweep, mark, subject.grad == "zero"):
+            hook = hook_at(story, step, mark)
+            where = "" if hook is None else f" registered at {story.at(hook.line)}"
+            effect = "set it to zero" if what == "zero" else "made it non-finite"
+            message = f"$it.grad is {what}: a hook{where} {effect}, before {node} at {story.at(line)}"
+            yield mark, story.find("hook", story.called(mark), line, message)
+
+
+def changed_between(
+    story: Story, sweep: Sweep, mark: int, zero: bool
+) -> Iterator[tuple[str, Step | None, Line | None]]:
+    """The nodes above a leaf at which only zeros (or NaN) arrived although something else was sent to them."""
+    steps = {step.seq: step for step in sweep.steps}
+
+    def onward(target: tuple[str, int]) -> list[tuple[str, int]]:
+        return [("node", step.seq) for step, _ in story.senders(sweep, target)]
+
+    def sound(norm: float) -> bool:
+        return norm > 0 if zero else norm - norm == 0
+
+    for target in walk([("leaf", mark)], onward):
+        senders = story.senders(sweep, target)
+        if target[0] == "node":
+            step = steps[target[1]]
+            lost = step.norm == 0 if zero else not step.finite
+            if lost and senders and step.overwritten is None:  # several contributions may cancel
+                if (not zero or len(senders) == 1) and all(sound(norm) for _, norm in senders):
+                    yield step.name, step, step.line
+        elif len(senders) == 1 and sound(senders[0][1]):
+            reached = [grad for grad in sweep.reached if grad.leaf == mark]
+            if reached and (reached[-1].norm == 0 if zero else not reached[-1].finite):
+                yield "the leaf", None, senders[0][0].line
+
+
+def hook_at(story: Story, step: Step | None, mark: int) -> Hook | None:
+    """The hook of the file on a node or a leaf."""
+    for hook in story.watch.hooks:
+        if (hook.mark == mark and hook.seq is None) if step is None else hook.seq == step.seq:
+            return hook
+    return None
+
+
+# --- hooks that never ran -------------------------------------------------------------------------------------
+
+
+def idle(story: Story) -> Iterator[tuple[int | None, Finding]]:
+    """Hooks that were registered after the backward for which they would have run."""
+    sweeps = story.watch.sweeps
+    for hook in story.watch.hooks:
+        if hook.layer is not None:
+            late = layer_idle(story, hook)
+        else:
+            leaf = {grad.leaf for sweep in sweeps if sweep.time > hook.time for grad in sweep.reached}
+            ran = any(hook.seq in sweep.seqs for sweep in sweeps if sweep.time > hook.time) or hook.mark in leaf
+            before = [sweep for sweep in sweeps if sweep.time < hook.time and passed(story, sweep, hook)]
+            late = before[-1].line if before and not ran else None
+        if late is not None:
+            what = story.called(hook.mark) if hook.layer is None else str(hook.layer)
+            message = f"the hook on {what} of {story.at(hook.line)} never ran: it was registered after {story.at(late)}"
+            fix = f"register the hook before {story.place(late)}"
+            yield (
+                None,
+                story.find(
+                    "hook-never-ran", None, hook.line, message, fix=fix, patches=(earlier(story, hook.line, late),)
+                ),
+            )
+
+
+def passed(story: Story, sweep: Sweep, hook: Hook) -> bool:
+    """Whether a backward went through the tensor of a hook."""
+    return hook.seq in sweep.seqs if hook.seq is not None else any(grad.leaf == hook.mark for grad in sweep.reached)
+
+
+def layer_idle(story: Story, hook: Hook) -> Line | None:
+    """The call or the backward after which a hook on a layer was registered, if it never ran."""
+    if hook.calls:
+        return None
+    sweeps, layer = story.watch.sweeps, hook.layer
+    ran = [
+        e
+        for e in story.entries.values()
+        if e.layer is layer or (e.layer and layer and layer.name and e.layer.name.startswith(f"{layer.name}."))
+    ]
+    if not ran or ran[-1].mark > hook.time:
+        return None
+    if hook.kind == "register_forward_hook":
+        return ran[-1].line
+    if any(sweep.time > hook.time for sweep in sweeps):
+        return ran[-1].line
+    return sweeps[-1].line if sweeps else None
+
+
+def earlier(story: Story, line: Line | None, late: Line | None) -> Patch | None:
+    """A patch that registers a hook before a backward, with the statement before it that it may need."""
+    statement, other = story.statement(line), story.statement(late)
+    if statement is None or other is None or line is None or late is None or line.file != late.file:
+        return None
+    tree = story.tree(line.file)
+    block = tree.block(other)
+    if statement not in block or block.index(statement) < block.index(other):
+        return None
+    between = block[block.index(other) + 1 : block.index(statement) + 1]
+    texts = "\n".join(map(tree.source, between))
+    return tree.patch(*map(tree.removed, between), tree.inserted(other, texts))

@@ -1,0 +1,205 @@
+"""Losses that compute something else than is meant: broadcast pairs, an activation applied twice, a constant term."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import TYPE_CHECKING
+
+from gradcli.observe.remarks import Probabilities
+from gradcli.observe.why import edits
+from gradcli.observe.why.readings import kind_of, reads
+from gradcli.observe.why.story import walk
+from gradcli.results.findings import AtNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.tensors import Entry
+    from gradcli.observe.why.story import Story
+    from gradcli.results.findings import Finding, Patch
+
+ACTIVATIONS = ("Softmax", "Sigmoid")
+
+
+# --- pairs ----------------------------------------------------------------------------------------------------
+
+
+def broadcast(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Operations on N outputs and N others that broadcasting made N * N, as for shapes (N, 1) and (N,)."""
+    seen: set[Line | None] = set()
+    for mark in walk(story.roots(), story.operands):
+        entry = story.entries[mark]
+        if (
+            len(entry.inputs) != 2
+            or entry.line in seen
+            or not (reads(entry.name, "compares") or reads(entry.name, "combines"))
+        ):
+            continue
+        column, row = sorted((story.entries[read] for read in entry.inputs), key=lambda operand: -len(operand.shape))
+        count = math.prod(row.shape)
+        if column.shape != (count, 1) or row.shape != (count,) or count < 2:
+            continue
+        if kind_of(column.name) == "Unsqueeze" or not (
+            column.requires or row.requires
+        ):  # x[:, None] - y: pairs are meant
+            continue
+        if column.requires and row.requires and not reads(entry.name, "compares"):
+            continue
+        if column.requires == row.requires and reads(entry.name, "compares"):
+            continue
+        if not reads(entry.name, "compares") and not summed(story, entry):
+            continue
+        seen.add(entry.line)
+        verb = "compares" if reads(entry.name, "compares") else "combines"
+        message = (
+            f"{story.at(entry.line)} {verb} each of {count} entries with all {count}: "
+            f"{entry.name} broadcasts shapes ({count}, 1) and ({count},) to ({count}, {count})"
+        )
+        patch = squeezed(story, entry, row)
+        yield None, story.find("broadcast", None, entry.line, message, AtNode(entry.name), patches=(patch,))
+
+
+def summed(story: Story, entry: Entry) -> bool:
+    """Whether a product of all pairs is only added up."""
+    uses = [use for use in story.users.get(entry.mark, ()) if use.role == "operation"]
+    return bool(uses) and all(kind_of(use.name) in ("Sum", "Mean") and not use.shape for use in uses)
+
+
+def squeezed(story: Story, entry: Entry, row: Entry) -> Patch | None:
+    """A patch that gives the row the shape of a column."""
+    node, line = story.node(entry.line), entry.line
+    name = story.called(row.mark)
+    if node is None or line is None:
+        return None
+    tree = story.tree(line.file)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.expr) and tree.source(inner) in (name, name.strip("`")):
+            return tree.patch(tree.replaced(inner, f"{edits.atom(tree, inner)}[:, None]"))
+    return None
+
+
+# --- activations ----------------------------------------------------------------------------------------------
+
+
+def twice(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Losses that apply softmax or sigmoid to what has been through it."""
+    seen: set[tuple[Line | None, str]] = set()
+    for entry in story.entries.values():
+        if not isinstance(entry.remark, Probabilities) or (entry.line, entry.name) in seen or entry.inside:
+            continue
+        seen.add((entry.line, entry.name))
+        source = activation(story, entry)
+        if source is None:
+            continue
+        kind = kind_of(source.name)
+        if entry.name.startswith("NllLoss") and not any("LogSoftmax" in story.entries[m].name for m in entry.inputs):
+            message = (
+                f"nll_loss at {story.at(entry.line)} takes logarithms of probabilities, and "
+                f"{story.doing(source)} gives probabilities"
+            )
+            yield None, story.find("not-logarithms", None, entry.line, message, AtNode(entry.name))
+            continue
+        loss = "binary_cross_entropy_with_logits" if entry.name.startswith("Binary") else "cross_entropy"
+        name = kind.lower()
+        message = (
+            f"{name} is applied twice: {loss} at {story.at(entry.line)} applies "
+            f"{'sigmoid' if name == 'sigmoid' else 'log_softmax'} itself, and gets what has been through "
+            f"{story.doing(source)} already"
+        )
+        fix, patch = without(story, source, kind)
+        yield (
+            None,
+            story.find("activation-twice", None, source.line, message, AtNode(source.name), fix=fix, patches=(patch,)),
+        )
+
+
+def activation(story: Story, loss: Entry) -> Entry | None:
+    """The softmax or sigmoid, or what computes one by hand, that a loss gets its probabilities from."""
+    wanted = ("Sigmoid",) if loss.name.startswith("Binary") else ("Softmax", "Div", "Exp")
+    for mark in walk(
+        loss.inputs,
+        lambda mark: (
+            story.entries[mark].inputs
+            if reads(story.entries[mark].name, "views") or "LogSoftmax" in story.entries[mark].name
+            else ()
+        ),
+    ):
+        entry = story.entries[mark]
+        if kind_of(entry.name) in wanted and entry.seq is not None:
+            return entry
+    return None
+
+
+def without(story: Story, source: Entry, kind: str) -> tuple[str, Patch | None]:
+    """The file's text without an activation."""
+    if kind not in ACTIVATIONS:
+        return "", None
+    name = kind.lower()
+    call, line = edits.found(story, source.line, name), source.line
+    inner = None if call is None else edits.operand_of(call)
+    if call is not None and inner is not None and line is not None:
+        tree = story.tree(line.file)
+        text = tree.source(inner)
+        return f"give the loss the raw outputs, `{text}`: it applies {name} itself", tree.patch(
+            tree.replaced(call, text)
+        )
+    for tree in map(story.tree, sorted(story.files())):
+        for layer in tree.calls(kind):
+            fix = f"leave `{tree.source(layer)}` at line {layer.lineno} out: the loss takes raw outputs, and "
+            fix += f"applies {name} itself"
+            outer = tree.parents.get(layer)
+            if isinstance(outer, ast.Call) and layer in outer.args[1:]:
+                return fix, tree.patch(tree.put(outer.args[outer.args.index(layer) - 1], layer, ""))
+            head = tree.source(layer.func).removesuffix(kind)
+            return fix, tree.patch(tree.replaced(layer, f"{head}Identity()"))
+    return "", None
+
+
+# --- terms that are constants ---------------------------------------------------------------------------------
+
+
+def constants(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Terms of a loss that come from the parameters and have no history: they move nothing."""
+    seen: set[Line | None] = set()
+    for root in sorted(story.roots()):
+        for mark in sum_terms(story, root):
+            entry = story.entries[mark]
+            if entry.requires or entry.line in seen:
+                continue
+            end = story.end_above(mark)
+            if end is None or carried(story, end.entry, root):
+                continue
+            if not any(leaf in story.held for leaf in story.leaves_above(end.entry.mark)):
+                continue
+            seen.add(entry.line)
+            what = "has no graph: " + end.what if end.reason == "no-create-graph" else end.what
+            name = story.called(mark)
+            message = (
+                f"the term {name} of the loss is a constant for the parameters and moves nothing: {what} at "
+                f"{story.at(end.line)}"
+            )
+            fix, patches = edits.of_end(story, end)
+            reason = end.reason if end.reason == "no-create-graph" else "constant-term"
+            yield None, story.find(reason, None, end.line, message, fix=fix, patches=patches)
+
+
+def carried(story: Story, cut: Entry, root: int) -> bool:
+    """Whether a term was a part of an earlier loss, and is only carried on."""
+    before = [sweep for sweep in story.watch.sweeps if sweep.accumulate and sweep.time < root]
+    return any(story.entries[mark].seq in sweep.seqs for mark in cut.inputs for sweep in before)
+
+
+def sum_terms(story: Story, root: int) -> Iterator[int]:
+    """The numbers that are added up, with or without a factor, to a loss."""
+
+    def onward(mark: int) -> tuple[int, ...]:
+        entry = story.entries[mark]
+        if not entry.requires or entry.role != "operation" or entry.shape or not reads(entry.name, "linear"):
+            return ()
+        summed = kind_of(entry.name) in ("Add", "Sub")  # of a product only the factor with a history goes on
+        below = [story.entries[mark] for mark in entry.inputs]
+        return tuple([each.mark for each in below if not each.shape and (summed or each.requires)])
+
+    return (mark for mark in walk([root], onward) if mark != root)

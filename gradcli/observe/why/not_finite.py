@@ -1,0 +1,539 @@
+"""Where the first NaN or infinity comes from that reached a loss or a gradient.
+
+The time of the record decides: what a value was made of is looked at as it was then. A parameter that a later step
+spoilt is no origin of an earlier loss.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradcli.observe.remarks import Domain, MaskedRows, Operand
+from gradcli.observe.source_tree import called
+from gradcli.observe.why import edits
+from gradcli.observe.why.readings import kind_of, reads
+from gradcli.observe.why.story import walk
+from gradcli.results.findings import AtNode, Branch, Growth, Masked, Operands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.tensors import Entry, Event, Step, Sweep
+    from gradcli.observe.why.story import Story
+    from gradcli.results.findings import Finding, Patch
+
+GROWN = 1e3  # times: gradients that grew so much from update to update diverge
+TURNS = 4  # values of one line, each made of the one before, that grow
+LARGEST = {"float16": 65504.0, "bfloat16": 3e38, "float32": 3e38, "float64": 1e308}
+DEVIATIONS = ("Std", "Var", "StdMean", "VarMean")
+DEGENERATE = ("LinalgSvd", "LinalgEigh", "LinalgEig", "Svd", "LinalgQr", "LinalgSvdvals")
+
+
+def first_nan(story: Story) -> Iterator[tuple[int | None, Finding]]:
+    """Where the first NaN or infinity comes from that reached a loss or a gradient."""
+    for number, sweep in enumerate(story.watch.sweeps, 1):
+        for root, _, finite in sweep.roots:
+            if not finite:
+                finding = forward(story, root, sweep.time, "$it is not finite")
+                if finding is not None:
+                    yield root, finding
+                    return
+        bad = [grad for grad in sweep.reached if not grad.finite]
+        if bad and all(_skipped(story, number, grad.leaf) for grad in bad):
+            continue
+        step = next((s for s in sweep.steps if s.finite and any(not sent.size.finite for sent in s.sent)), None)
+        if bad and step is not None:
+            for grad in bad:
+                yield grad.leaf, backward(story, sweep, step, story.called(grad.leaf))
+        if bad:
+            return
+    spoilt = next((event for event in story.watch.events if event.kind == "spoilt" and event.mark in story.held), None)
+    if spoilt is not None:
+        yield spoilt.mark, by_update(story, spoilt)
+    elif not story.watch.sweeps:
+        for mark, subject in story.latest.items():
+            if subject.name and not story.entries[mark].size.finite and story.entries[mark].role != "leaf":
+                finding = forward(story, mark, mark + 1, "$it is not finite")
+                if finding is not None:
+                    yield mark, finding
+                    return
+
+
+def _skipped(story: Story, number: int, leaf: int) -> bool:
+    """Whether an optimizer left out the step after a backward and made later ones, as under a GradScaler."""
+    steps = [event.sweeps for event in story.timeline(leaf) if event.kind == "changed" and event.name == "step"]
+    return number not in steps and any(at > number for at in steps)
+
+
+# --- on the way to a loss -------------------------------------------------------------------------------------
+
+
+class Origin(NamedTuple):
+    """Where something stopped being finite: the value, and the write that spoilt it if it was finite at first."""
+
+    entry: Entry
+    write: Event | None
+
+
+def origins(story: Story, root: int, time: int) -> list[Origin]:
+    """What made a value not finite, as it was at a time: operations on finite operands, data, writes."""
+
+    def onward(pair: tuple[int, int]) -> list[tuple[int, int]]:
+        entry = story.entries[pair[0]]
+        if entry.size.finite:
+            return []
+        return [(mark, entry.mark) for mark, size in zip(entry.inputs, entry.below, strict=True) if not size.finite]
+
+    reached: list[Origin] = []
+    for mark, at in walk([(root, time)], onward):
+        entry = story.entries[mark]
+        if entry.size.finite:
+            writes = [e for e in story.timeline(mark) if e.kind == "spoilt" and e.time < at]
+            if writes:
+                reached.append(Origin(entry, writes[-1]))
+        elif not onward((mark, at)):
+            reached.append(Origin(entry, None))
+    return reached
+
+
+def forward(story: Story, root: int, time: int, lead: str) -> Finding | None:
+    """The finding about what made a value not finite."""
+    masked = masked_above(story, root)
+    if masked is not None:
+        return masked_rows(story, masked, story.called(root), lead)
+    first = min(origins(story, root, time), key=lambda origin: origin.entry.mark, default=None)
+    if first is None:
+        return None
+    hidden = infinite_before(story, first.entry)
+    first = first if hidden is None else Origin(hidden, None)
+    if first.write is not None:
+        return by_update(story, first.write) if first.write.mark in story.held else by_write(story, first, root)
+    if first.entry.role == "leaf" or not first.entry.inputs:
+        return data(story, first.entry, root)
+    return operation(story, first.entry, root, lead)
+
+
+def infinite_before(story: Story, entry: Entry) -> Entry | None:
+    """An infinity that became finite again on the way to an origin, unless it is a mask."""
+    above = (story.entries[mark] for mark in walk(entry.inputs, story.operands))
+    lost = [e for e in above if not e.size.finite and e.calm and e.inputs and not reads(e.name, "masks")]
+    return min(lost, key=lambda e: e.mark, default=None)
+
+
+def by_write(story: Story, origin: Origin, root: int) -> Finding:
+    """NaN was written into data."""
+    assert origin.write is not None
+    name, line = story.called(origin.entry.mark), origin.write.line
+    message = f"NaN or inf was written into $it at {story.at(line)}{reaches(story, origin.entry, root)}"
+    return story.find("nan-data", name, line, message)
+
+
+def data(story: Story, entry: Entry, root: int) -> Finding:
+    """Data that are not finite from the start."""
+    name, line = story.called(entry.mark), entry.line
+    message = f"$it holds {word(entry)} from the start{reaches(story, entry, root)}"
+    return story.find("nan-data", name, line, message)
+
+
+def reaches(story: Story, entry: Entry, root: int) -> str:
+    """Where data first take part in what leads to a root, and as which batch."""
+    onto = set(walk([root], story.operands))
+    chain, batch = entry, ""
+    while True:
+        uses = [use for use in story.users.get(chain.mark, ()) if use.mark in onto and not use.size.finite]
+        if not uses or uses[0].requires:
+            break
+        chain = uses[0]
+        known = story.watch.subjects.get(chain.mark)
+        if known is not None and known.name and known.name != story.called(entry.mark):
+            batch = known.name
+    first = next((use for use in story.users.get(chain.mark, ()) if use.mark in onto), None)
+    step = f" in step {entry_step(story, root)}" if len(story.watch.sweeps) > 1 else ""
+    shown = f" as `{batch}`" if batch else ""
+    return f"; it is first used{shown} at {story.at(first.line)}{step}" if first is not None else ""
+
+
+def entry_step(story: Story, root: int) -> int:
+    """The number of the backward that belongs to a value."""
+    return next((n for n, sweep in enumerate(story.watch.sweeps, 1) if sweep.time > root), len(story.watch.sweeps))
+
+
+def by_update(story: Story, write: Event) -> Finding:
+    """A parameter that was finite, and that an update of the file or of an optimizer spoilt."""
+    mark, name = write.mark, story.called(write.mark)
+    norms = [grad.norm for sweep, grad in story.arrivals.get(mark, []) if sweep.time < write.time]
+    size = story.entries[mark].size.norm
+    small = norms and norms[-1] - norms[-1] == 0 and norms[-1] < HUGE * max(1.0, size)
+    if small and norms[-1] <= GROWN * max(norms[0], 1e-30):
+        message = (
+            f"$it became NaN or inf in the update at {story.at(write.line)}, although its gradient was finite "
+            f"(norm {norms[-1]:.3g})"
+        )
+        return story.find("nan-update", name, write.line, message)
+    message = f"$it became NaN or inf in the update at {story.at(write.line)}: the preceding steps were too large"
+    return story.find("diverged", name, write.line, message)
+
+
+HUGE = 1e6
+
+
+def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
+    """An operation that made NaN or infinity of finite operands."""
+    name, what, line, kind = story.called(root), word(entry), entry.line, kind_of(entry.name)
+    operands = Operands(entry.name, tuple(map(story.called, entry.inputs)))
+    shapes = [story.entries[mark].shape for mark in entry.inputs]
+    counted = [math.prod(shape) for shape in shapes]
+    message = f"{lead}: the first {what} appears in {story.doing(entry)}"
+    if kind in DEVIATIONS and counted and counted[0] == max(1, math.prod(entry.shape)):
+        message = f"{lead}: {story.doing(entry)} is the deviation of one entry each (shape {shapes[0]}), which is 0 / 0"
+        return story.find("one-of-a-kind", name, line, message, operands, patches=(one_entry(story, line),))
+    if kind.startswith("NllLoss"):
+        message = (
+            f"{lead}: {story.doing(entry)} is a mean of nothing: every label is ignored (ignore_index), or has weight 0"
+        )
+        fix = (
+            "skip a batch whose labels are all ignored, or divide the sum by the count: reduction='sum', then "
+            "/ max(count, 1)"
+        )
+        return story.find("nothing-to-average", name, line, message, operands, fix=fix)
+    if shapes and 0 in shapes[0]:
+        message = f"{lead}: {story.doing(entry)} is the mean of no entries (shape {shapes[0]} is empty)"
+        return story.find("nothing-to-average", name, line, message, operands)
+    growing = turns(story, entry)
+    if growing is not None:
+        factor, count = growing
+        message = (
+            f"{lead}: the value of {story.at(line)} grows by a factor of about {factor:.3g} in each of {count} "
+            f"turns until it overflows {entry.dtype}"
+        )
+        return story.find("grows", name, line, message, operands)
+    grown = diverging(story, root)
+    if grown is not None and large(entry):
+        leaf, before, after, count = grown
+        step = next(e.line for e in reversed(story.timeline(leaf)) if e.kind == "changed" and e.time < entry.mark)
+        message = f"{lead} after {count} updates at {story.at(step)}: the gradient of {story.called(leaf)} had grown "
+        message += f"from norm {before:.3g} to {after:.3g}; the first {what} appears in {story.doing(entry)}"
+        return story.find("diverged", name, line, message, Growth(entry.name, (before, after)))
+    if entry.dtype == "float16" and what != "NaN" and _linear(entry.name):
+        message += ", whose result is too large for float16"
+        return story.find("overflow", name, line, message, AtNode(entry.name))
+    detail, cure = domain(story, entry, kind)
+    return story.find("nan-forward", name, line, f"{message}{detail}", operands, fix=cure.text, patches=cure.patches)
+
+
+def large(entry: Entry) -> bool:
+    """Whether the operands of an operation had grown out of bounds, rather than left its domain."""
+    if not isinstance(entry.remark, Domain):
+        return True
+    known = [operand for operand in entry.remark.operands if operand is not None and operand.size]
+    return (
+        not known
+        or max(max(abs(operand.low), abs(operand.high)) for operand in known) > GROWN
+        or kind_of(entry.name) in ("Exp", "Pow")
+    )
+
+
+def turns(story: Story, entry: Entry) -> tuple[float, int] | None:
+    """By which factor a value that is carried from turn to turn grows, and for how many turns."""
+    norms: list[float] = []
+    current: Entry | None = entry
+    while current is not None and len(norms) < 1000:
+        if current.size.finite:
+            norms.append(current.size.norm)
+        above = (
+            [story.entries[mark] for mark in walk(current.inputs, story.operands)]
+            if len(norms) < 2
+            else [story.entries[mark] for mark in current.inputs]
+        )
+        current = max(
+            (e for e in above if e.line == entry.line and e.name == entry.name), key=lambda e: e.mark, default=None
+        )
+    ratios = [now / before for before, now in pairwise(norms[::-1]) if before > 0]
+    if len(ratios) < TURNS or not all(ratio > 1.2 for ratio in ratios[-TURNS:]):
+        return None
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)), len(ratios) + 1
+
+
+def diverging(story: Story, root: int) -> tuple[int, float, float, int] | None:
+    """The leaf whose gradient grew most from update to update before a loss, and by how much, if that is a lot."""
+    largest = None
+    for leaf in story.leaves_above(root):
+        norms = [grad.norm for _, grad in story.arrivals.get(leaf, []) if grad.finite and grad.norm > 0]
+        moved = sum(event.kind == "changed" and event.time < root for event in story.timeline(leaf))
+        if len(norms) >= 2 and moved and norms[-1] > GROWN * norms[0]:
+            if largest is None or norms[-1] > largest[2]:
+                largest = (leaf, norms[0], norms[-1], moved)
+    return largest
+
+
+def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
+    """What was wrong with the operands of an operation, and the fix for it."""
+    known = entry.remark.operands if isinstance(entry.remark, Domain) else ()
+    first = known[0] if known else None
+    text = operand_text(story, entry.line)
+    if kind.startswith("Log") and kind != "LogSoftmax" and first is not None and (first.zeros or first.negative):
+        which = (
+            f"{first.zeros} of {first.size} entries are 0"
+            if not first.negative
+            else f"{first.negative} of {first.size} entries are negative"
+        )
+        fix = (
+            f"keep the operand above 0: clamp it, `{text}.clamp(min=1e-8)`, or use the stable form "
+            "(log_softmax, logsigmoid, log1p)"
+        )
+        return f" ({which})", edits.Fix(fix, (operand_patch(story, entry.line, ".clamp(min=1e-8)"),))
+    if kind in ("Sqrt", "Rsqrt") and first is not None and first.negative:
+        fix = f"keep the operand at 0 or above: clamp it, `{text}.clamp(min=1e-12)`"
+        return f" ({first.negative} of {first.size} entries are negative)", edits.Fix(
+            fix, (operand_patch(story, entry.line, ".clamp(min=1e-12)"),)
+        )
+    if kind in ("Acos", "Asin", "Atanh", "Acosh") and first is not None:
+        fix = f"keep the operand inside the domain: clamp it, `{text}.clamp(-1 + 1e-6, 1 - 1e-6)`"
+        return f" (the operand reaches from {first.low:.4g} to {first.high:.4g})", edits.Fix(
+            fix, (operand_patch(story, entry.line, ".clamp(-1 + 1e-6, 1 - 1e-6)"),)
+        )
+    if kind in ("Exp", "Exp2", "Expm1", "Sinh", "Cosh") and first is not None and first.high > 11:
+        fix = "use the stable form (logsumexp, softmax, log_softmax), or subtract the largest entry first"
+        return f" (the operand reaches {first.high:.4g}; float32 ends at exp(88))", edits.Fix(
+            fix, (operand_patch(story, entry.line, ".clamp(max=30)"),)
+        )
+    divisor = known[-1] if kind == "Div" and known else first if kind == "Reciprocal" else None
+    if divisor is not None and divisor.zeros:
+        fix = "keep the divisor away from 0: add a small number to it, or clamp it"
+        return f" ({divisor.zeros} of {divisor.size} entries of the divisor are 0)", edits.Fix(
+            fix, (divisor_patch(story, entry.line),)
+        )
+    if kind.startswith("Pow") and first is not None:
+        bad = first.negative or first.zeros
+        what = "negative" if first.negative else "0"
+        if bad and not first.high > GROWN:
+            fix = f"keep the base above 0: clamp it, `{text}.clamp(min=1e-8)`"
+            return f" ({bad} of {first.size} entries of the base are {what})", edits.Fix(
+                fix, (operand_patch(story, entry.line, ".clamp(min=1e-8)"),)
+            )
+    if isinstance(first, Operand) and max(abs(first.low), abs(first.high)) > math.sqrt(LARGEST.get(entry.dtype, 1e308)):
+        return f" (an operand reaches {max(abs(first.low), abs(first.high)):.3g})", edits.Fix(
+            "scale the operands down, or normalise them: the result is too large for the format"
+        )
+    return "", edits.Fix()
+
+
+def operand_at(story: Story, line: Line | None) -> ast.expr | None:
+    """The operand of the function that ran at a line."""
+    node = story.node(line)
+    if isinstance(node, ast.Call):
+        return edits.operand_of(node)
+    return node.left if isinstance(node, ast.BinOp) else None
+
+
+def operand_text(story: Story, line: Line | None) -> str:
+    """The text of the operand at a line."""
+    node = operand_at(story, line)
+    return "x" if node is None or line is None else edits.atom(story.tree(line.file), node)
+
+
+def operand_patch(story: Story, line: Line | None, suffix: str) -> Patch | None:
+    """A patch that appends something to the operand."""
+    node = operand_at(story, line)
+    if node is None or line is None:
+        return None
+    tree = story.tree(line.file)
+    return tree.patch(tree.replaced(node, f"{edits.atom(tree, node)}{suffix}"))
+
+
+def divisor_patch(story: Story, line: Line | None) -> Patch | None:
+    """A patch that adds a small number to the divisor."""
+    node = story.node(line)
+    if not isinstance(node, ast.BinOp) or line is None:
+        return None
+    tree = story.tree(line.file)
+    return tree.patch(tree.replaced(node.right, f"({tree.source(node.right)} + 1e-8)"))
+
+
+def one_entry(story: Story, line: Line | None) -> Patch | None:
+    """A patch that passes unbiased=False to std or var."""
+    call = edits.found(story, line, "std", "var", "std_mean", "var_mean")
+    if call is None or line is None:
+        return None
+    tree = story.tree(line.file)
+    edit = edits.with_keyword(tree, call, "unbiased", "False")
+    return tree.patch(edit._replace(text=f"({edit.text} + 1e-8)"))
+
+
+# --- rows that are masked throughout --------------------------------------------------------------------------
+
+
+def masked_above(story: Story, root: int) -> Entry | None:
+    """The first softmax with rows that are masked throughout above a value, along NaN only."""
+
+    def onward(mark: int) -> tuple[int, ...]:
+        entry = story.entries[mark]
+        return () if entry.size.finite or word(entry) == "inf" else entry.inputs
+
+    reached = (story.entries[mark] for mark in walk([root], onward))
+    softmaxes = [entry for entry in reached if isinstance(entry.remark, MaskedRows) and word(entry) != "inf"]
+    return min(softmaxes, key=lambda entry: entry.mark, default=None)
+
+
+def masked_rows(story: Story, entry: Entry, subject: str, lead: str) -> Finding:
+    """A softmax that has nothing to choose from in some rows, and where they were masked."""
+    assert isinstance(entry.remark, MaskedRows)
+    rows, of = entry.remark
+    mask = _mask_of(story, entry)
+    by = f", masked at {story.at(mask)}" if mask is not None and mask != entry.line else ""
+    where = f"{rows} of the {of} rows" if of > 1 else "the only row"
+    message = (
+        f"{lead}: {where} of {story.doing(entry)} {'is' if rows == 1 else 'are'} -inf throughout"
+        f"{by}; the softmax of such a row is NaN"
+    )
+    evidence = Masked(entry.name, rows, of, None if mask is None else mask.number)
+    return story.find("masked-row", subject, entry.line, message, evidence)
+
+
+def _mask_of(story: Story, softmax: Entry) -> Line | None:
+    """The line on which scores became -inf: the nearest operation above with operands that were finite."""
+    seen, waiting = {softmax.mark}, [softmax]
+    while waiting:
+        following = []
+        for entry in waiting:
+            below = [story.entries[mark] for mark in entry.inputs]
+            if entry is not softmax and any(size.finite for size in entry.below):
+                return entry.line
+            fresh = [operand for operand in below if not operand.size.finite and operand.mark not in seen]
+            seen.update(operand.mark for operand in fresh)
+            following += fresh
+        if not following:
+            return waiting[0].line
+        waiting = following
+    return None
+
+
+# --- on the way back ------------------------------------------------------------------------------------------
+
+
+def backward(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
+    """Why a node made NaN or infinity of a finite gradient."""
+    entry = story.result(step.seq)
+    at, kind, line = story.doing_step(step), kind_of(step.name), step.line
+    branch = branch_below(story, sweep, step)
+    if entry is not None and not (step.stuck and branch is not None):
+        lost = next((m for m, size in zip(entry.inputs, entry.below, strict=True) if not size.finite), None)
+        lost = entry.mark if not entry.size.finite else lost
+        time = entry.mark + (lost == entry.mark)
+        finding = None if lost is None else forward(story, lost, time, "$it.grad is not finite")
+        mask = lost is not None and reads(story.entries[lost].name, "masks")
+        if finding is not None and not (mask and finding.reason == "nan-forward"):
+            return finding._replace(subject=subject)
+    if kind in DEGENERATE:
+        message = (
+            f"$it.grad is not finite: two singular values or eigenvalues of {at} are equal, so the vectors are "
+            "not determined and have no derivative"
+        )
+        return story.find("degenerate", subject, line, message, AtNode(step.name))
+    if step.stuck and branch is not None:
+        message = (
+            f"$it.grad is NaN: {at} multiplies an infinite slope by the zero gradient "
+            f"of a branch that was not taken at {story.at(branch.line)}"
+        )
+        fix, patch = safe_branch(story, line, branch)
+        evidence = Branch(step.name, None if branch.line is None else branch.line.number)
+        return story.find("nan-branch", subject, line, message, evidence, fix=fix, patches=(patch,))
+    formats = [] if entry is None else [story.entries[mark].dtype for mark in entry.inputs]
+    if formats and _linear(step.name) and ("float16" in formats or step.name.startswith("ToCopy")):
+        small = "float16" if "float16" in formats else formats[0]
+        message = f"$it.grad is not finite: the gradient of {story.at(line)} is too large for {small}"
+        return story.find("overflow", subject, line, message, AtNode(step.name))
+    how = "an infinite slope times a gradient of zero" if step.stuck else "the slope is not finite there"
+    message = f"$it.grad is not finite: in backward the first NaN or inf appears in {at} ({how})"
+    cure = slope(story, entry, kind)
+    return story.find("nan-backward", subject, line, message, AtNode(step.name), fix=cure.text, patches=cure.patches)
+
+
+def branch_below(story: Story, sweep: Sweep, step: Step) -> Step | None:
+    """The choice between branches, on the way from the loss to a node, that sent zeros to it."""
+    steps = {each.seq: each for each in sweep.steps}
+
+    def onward(seq: int) -> list[int]:
+        return [sender.seq for sender, _ in story.senders(sweep, ("node", seq))]
+
+    above = (steps[seq] for seq in walk([step.seq], onward) if seq != step.seq)
+    return next((each for each in above if reads(each.name, "branches") and each.norm), None)
+
+
+def safe_branch(story: Story, line: Line | None, branch: Step) -> tuple[str, Patch | None]:
+    """The operand of a branch that is not taken made safe, with the file's own condition."""
+    node, ran = story.node(branch.line), story.node(line)
+    divides = isinstance(ran, ast.BinOp) and isinstance(ran.op, ast.Div)
+    inner = ran.right if isinstance(ran, ast.BinOp) and divides else operand_at(story, line)
+    if (
+        not isinstance(node, ast.Call)
+        or called(node) != "where"
+        or len(node.args) != 3
+        or line is None
+        or inner is None
+    ):
+        return "", None
+    if branch.line is None or branch.line.file != line.file:
+        return "", None
+    tree = story.tree(line.file)
+    taken_first = node.args[1].lineno <= line.number and any(n is inner for n in ast.walk(node.args[1]))
+    taken_second = any(n is inner for n in ast.walk(node.args[2]))
+    condition, text = tree.source(node.args[0]), tree.source(inner)
+    if not (taken_first or taken_second) or isinstance(inner, ast.Constant):
+        return "", None
+    safe = f"torch.where({condition}, {text}, 1.0)" if taken_first else f"torch.where({condition}, 1.0, {text})"
+    return f"make the operand safe in the branch too: `{safe}` in the place of `{text}`", tree.patch(
+        tree.replaced(inner, safe)
+    )
+
+
+def slope(story: Story, entry: Entry | None, kind: str) -> edits.Fix:
+    """The fix for an infinite slope."""
+    line = None if entry is None else entry.line
+    text = operand_text(story, line)
+    if kind == "Sqrt":
+        inner = operand_at(story, line)
+        plain = "x" if inner is None or line is None else story.tree(line.file).source(inner)
+        fix = f"sqrt has an infinite slope at 0: add a small number inside, `{plain} + 1e-12`"
+        return edits.Fix(fix, (added(story, line, "1e-12"),))
+    if kind.startswith(("Pow", "Log", "Rsqrt")):
+        return edits.Fix(
+            f"keep the operand away from 0: clamp it, `{text}.clamp(min=1e-8)`, or add a small number",
+            (operand_patch(story, line, ".clamp(min=1e-8)"),),
+        )
+    if kind in ("Acos", "Asin", "Atanh"):
+        fix = f"keep the operand away from 1 and -1: `{text} * (1 - 1e-6)`"
+        return edits.Fix(fix, (operand_patch(story, line, " * (1 - 1e-6)"),))
+    if kind == "Div":
+        return edits.Fix(
+            "keep the divisor away from 0: add a small number to it, or clamp it", (divisor_patch(story, line),)
+        )
+    return edits.Fix()
+
+
+def added(story: Story, line: Line | None, number: str) -> Patch | None:
+    """A patch that adds a small number to the operand."""
+    node = operand_at(story, line)
+    if node is None or line is None:
+        return None
+    tree = story.tree(line.file)
+    outer = tree.parents.get(node)
+    text = f"{tree.source(node)} + {number}"
+    return tree.patch(tree.replaced(node, text if isinstance(outer, ast.Call) and node in outer.args else f"({text})"))
+
+
+def _linear(node: str) -> bool:
+    """Whether the result and the slope of a node are finite for finite operands, unless they are too large."""
+    words = ("mixes", "spreads", "times-zero")
+    return node.startswith("ToCopy") or (not node.startswith("Div") and any(reads(node, word) for word in words))
+
+
+def word(entry: Entry) -> str:
+    """NaN or inf."""
+    if entry.value is None:
+        return "NaN or inf"
+    return "NaN" if bool((entry.value != entry.value).any()) else "inf"

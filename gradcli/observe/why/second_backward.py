@@ -1,0 +1,188 @@
+"""A backward that needs what an earlier one has freed: the same loss again, a shared part, or what is carried on."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from gradcli.observe.source_tree import dotted
+from gradcli.observe.why import edits
+from gradcli.observe.why.missing import assigned_name
+from gradcli.observe.why.story import walk
+from gradcli.results.findings import Saved
+
+if TYPE_CHECKING:
+    from gradcli.observe.source_lines import Line
+    from gradcli.observe.source_tree import SourceTree
+    from gradcli.observe.tensors import Entry, Sweep
+    from gradcli.observe.why.story import Story
+    from gradcli.results.findings import Finding, Patch
+
+
+class Boundary(NamedTuple):
+    """A value from which the part of the graph begins that an earlier backward walked; where it is read again."""
+
+    entry: Entry
+    reader: Entry
+
+
+def boundary(story: Story, seq: int, walked: Sweep | None) -> Boundary | None:
+    """Where what was computed for this backward reads what the earlier one had gone through."""
+    roots = story.watch.sweeps[-1].roots if story.watch.sweeps else []
+    seqs = walked.seqs if walked is not None else set()
+    for mark in walk([root for root, _, _ in roots], story.operands):
+        entry = story.entries[mark]
+        if entry.seq in seqs:
+            continue
+        for below in entry.inputs:
+            if story.entries[below].seq in seqs:
+                return Boundary(story.entries[below], entry)
+    node = story.result(seq)
+    return None if node is None else Boundary(node, node)
+
+
+def freed(story: Story) -> Finding:
+    """An earlier backward has freed what this one needs."""
+    assert story.watch.stop is not None
+    _, name, seq, line, _ = story.watch.stop
+    sweeps, last = story.watch.sweeps, story.watch.last
+    earlier = next((sweep for sweep in reversed(sweeps[:-1]) if seq in sweep.seqs), None)
+    evidence = Saved(name, None if line is None else line.number)
+    node = story.result(seq)
+    message = (
+        f"backward stopped at {story.at(last)}: an earlier backward had freed what "
+        f"{story.doing(node, name, line)} saved"
+    )
+    if earlier is None or not sweeps:
+        return story.find("freed", None, last, message, evidence)
+    shared = boundary(story, seq, earlier)
+    same_root = {mark for mark, _, _ in earlier.roots} & {mark for mark, _, _ in sweeps[-1].roots}
+    if same_root:
+        root = story.entries[min(same_root)]
+        shared = Boundary(root, root)
+    if shared is not None:
+        looped = once_or_carried(story, shared, earlier, message, evidence)
+        if looped is not None:
+            return looped
+        other = None if same_root else trains_other(story, shared, earlier)
+        if other is not None:
+            return story.find(
+                "shared-part",
+                None,
+                last,
+                f"{message}: both losses go through {story.called(shared.entry.mark)}",
+                evidence,
+                fix=other.text,
+                patches=other.patches,
+            )
+    fix = f"pass retain_graph=True to the backward at {story.place(earlier.line)}"
+    fix += "" if same_root else ", or add the losses and call backward once"
+    return story.find(
+        "freed",
+        None,
+        last,
+        message,
+        evidence,
+        fix=fix,
+        patches=(edits.keyword_patch(story, earlier.line, "backward", "retain_graph", "True"),),
+    )
+
+
+def once_or_carried(story: Story, shared: Boundary, earlier: Sweep, message: str, evidence: Saved) -> Finding | None:
+    """A part of the graph that was made before the loop, or in an earlier turn of it."""
+    last, entry = story.watch.last, shared.entry
+    turned = any(sweep.line == last and sweep.time > entry.mark for sweep in story.watch.sweeps[:-1])
+    if last is None or not turned:
+        return None
+    name = story.called(entry.mark)
+    place = made_in(story, entry, last)
+    tree = story.tree(last.file)
+    loop = tree.loop(last)
+    if loop is None:
+        return None
+    if place is not None and not tree.within(place.lineno, loop):
+        where = f"line {place.lineno}: `{' '.join(tree.source(place).split())}`"
+        what = f"{message}; {name} is computed once, before the loop of line {loop.lineno}, at {where}"
+        fix = f"move `{' '.join(tree.source(place).split())}` inside the loop: it is then computed anew in each step"
+        line = last._replace(number=place.lineno, text="", span=None)
+        return story.find("computed-once", None, line, what, evidence, fix=fix, patches=(into_loop(tree, place, loop),))
+    variable = assigned_name(story, entry) or name
+    what = f"{message} in an earlier turn of the loop; {variable} of {story.at(entry.line)} carries its history on"
+    fix, patch = carried(story, shared, variable, loop)
+    return story.find("carried-state", None, last, what, evidence, fix=fix, patches=(patch,))
+
+
+def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[str, Patch | None]:
+    """The detach() of what is carried from turn to turn: at the beginning of a turn, or where it is read again."""
+    fix = f"detach what is carried over: `{name} = {name}.detach()` before it is used again"
+    tree = next((t for t in map(story.tree, story.files()) if any(node is loop for node in ast.walk(t.root))), None)
+    if tree is None or not isinstance(loop, (ast.For, ast.While)):
+        return fix, None
+    if name.isidentifier() and tree.assignments(name, tree.scope(loop)):
+        first = tree.assignments(name, tree.scope(loop))[0]
+        ready = not tree.within(first.lineno, loop) and not isinstance(getattr(first, "value", None), ast.Constant)
+        text = f"{name} = {name}.detach()"
+        return fix, tree.patch(tree.inserted(loop.body[0] if ready else loop.body[-1], text, after=not ready))
+    line = shared.reader.line
+    statement, own = story.statement(line), None if line is None else story.tree(line.file)
+    if statement is None or own is None:
+        return fix, None
+    reads = [
+        node
+        for node in ast.walk(statement)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and dotted(node) == name
+    ]
+    text = f"{name}.detach()"
+    return f"detach what is carried over: `{text}` where it is read again", own.patch(
+        *[own.replaced(node, text) for node in reads]
+    ) if reads else None
+
+
+def made_in(story: Story, entry: Entry, last: Line) -> ast.stmt | None:
+    """The statement in the function of a line that made a value: by the value's name, else by its own line."""
+    tree = story.tree(last.file)
+    stopped = tree.statement(last)
+    if stopped is None:
+        return None
+    if entry.line is not None and entry.line.file == last.file:
+        statement = tree.statement(entry.line)
+        if statement is not None and tree.scope(statement) is tree.scope(stopped):
+            return statement
+    known = story.watch.subjects.get(entry.mark)
+    name = known.name.partition("[")[0] if known is not None else ""
+    assigned = tree.assignments(name, tree.scope(stopped)) if name else []
+    return assigned[-1] if assigned else None
+
+
+def into_loop(tree: SourceTree, statement: ast.stmt, loop: ast.stmt) -> Patch | None:
+    """A patch that moves a statement to the beginning of a loop."""
+    if not isinstance(loop, (ast.For, ast.While)):
+        return None
+    return tree.patch(tree.removed(statement), tree.inserted(loop.body[0], tree.source(statement)))
+
+
+def trains_other(story: Story, shared: Boundary, earlier: Sweep) -> edits.Fix | None:
+    """The detach() for a loss whose optimizer does not move what is behind the shared value."""
+    name, first = story.called(shared.entry.mark), earlier
+    behind = set(story.leaves_above(shared.entry.mark))
+    steps = [
+        (o, u) for o, u in story.updates() if u.time > first.time and u.sweeps == story.watch.sweeps.index(first) + 1
+    ]
+    if not steps or any(behind & set(optimizer.held) for optimizer, _ in steps) or not behind & story.held:
+        return None
+    leading = set(walk([root for root, _, _ in first.roots], story.operands))
+    reader = next(
+        (use for use in story.users.get(shared.entry.mark, ()) if use.mark in leading and use.mark < first.time), None
+    )
+    line = None if reader is None else reader.line
+    text = f"use `{name}.detach()` for the loss of {story.place(first.line)}, which does not train what made `{name}`"
+    if line is None or not name.isidentifier():
+        return edits.Fix(text)
+    tree, statement = story.tree(line.file), story.statement(line)
+    uses = (
+        [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+        if statement
+        else []
+    )
+    patch = tree.patch(*[tree.replaced(use, f"{name}.detach()") for use in uses]) if uses else None
+    return edits.Fix(f"{text} (line {line.number})", (patch,))

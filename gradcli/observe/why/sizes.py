@@ -1,0 +1,132 @@
+"""Gradients that vanish or explode on their way: where it begins, and which operation does most of it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from gradcli.observe.why.readings import flat_reason, reads
+from gradcli.results.findings import GradientPath, NodeNorm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.observe.tensors import Step, Sweep
+    from gradcli.observe.why.story import Story
+    from gradcli.results.findings import Finding
+
+    Way = list[tuple[Step, tuple[str, int], float]]
+
+
+TINY, SMALL_BESIDE, HUGE = 1e-9, 1e-7, 1e6
+STEPS_SHOWN = 12
+
+
+def extremes(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
+    """Gradients that are next to nothing, or much too large; tensors with the same trouble as one finding."""
+    extremes: dict[tuple[str, int | None], list[tuple[int, Finding]]] = {}
+    for mark, subject in story.latest.items():
+        if subject.grad == "fine":
+            faint = faded(story, mark) or blown_up(story, mark)
+            if faint is not None and (faint.reason != "flat" or mark in wanted):  # near a minimum all is well
+                extremes.setdefault((faint.reason, faint.line), []).append((mark, faint))
+    for group in extremes.values():
+        yield worst(story, [(mark, finding) for mark, finding in group if not wanted or mark in wanted] or group)
+
+
+def faded(story: Story, mark: int) -> Finding | None:
+    """A gradient that is next to nothing beside what the backward started with."""
+    sweep, grad = story.arrivals.get(mark, [(None, None)])[-1]
+    if sweep is None or grad is None or not sweep.steps or not grad.norm > 0:
+        return None
+    largest = max((r.norm for r in sweep.reached if r.finite), default=0.0)
+    if not grad.norm < max(SMALL_BESIDE * min(largest, 1.0), TINY * sweep.steps[0].norm):
+        return None
+    way = strongest_way(story, sweep, mark)
+    first = next((i for i in range(len(way)) if not reads(way[i][0].name, "spreads")), 0)
+    start = next((i for i in range(first, len(way)) if all(way[i][2] > 2 * later[2] for later in way[i + 1 :])), first)
+    sharpest = max(range(len(way)), key=lambda i: way[i][0].norm / max(way[i][2], 1e-300))
+    flat = flat_reason(way[sharpest][0].name) == "saturated" and way[sharpest][0].norm > 1e6 * way[sharpest][2]
+    at = way[sharpest if flat else start][0]
+    reason, how = ("saturated", "it is flat there") if flat else ("vanishing", f"{len(way)} operations on the way")
+    if not flat and way[sharpest][0].norm > 1e6 * way[sharpest][2]:
+        at, reason, how = way[sharpest][0], "flat", "almost all of it in this operation"
+        onwards = way[sharpest][1][0] == "node"  # to a bias, sums may cancel out; that is no trouble
+        if onwards and reads(at.name, "mixes") and len({sent.to for sent in at.sent}) == len(at.sent):
+            reason, how = "vanishing", f"{how}: the matrix that it multiplies by is nearly zero"
+    elif not flat:
+        how += mostly(way, -1)
+    message = f"$it.grad has norm {grad.norm:.3g}: it vanishes from {story.doing_step(at)} onwards ({how})"
+    return story.find(reason, story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=norms_on(way)))
+
+
+def blown_up(story: Story, mark: int) -> Finding | None:
+    """A gradient that grew without measure on its way."""
+    sweep, grad = story.arrivals.get(mark, [(None, None)])[-1]
+    if sweep is None or grad is None or not sweep.steps or grad.norm <= HUGE * max(sweep.steps[0].norm, 1e-300):
+        return None
+    way = strongest_way(story, sweep, mark)
+    growing = [i for i in range(len(way)) if way[i][2] > 2 * way[i][0].norm]
+    start = next((i for i in growing if not reads(way[i][0].name, "spreads")), growing[0] if growing else 0)
+    at = way[start][0]
+    message = (
+        f"$it.grad has norm {grad.norm:.3g}: it grows from {story.doing_step(at)} onwards "
+        f"({len(way)} operations on the way{mostly(way, 1)})"
+    )
+    return story.find(
+        "exploding", story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=norms_on(way))
+    )
+
+
+def mostly(way: Way, sign: int) -> str:
+    """Which operation did most of the growing (1) or shrinking (-1), where it did so several times."""
+    parts: dict[tuple[str, Any], list[float]] = {}
+    for step, _, sent in way:
+        if step.norm > 0 and sent > 0:
+            line = step.line.number if step.line else None
+            parts.setdefault((step.name, line), []).append(sign * math.log(sent / step.norm))
+    if not parts:
+        return ""
+    (name, line), logs = max(parts.items(), key=lambda pair: sum(pair[1]))
+    if len(logs) < 2 or max(logs) > sum(logs) / 2 or line is None:
+        return ""
+    each = math.exp(sign * sum(logs) / len(logs))
+    return f", most of it in {name} at line {line}: {len(logs)} times, each by about {each:.2g}"
+
+
+def worst(story: Story, group: list[tuple[int, Finding]]) -> tuple[int, Finding]:
+    """Of tensors with the same trouble the one that has most of it; the others by their names."""
+    at, finding = max(group, key=lambda pair: abs(math.log(path_of(pair[1]).norm)))
+    if len(group) == 1:
+        return at, finding
+    others = tuple(story.called(mark) for mark, _ in group if mark != at)
+    message = f"{finding.message}; the same holds for {len(others)} other{'s' if len(others) > 1 else ''}"
+    return at, finding._replace(message=message, evidence=path_of(finding)._replace(others=others))
+
+
+def path_of(finding: Finding) -> GradientPath:
+    """The path of a gradient that vanished or exploded."""
+    assert isinstance(finding.evidence, GradientPath)
+    return finding.evidence
+
+
+def strongest_way(story: Story, sweep: Sweep, mark: int) -> Way:
+    """The way from the loss to a leaf along which most arrived: node, where to, norm of what it sent."""
+    way: Way = []
+    target: tuple[str, int] = ("leaf", mark)
+    while True:
+        senders = story.senders(sweep, target)
+        if not senders:
+            return way[::-1]
+        step, norm = max(senders, key=lambda pair: pair[1])
+        way.append((step, target, norm))
+        target = ("node", step.seq)
+
+
+def norms_on(way: Way) -> tuple[NodeNorm, ...]:
+    """The norms on a way, at most a dozen of them."""
+    rows = tuple(NodeNorm(s.name, s.line.number if s.line else None, s.norm, n) for s, _, n in way)
+    if len(rows) <= STEPS_SHOWN:
+        return rows
+    every = (len(rows) - 1) / (STEPS_SHOWN - 1)
+    return tuple(rows[round(i * every)] for i in range(STEPS_SHOWN))

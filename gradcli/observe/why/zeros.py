@@ -1,0 +1,191 @@
+"""Why all entries of a gradient are zero: the operation that passes nothing on, and what made it so."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from gradcli.observe.why import edits
+from gradcli.observe.why.hooks import changed_between
+from gradcli.observe.why.readings import flat_reason, kind_of, reads
+from gradcli.observe.why.story import walk
+from gradcli.results.findings import AtNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.observe.tensors import Entry, Event, Step, Sweep
+    from gradcli.observe.why.story import Story
+    from gradcli.results.findings import Finding
+
+
+ORDINARY = {"flat", "times-zero", "not-selected", "outside-bounds"}  # zeros that may be meant
+CLAMPS = ("Clamp", "ClampMax", "ClampMin", "Hardtanh")
+NEAR = 1e3  # times the smallest number
+SMALLEST = {"float16": 6e-8, "bfloat16": 1e-40, "float32": 1.4e-45, "float64": 5e-324}
+
+
+def zero_gradients(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
+    """Findings about gradients whose entries are all zero."""
+    stuck = {mark for optimizer in story.watch.optimizers for mark in never_moved(story, set(optimizer.held))}
+    for mark, subject in story.latest.items():
+        if subject.grad != "zero":
+            continue
+        looks = [event.kind for event in story.timeline(mark) if event.kind in ("none", "zero", "read")]
+        for finding in zero(story, mark):
+            missed = mark in stuck or dead_ends(story, mark, finding)
+            if mark in wanted or looks[-1:] == ["zero"] or missed or finding.reason not in ORDINARY:
+                yield mark, finding
+
+
+def never_moved(story: Story, held: set[int]) -> set[int]:
+    """The tensors of an optimizer, if the gradients of all of them were zero in every one of several backwards."""
+    arrivals = [story.arrivals[mark] for mark in held if mark in story.arrivals]
+    if arrivals and all(len(each) > 1 for each in arrivals) and len(arrivals) == len(held):
+        if all(grad.norm == 0 for each in arrivals for _, grad in each):
+            return held
+    return set()
+
+
+def dead_ends(story: Story, mark: int, finding: Finding) -> bool:
+    """Whether a factor of zero that no step can change keeps a gradient at zero in several backwards."""
+    arrivals = story.arrivals.get(mark, [])
+    if finding.reason != "times-zero" or len(arrivals) < 2 or any(grad.norm != 0 for _, grad in arrivals):
+        return False
+    factors = {leaf for step in stoppers(story, arrivals[-1][0], mark) for leaf in zero_leaves(story, step)}
+    return bool(factors) and all(
+        leaf in story.held and all(grad.norm == 0 for _, grad in story.arrivals.get(leaf, [])) for leaf in factors
+    )
+
+
+def zero(story: Story, mark: int) -> Iterator[Finding]:
+    """Why all entries of a gradient are zero."""
+    name = story.called(mark)
+    events = [event for event in story.timeline(mark) if event.kind in ("added", "zeroed", "dropped")]
+    if events and events[-1].kind == "zeroed":
+        yield from zeroed(story, mark, events)
+        return
+    if mark not in story.arrivals:
+        return
+    sweep = story.arrivals[mark][-1][0]
+    seen: set[tuple[str, Any]] = set()
+    for step in stoppers(story, sweep, mark):
+        finding = at_node(story, name, step, sweep)
+        if (finding.reason, finding.line) not in seen:
+            seen.add((finding.reason, finding.line))
+            yield finding
+    if not seen and not any(step.overwritten for step in sweep.steps):
+        if next(changed_between(story, sweep, mark, True), None) is None:
+            message = "$it.grad is zero: the gradients along its different paths cancel"
+            yield story.find("flat", name, sweep.line, message)
+
+
+def zeroed(story: Story, mark: int, events: list[Event]) -> Iterator[Finding]:
+    """A gradient that was filled, then set to zero before the file looked at it."""
+    looked = [event for event in story.timeline(mark) if event.kind in ("zero", "none", "read")]
+    lines = {event.line.number for event in events if event.kind == "zeroed" and event.line is not None}
+    if any(event.kind == "added" for event in events) and looked and looked[-1].kind == "zero":
+        line = events[-1].line
+        if looked[-1].line is not None and looked[-1].line.number in lines:
+            return  # only what zeroes it has looked
+        message = f"$it.grad is zero: backward filled it, then it was set to zero at {story.at(line)}"
+        yield story.find("zeroed", story.called(mark), line, message)
+
+
+def at_node(story: Story, name: str, step: Step, sweep: Sweep) -> Finding:
+    """Why a node passed nothing on."""
+    entry = story.result(step.seq)
+    reason, evidence = flat_reason(step.name), AtNode(step.name)
+    passes = f"$it.grad is zero: {story.doing_step(step)} passes no gradient on"
+    line = step.line
+    if reason in ("times-zero", "flat", "saturated") and too_small(story, step, entry):
+        kind = "" if entry is None else entry.dtype
+        message = (
+            f"$it.grad is zero: in the backward of {story.doing_step(step)} it is too small for {kind} (underflow)"
+        )
+        return story.find("underflow", name, line, message, evidence)
+    if entry is None:
+        return story.find(reason, name, line, passes, evidence)
+    if kind_of(step.name) in ("Softmax", "LogSoftmax") and single(entry):
+        message = f"$it.grad is zero: {story.doing(entry)} is a softmax of one entry (shape {entry.shape}), always 1"
+        return story.find("one-entry", name, line, message, evidence)
+    if reason == "sampled":
+        fix, patches = edits.sampled(story, entry)
+        message = (
+            f"$it.grad is zero: {story.doing(entry)} draws a sample, which has no derivative with respect to "
+            "its parameters"
+        )
+        return story.find("sampled", name, line, message, evidence, fix=fix, patches=patches)
+    if reason == "step-function":
+        fix, patches = edits.step_function(story, entry)
+        return story.find(reason, name, line, f"{passes}: it is a step function", evidence, fix=fix, patches=patches)
+    if reason == "not-selected" and kind_of(step.name) in CLAMPS:
+        message = (
+            f"$it.grad is zero: all {math.prod(entry.shape)} entries lie outside the bounds of {story.doing(entry)}"
+        )
+        return story.find("outside-bounds", name, line, message, evidence)
+    if reason == "times-zero":
+        return by_zero(story, name, step, entry)
+    return story.find(reason, name, line, passes, evidence)
+
+
+def too_small(story: Story, step: Step, entry: Entry | None) -> bool:
+    """Whether a product vanished although no factor of it is zero."""
+    if entry is None or entry.dtype not in SMALLEST or not entry.below:
+        return False
+    known = zip(entry.inputs, entry.below, strict=True)
+    norms = [story.through(mark, "views").now.norm if size.norm != size.norm else size.norm for mark, size in known]
+    least = min(norms, default=1.0)
+    if least == 0 or not step.norm > 0:
+        return False
+    return step.norm * least < NEAR * SMALLEST[entry.dtype] or step.norm < NEAR * SMALLEST[entry.dtype]
+
+
+def single(entry: Entry) -> bool:
+    """Whether a softmax had one entry to choose from: all of its results are 1, or their logarithms 0."""
+    norm, whole = entry.size.norm, 0.0 if "Log" in entry.name else math.sqrt(math.prod(entry.shape))
+    return 1 in entry.shape[1:] and (norm != norm or math.isclose(norm, whole, rel_tol=1e-5, abs_tol=1e-6))
+
+
+def by_zero(story: Story, name: str, step: Step, entry: Entry) -> Finding:
+    """A product with a factor that is zero: which one, and where it became zero."""
+    message = f"$it.grad is zero: {story.doing(entry)} passes no gradient on"
+    leaves = zero_leaves(story, step)
+    if not leaves:
+        return story.find("times-zero", name, step.line, message, AtNode(step.name))
+    leaf = leaves[0]
+    other = story.called(leaf)
+    fills = [event for event in story.timeline(leaf) if event.kind in ("filled", "changed") and event.name != "step"]
+    line = fills[-1].line if fills else story.entries[leaf].line
+    message = f"$it.grad is zero: {story.doing(entry)} multiplies by {other}, which is all zeros since {story.at(line)}"
+    fix = "initialise at random, as nn.Linear does by itself: of two layers that are both zero neither can move"
+    grads = [grad.norm for _, grad in story.arrivals.get(leaf, ())]
+    fix = fix if grads and not any(grads) else ""
+    return story.find("times-zero", name, line, message, AtNode(step.name), fix=fix)
+
+
+def zero_leaves(story: Story, step: Step) -> list[int]:
+    """The leaves that make a factor of a product zero."""
+    entry = story.result(step.seq)
+    if entry is None:
+        return []
+    factors = [mark for mark, size in zip(entry.inputs, entry.below, strict=True) if not size.norm > 0]
+
+    def onward(mark: int) -> tuple[int, ...]:
+        entry = story.entries[mark]
+        unknown = entry.size.norm != entry.size.norm and reads(entry.name, "views")
+        return entry.inputs if entry.size.norm == 0 or unknown else ()
+
+    reached = [story.entries[mark] for mark in walk(factors, onward)]
+    leaves = [leaf for leaf in reached if leaf.role == "leaf" and leaf.size.norm == 0 and leaf.requires]
+    return [leaf.mark for leaf in sorted(leaves, key=lambda leaf: -len(leaf.shape))]  # weights before biases
+
+
+def stoppers(story: Story, sweep: Sweep, mark: int) -> list[Step]:
+    """The nodes that received something and sent only zeros towards a leaf."""
+
+    def onward(target: tuple[str, int]) -> list[tuple[str, int]]:
+        return [("node", step.seq) for step, _ in story.senders(sweep, target) if step.norm == 0]
+
+    targets = walk([("leaf", mark)], onward)
+    return [step for target in targets for step, norm in story.senders(sweep, target) if step.norm > 0 and norm == 0]

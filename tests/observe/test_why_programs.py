@@ -1,0 +1,84 @@
+"""Faulty programs after real questions, and right ones: `why` names the cause, the line and a fix that works, or is silent.
+
+The programs stand in `why_programs/` (`why_corpus.py` reads them), on the installed PyTorch.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradcli import observe
+from gradcli.observe import why
+from gradcli.results.findings import Finding
+from tests.support.healthy_snippets import HEALTHY
+from tests.support.why_corpus import Case, cases
+
+pytestmark = pytest.mark.peers
+torch: Any = pytest.importorskip("torch")
+from gradcli.frameworks.torch_recorder import TorchWatch  # noqa: E402
+
+CASES = cases()
+EVERY = 5  # of the faulty programs one in so many belongs to the normal suite
+BENIGN = {"flat"}  # says itself that nothing is wrong
+OUTSIDE = "inside a transform of torch.func nothing is recorded"
+
+
+def some(faulty: list[Case]) -> list[Any]:
+    """Cases as parameters: most of them only for the long laws."""
+    marks = [[] if at % EVERY == 0 else [pytest.mark.deep] for at in range(len(faulty))]
+    return [pytest.param(case, id=case.title, marks=each) for case, each in zip(faulty, marks, strict=True)]
+
+
+def explained(tmp_path: Path, text: str) -> tuple[tuple[Finding, ...], BaseException | None]:
+    """What `why` finds in a program, and the exception that ended it."""
+    path = tmp_path / "file.py"
+    path.write_text(text, encoding="utf-8")
+    watch = TorchWatch(torch, str(tmp_path) + os.sep)
+    try:
+        with observe.silenced(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outcome = observe.run_file(str(path), watch=watch, tell=False)
+    finally:
+        torch.set_grad_enabled(True)
+    assert [note for note in watch.notes if note != OUTSIDE] == []
+    return why.explain(watch, str(path), outcome.error).findings, outcome.error
+
+
+def lines_of(finding: Finding) -> set[int]:
+    """All lines that a finding gives."""
+    text = f"{finding.message} {finding.cure}"
+    return {int(number) for number in re.findall(r"\bline (\d+)", text)} | {finding.line or 0}
+
+
+def is_right(tmp_path: Path, text: str) -> None:
+    """Fail where a program stops or is accused."""
+    findings, problem = explained(tmp_path, text)
+    assert problem is None
+    assert [finding for finding in findings if finding.reason not in BENIGN] == []
+
+
+@pytest.mark.parametrize("case", some([case for case in CASES if case.reason]))
+def test_the_cause_of_a_fault_is_named_with_its_line_and_a_fix_that_works(case: Case, tmp_path: Path) -> None:
+    findings, _ = explained(tmp_path, case.faulty)
+    assert {finding.reason for finding in findings} == {case.reason}
+    assert any(lines_of(finding) & case.lines for finding in findings)
+    assert re.search(case.words, " ".join(f"{finding.message} / {finding.cure}" for finding in findings))
+    is_right(tmp_path, case.right)
+    for patch in findings[0].patches[:1]:
+        is_right(tmp_path, patch.applied(case.faulty))
+
+
+@pytest.mark.parametrize("case", some([case for case in CASES if not case.reason]))
+def test_right_programs_are_left_alone(case: Case, tmp_path: Path) -> None:
+    is_right(tmp_path, case.right)
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_programs_of_tutorials_are_left_alone(name: str, tmp_path: Path) -> None:
+    is_right(tmp_path, HEALTHY[name])
