@@ -43,7 +43,8 @@ POINTS = 2  # at which a derivative is called
 # parameters that are whole numbers, and the shapes of the first and of all other parameters, in the order of trying
 WHOLE = re.compile(r"[nmklij]|order|deg|degree|n?dim|size|num|index|idx|(n|num)_\w+|\w+_(order|degree|index|dim)")
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-    ((), ()), ((4,), ()), ((4,), (4,)), ((4, 3), (3,)), ((4, 3), (4,)), ((4, 3), (4, 3)), ((3, 3), (3,)),
+    ((), ()), ((4,), ()), ((4,), (4,)), ((2,), ()), ((3,), ()), ((3,), (3,)),
+    ((4, 3), (3,)), ((4, 3), (4,)), ((4, 3), (4, 3)), ((3, 3), (3,)),
 )  # fmt: skip
 
 

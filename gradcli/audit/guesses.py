@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LOOK, UNPAIRED = "LOOK", "UNPAIRED"
 REFUTING = ("DISAGREES", "INCONCLUSIVE", "SURROGATE")
+SLIGHT = 0.01  # relative: a smaller error may be that of an interpolation or of an iteration, which nobody meant
 ALWAYS = 2**20  # the backing of a reading that agreed at another call
 PHRASES = {-1.0: "minus the derivative", 2.0: "twice the derivative", 0.5: "half of the derivative"}
 
@@ -113,4 +114,6 @@ def judged(support: Support, key: str, pair: Row, call: int, rows: list[Row]) ->
         return {**first, "verdict": "APPROXIMATE"}
     if first["reading"]["agrees"] or first["verdict"] not in REFUTING:
         return first
-    return meant or {**first, "verdict": LOOK, "message": f"no derivative by any argument; {first['message']}"}
+    if meant is not None and (meant["reading"]["gap"] > SLIGHT or meant["verdict"] != "DISAGREES"):
+        return meant
+    return {**first, "verdict": LOOK, "message": f"no derivative by any argument; {first['message']}"}

@@ -108,7 +108,7 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
                 answer = judged(conventions.subject(call, reading), seconds / 2)
             if answer["checks"][0]["verdict"] == "DISAGREES" and conventions.is_gradient(call, reading) is False:
                 answer["checks"][0]["message"] += NO_GRADIENT
-            fits = {"agrees": reading.gap == 0, "factor": reading.factor, "flat": reading.flat}
+            fits = {"agrees": reading.gap == 0, "factor": reading.factor, "flat": reading.flat, "gap": reading.gap}
             checks.append({**answer["checks"][0], "reading": {**fits, "convention": reading.convention}})
             notes += answer["notes"]
     point = {name: packed(numbers(value)) for name, value in call.at.items() if conventions.moves(value)}
@@ -198,6 +198,7 @@ MOSTLY = 0.9  # of the outputs stand still at the larger step, where some may pa
 APPROXIMATE = 1e-4  # the largest relative error of a numerical derivative
 UNSEEN = 1e-8  # a relative error that differences do not see
 NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
+NOISY = 30  # times that scatter: a larger error than APPROXIMATE is noise up to this
 TINY = 1e-9  # those steps
 TRIALS = 6
 DRAWS = 32  # of random numbers
@@ -379,11 +380,13 @@ def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None
     Or one that only a proof sees: an iteration that has not quite converged, a rounded constant.
     """
     gap = relative_gap(check)
-    if gap is None or gap > APPROXIMATE:
+    if gap is None:
         return None
     if gap < UNSEEN:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, as an iteration or a rounded constant makes it")
     scatter = scatter_of(box)
+    if gap > APPROXIMATE and NOISY * scatter < gap:
+        return None
     if scatter > NOISE:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it has a noise of {scatter:.0e}, like a finite difference")
     name = next((name for function in code for name in names_in(function) if NUMERICAL.search(name)), None)

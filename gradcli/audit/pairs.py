@@ -24,6 +24,7 @@ ANYWHERE = (
     "dX_dY|dXdY|dX_by_dY -> X|X_Y",
     "d2X_dY2|d2XdY2|d2X_dYdZ -> dX_dY|dXdY",
     "d3X_dY3 -> d2X_dY2",
+    "X_pdf|X_PDF -> X_cdf|X_CDF",
     "X_dY -> X",
     "fprime|jac|jacobian|grad|gradient -> f|fun|func|function|objective|residual|residuals",
     "fprime2|hess|hessian -> fprime|jac|jacobian|grad|gradient",
@@ -56,6 +57,8 @@ IN_CLASSES = (
     "delta|vega|rho -> price|value",
     "theta -> -price|value",
     "gamma|vanna|charm -> delta",
+    "pdf|_pdf -> cdf|_cdf",
+    "hazard -> cumulative_hazard",
     "volga|vomma -> vega",
     "speed|zomma|color -> gamma",
     "ultima -> vomma|volga",
@@ -63,7 +66,9 @@ IN_CLASSES = (
 # a parameter by which a function returns its derivative, too
 FLAG = re.compile(r"(return_|eval_|with_|compute_|calc_)?(grad|gradients?|jac|jacobian|deriv|derivs|derivatives?)")
 # a function that returns its value with its derivative, and how such a derivative is called in it
-TOGETHER = re.compile(r"grad|deriv|jac(?!obi)|S1$")
+TOGETHER = re.compile(
+    r"(and|with|loss|cost|obj\w*|fun\w*|value|energy|nll|kl)_?\w*(grad|der|jac)|(grad|der|jac)\w*_(and|with)|S1$"
+)
 RETURNED = re.compile(
     r"_?[dD]?_?(grad|jac|deriv|hess)\w*|\w*(grad|gradient|jac|jacobian|deriv|derivative)s?|d[A-Z]?\w?(_?d\w+)?"
 )

@@ -262,7 +262,13 @@ def test_a_vector_that_is_no_gradient_is_told_from_one_of_another_function() -> 
 def called(agrees: bool, factor: float = 1.0, part: int = 0, leaf: str = "x") -> dict[str, Any]:
     """A row of a judged call."""
     verdict = "AGREES" if agrees and factor == 1 else "DISAGREES"
-    reading = {"agrees": agrees, "factor": factor, "flat": False, "convention": [part, None, 0, "jacobian", 0]}
+    reading = {
+        "agrees": agrees,
+        "factor": factor,
+        "flat": False,
+        "gap": 0.0 if agrees else 0.5,
+        "convention": [part, None, 0, "jacobian", 0],
+    }
     return {"leaf": leaf, "verdict": verdict, "message": "", "evidence": {}, "reading": reading}
 
 
