@@ -199,6 +199,7 @@ def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> int:
         results = [*call.outputs({}), *call.parts({})]
     if len(results) < 2 or not all(np.isfinite(array).any() for array in results):
         return 0
+    row["invented"] = True
     derivative(*args, **options)
     return 1
 

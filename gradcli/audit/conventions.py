@@ -97,10 +97,10 @@ class PairedCall:
         return getattr(self.owner, name.removeprefix(STATE)) if name.startswith(STATE) else self.at[name]
 
     def outputs(self, changed: Arguments) -> list[Floats]:
-        """What the function returns, as arrays."""
+        """What the function returns, as arrays; with the derivatives before the last one, which may be theirs."""
         result = self.call(self.value, changed, self.off)
         if self.pair["kind"] == "together" and isinstance(result, tuple):
-            result = result[0]
+            return arrays(result)[:-1]
         return arrays(result)
 
     def parts(self, changed: Arguments, axis: int | None = None) -> list[Floats]:
@@ -108,7 +108,7 @@ class PairedCall:
         result = self.call(self.derivative, changed)
         parts = arrays(result)
         if self.pair["kind"] == "together":
-            parts = parts[len(arrays(result[:1])) :]
+            parts = parts[1:]
         elif isinstance(result, tuple) and len(parts) > 1:
             values = self.outputs(changed)
             same = [np.array_equal(x, y, equal_nan=True) for x, y in zip(values, parts, strict=False)]
@@ -272,7 +272,7 @@ def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> tuple[l
             fitting = []
             for argument, measured in by:
                 place = order.index(argument) - (p if len(parts) > 1 else 0) if argument in order else argument
-                for j, output in enumerate(outputs):
+                for j, output in enumerate(outputs[: p + 1] if call.pair["kind"] == "together" else outputs):
                     for layout, claimed, right in layouts(part, output, measured, j):
                         factor, gap = compared(claimed * call.pair["sign"], right, measured.doubt, single(call))
                         flat = not claimed.any() and not right.any()

@@ -2,7 +2,8 @@
 
 A pair is a guess, and so is the reading of its derivative. A reading counts where it agrees. One that does not agree
 refutes only where the same reading agreed at another call of the pair, for two other parts of the derivative, or for
-other pairs of the same rule in its module or package, of which fewer agree with nothing. Else the pair is one to LOOK
+other pairs of the same rule in its module or package, of which fewer agree with nothing. Where the arguments were
+invented, one that agrees at another call may be outside of its domain here. Else the pair is one to LOOK
 at, or UNPAIRED. A pair that the file confirms is no guess: its least wrong reading counts.
 """
 
@@ -51,7 +52,7 @@ class Support:
             parts = {which for _, which in own} - {part}
             others = {other for other, _, _ in self.agreeing[name]} - {key}
             if any(which == part and at != call for at, which in own):
-                return ALWAYS
+                return 0 if pair.get("invented") else ALWAYS
             most = max(most, ALWAYS // 2 if len(parts) > 1 else 0)
             most = max(most, len(others) if len(others) > len(self.failing[family(pair)] - {key}) else 0)
         return most

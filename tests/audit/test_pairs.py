@@ -29,6 +29,7 @@ VERDICTS = {
     "mass_der": "LOOK",
     "affine_jacobian": "AGREES",
     "loss_and_grad": "AGREES",
+    "decay_and_derivatives": "AGREES",
     "Line.fit_deriv": "AGREES",
     "Wave.fit_deriv": "AGREES",
     "Decay.fit_deriv": "DISAGREES",
@@ -298,6 +299,14 @@ def test_what_a_guess_allows(name: str, confirmed: bool) -> None:
         answers[key] = [{"checks": [row], "call": k + 1} for k, row in enumerate(rows)]
     (row,) = guesses.settled(gradients, answers)["a"][0]["checks"]
     assert row["verdict"] == (calls["a"][0]["verdict"] if confirmed else word)
+
+
+def test_an_invented_point_may_be_outside_of_the_domain() -> None:
+    """A pair that agrees at one of them is not accused at another."""
+    pair = pairs.Pair("m:f_grad", "m:f", "X_grad -> X")._asdict() | {"invented": True}
+    answers = [{"checks": [row], "call": k} for k, row in enumerate((W, R))]
+    (row,) = guesses.settled({"a": {"pair": pair}}, {"a": answers})["a"][0]["checks"]
+    assert row["verdict"] == "LOOK"
 
 
 def test_a_guess_without_any_reading_is_unpaired() -> None:
