@@ -205,18 +205,19 @@ def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> int:
 
 
 def samples(function: Any, shapes: Any, seed: int) -> tuple[list[Any], Row]:
-    """Arguments for the parameters of a function that have no default: numbers between 0 and 1, or arrays of such."""
+    """Arguments for parameters without a default, of a call also for 0.0: numbers between 0 and 1, or arrays of such."""
     args: list[Any] = []
     options: Row = {}
     draw = np.random.default_rng(seed)
     for x in inspect.signature(function).parameters.values():
-        if x.default is not x.empty or x.kind is x.VAR_KEYWORD:
+        zero = isinstance(x.default, float) and x.default == 0 and not isinstance(function, type)
+        if (x.default is not x.empty and not zero) or x.kind is x.VAR_KEYWORD:
             continue
         for _ in range(3 if x.kind is x.VAR_POSITIONAL else 1):
             whole = WHOLE.fullmatch(x.name) or x.annotation in (int, "int")
-            value = 2 if whole else draw.uniform(0.15, 0.85, shapes[bool(args)])
+            value: Any = 2 if whole else draw.uniform(0.15, 0.85, () if zero else shapes[bool(args)])
             value = float(value) if np.shape(value) == () and not whole else value
-            if x.kind is x.KEYWORD_ONLY:
+            if x.kind is x.KEYWORD_ONLY or zero:
                 options[x.name] = value
             else:
                 args.append(value)

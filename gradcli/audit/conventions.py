@@ -75,14 +75,17 @@ class PairedCall:
                 self.at.update({f"{name}[{k}]": entry for k, entry in enumerate(content)})
             else:
                 self.at.update(content if kind is inspect.Parameter.VAR_KEYWORD else {name: content})
+        left = {x.name: x.default for x in bound.signature.parameters.values() if x.name not in self.at}
+        if not any(x.kind is x.VAR_POSITIONAL for x in bound.signature.parameters.values()):
+            self.at.update({name: default for name, default in left.items() if isinstance(default, float)})
         flag = bound.signature.parameters.get(pair["flag"])
         self.off = {} if flag is None else {pair["flag"]: False if flag.default is flag.empty else flag.default}
         self.ends = float("inf")
 
     def candidates(self) -> Iterator[list[str]]:
-        """The arguments that hold numbers, then the attributes of the object that do; alone what the pair says."""
+        """The arguments that hold numbers, then the attributes of the object that do; alone what the pair names."""
         by = str(self.pair["by"])
-        if by.startswith(STATE):
+        if by.startswith(STATE) or moves(self.at.get(by)):
             yield [by]
             return
         state = [name for name in ("theta", *getattr(self.owner, "__dict__", ())) if hasattr(self.owner, name)]
@@ -90,7 +93,7 @@ class PairedCall:
         attributes = [STATE + name for name in dict.fromkeys(state) if moves(getattr(self.owner, name))]
         for names in (arguments, attributes if self.owner is not None else []):
             whole = {name: isinstance(self.content(name), int) for name in names}
-            yield sorted(names, key=lambda name: (name.removeprefix(STATE) != by, whole[name]))[:MOST_ARGUMENTS]
+            yield sorted(names, key=lambda name: whole[name])[:MOST_ARGUMENTS]
 
     def content(self, name: str) -> Any:
         """What an argument or an attribute holds."""
@@ -104,15 +107,15 @@ class PairedCall:
         return arrays(result)
 
     def parts(self, changed: Arguments, axis: int | None = None) -> list[Floats]:
-        """What the derivative returns, as arrays, without the values before it; the first one split along an axis."""
+        """What the derivative returns, as arrays, without the values beside it; the first one split along an axis."""
         result = self.call(self.derivative, changed)
         parts = arrays(result)
         if self.pair["kind"] == "together":
             parts = parts[1:]
         elif isinstance(result, tuple) and len(parts) > 1:
             values = self.outputs(changed)
-            same = [np.array_equal(x, y, equal_nan=True) for x, y in zip(values, parts, strict=False)]
-            parts = parts[len(values) :] if len(values) < len(parts) and all(same) else parts
+            others = [x for x in parts if not any(np.array_equal(x, y, equal_nan=True) for y in values)]
+            parts = others if len(parts) == len(others) + len(values) else parts
         if axis is not None and parts:
             first = parts[0]
             splits = first.ndim and 1 < first.shape[axis] <= MOST_PARTS

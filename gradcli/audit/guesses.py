@@ -59,9 +59,13 @@ class Support:
 
 
 def family(pair: Row) -> tuple[str, str]:
-    """Pairs that are read alike: those of one rule among the functions of a module or the classes of a package."""
+    """Pairs that are read alike: those of one rule among the functions of a module or the classes of a package.
+
+    Functions that return both say nothing of others, but for methods of one name.
+    """
     module, _, name = pair["derivative"].partition(":")
-    return pair["rule"], module.partition(".")[0] if "." in name else module
+    rule = pair["rule"] if pair["value"] != pair["derivative"] else name.rpartition(".")[2]
+    return rule, module.partition(".")[0] if "." in name else module
 
 
 def names_of(pair: Row, row: Row, factor: float) -> Iterator[object]:
