@@ -205,7 +205,7 @@ def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> int:
 
 
 def samples(function: Any, shapes: Any, seed: int) -> tuple[list[Any], Row]:
-    """Arguments for parameters without a default, of a call also for 0.0: numbers between 0 and 1, or arrays of such."""
+    """Arguments for parameters without a default, of a call also for 0.0: numbers in (0, 1), or arrays of such."""
     args: list[Any] = []
     options: Row = {}
     draw = np.random.default_rng(seed)
