@@ -1,4 +1,4 @@
-"""pycop 0.0.13, the density of the BB1 copula: a bracket of the distribution function, whose parameters have another order."""
+"""pycop 0.0.13, the density of the BB1 copula: its parameters have another order, and a bracket is misplaced."""
 
 import numpy as np
 from pycop import archimedean

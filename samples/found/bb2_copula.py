@@ -1,4 +1,4 @@
-"""pycop 0.0.13, the density of the BB2 copula: it takes its two parameters in the other order, and a bracket is misplaced."""
+"""pycop 0.0.13, the density of the BB2 copula: its parameters have another order, and a bracket is misplaced."""
 
 import numpy as np
 from pycop import archimedean

@@ -1,4 +1,4 @@
-"""umap-learn 0.5.12, symmetric_kl_grad: the derivative by the other argument, and of arguments that are not normalised."""
+"""umap-learn 0.5.12, symmetric_kl_grad: the derivative by the other argument, without the normalisation."""
 
 import numpy as np
 from umap.distances import symmetric_kl, symmetric_kl_grad

@@ -1,4 +1,4 @@
-"""statsmodels 0.15.0, marginal effects of TruncatedLFPoisson: the derivative of a mean that is not the predicted one."""
+"""statsmodels 0.15.0, marginal effects of TruncatedLFPoisson: the derivative of another mean than the predicted one."""
 
 import numpy as np
 from statsmodels.discrete.truncated_model import TruncatedLFPoisson
