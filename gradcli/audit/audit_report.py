@@ -91,7 +91,7 @@ class Finding:
         """The finding as a check of report files."""
         verdict = INCONCLUSIVE if self.undecided else self.verdict
         evidence: dict[str, object] = {"calls": self.calls, "points": len(self.points), "called_from": self.caller}
-        evidence |= self.worst.get("evidence", {})
+        evidence |= {name: x for name, x in self.worst.get("evidence", {}).items() if name != "function"}  # a wrapper's
         if self.again:
             evidence["again"] = self.again
         passed = not self.fails and not self.undecided
