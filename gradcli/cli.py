@@ -11,11 +11,11 @@ import gc
 import os
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 
-from gradcli.commands import declaration
-from gradcli.commands._direct import Call, direct
+from gradcli.commands import COMMANDS, declaration
+from gradcli.commands._direct import Call, Words, direct
 from gradcli.diagnostics import Diagnostic, GradcliError, visible
 from gradcli.output import Output, colourful, discard, open_standard_streams, reason, write_error
 
@@ -193,9 +193,11 @@ def perform(call: Call) -> int:
         notes += loaded.loosening(declared, call.arguments)
     values = {**declared.defaults(), **settings, **call.arguments}
     formats = declared.spelled()["--format"].choices
-    output = Output({**values, "limits": settings.get("limits"), "notes": notes}, formats, "format" in call.arguments)
+    output = Output({**values, "limits": settings.get("limits"), "notes": notes}, formats, call.arguments.keys())
     try:
         output.note(*notes)
+        for note in call.notes:
+            output.say(f"note: {note}")
         return declared.function(output, **declared.arguments(values))
     finally:
         output.close()
@@ -213,21 +215,20 @@ def current_folder() -> str:
 def refuse(argv: Sequence[str], diagnostics: Sequence[Diagnostic], code: int) -> int:
     """Report errors on standard error, and as an object on standard output for JSON."""
     write_error(load("diagnostics").render(diagnostics, colourful(option(argv, "--color"), sys.stderr)) + "\n")
-    if option(argv, "--format", "-f") in ("json", "jsonl"):
+    if option(argv, "--format") in ("json", "jsonl"):
         machine = load("machine")
         command = argv[0] if argv and not argv[0].startswith("-") else None
         sys.stdout.write(machine.text(machine.refusal(command, diagnostics)) + "\n")
     return code
 
 
-def option(argv: Sequence[str], *spellings: str) -> str | None:
+def option(argv: Sequence[str], name: str) -> str | None:
     """The last value of an option on a command line that may not be readable as a whole."""
-    last = None
-    for token, after in zip(argv, [*argv, ""][1:], strict=True):
-        name, equals, value = token.partition("=")
-        if name in spellings:
-            last = value if equals else after
-    return last
+    words = argv
+    if argv and argv[0] in COMMANDS:
+        with suppress(GradcliError):
+            words = Words(argv).options
+    return next((word.partition("=")[2] for word in reversed(words) if word.startswith(f"{name}=")), None)
 
 
 def complain(text: str, code: int) -> int:

@@ -18,7 +18,7 @@ from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import IO, Any, BinaryIO
 
     from gradcli.commands._views import View
@@ -66,15 +66,16 @@ def colourful(choice: str | None, stream: IO[str]) -> bool:
 class Output:
     """Where a command's results go, in the chosen format; `commands/_shared.py` says what it offers."""
 
-    def __init__(self, settings: Mapping[str, Any], formats: Sequence[str], explicit: bool) -> None:
+    def __init__(self, settings: Mapping[str, Any], formats: Sequence[str], given: Collection[str]) -> None:
         self.settings = settings
+        self.given = given  # names of the options on the command line
         self.path: str | None = settings["output"]
         self.file: IO[str] | None = None
         self.drawn = False  # whether a progress line stands on standard error
         self.bar: Any = None
         terminal = self.path is None and sys.stdout.isatty()
         self.format: str = settings["format"] or ("table" if terminal else "plain")
-        if self.path is not None and not explicit:
+        if self.path is not None and "format" not in given:
             meant = SUFFIXES.get(os.path.splitext(self.path)[1], ())
             self.format = next((form for form in meant if form in formats), self.format)
         self.terminal = terminal

@@ -180,13 +180,12 @@ class ScriptFile(pytest.File):
     def options(self) -> dict[str, Any]:
         """What the settings of the project say of `check_script`, as the command `check` would pass it."""
         from gradcli.commands import declaration
+        from gradcli.commands._check_inputs import judging
         from gradcli.language.limits import make_limits
 
         configured = settings(self.config).values
-        judging = ("dtype", "backend", "samples", "seed", "dodge", "require", "allow_kink", "lenient", "timeout")
-        values = {**declaration("check").defaults(), **configured}
         bounds = {"limits": make_limits(configured["limits"])} if configured.get("limits") else {}
-        return {**{name: values[name] for name in judging}, **bounds}
+        return {**judging({**declaration("check").defaults(), **configured}), **bounds}
 
     def judged(self) -> Report:
         """The report of the file, made at the first call."""

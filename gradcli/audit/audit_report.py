@@ -200,7 +200,7 @@ def exit_code(findings: Sequence[Finding], outcome: Outcome, packages: Sequence[
     if wrong:
         return 1, f"{counted(wrong, 'gradient')} of {subject} failed"
     if undecided and not lenient:
-        return 3, f"{counted(undecided, 'gradient')} of {subject} could not be decided (--lenient accepts this)"
+        return 3, f"{counted(undecided, 'gradient')} of {subject} could not be decided (--allow inconclusive)"
     if not processes:
         hint = "PYTHONPATH is ignored by `python -I` and `-E`, and by programs that clear their environment"
         return 5, f"0 Python processes reported: {hint}"

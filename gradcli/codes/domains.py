@@ -73,7 +73,7 @@ DOMAINS: dict[str, CodeDoc] = {
         "The slopes from the left and from the right differ, so there is no unique derivative. A note of check.",
         "The gradient at a kink is a convention: gradcli follows PyTorch, and gradcli ops NAME shows the choice.",
         "abs(x)  # with --at x=0",
-        "Check at another point, mark the line with # expect: kink, or use --allow-kink.",
+        "Check at another point, mark the line with # expect: kink, or use --allow kink.",
     ),
     "GC411": CodeDoc(
         "not holomorphic",

@@ -79,8 +79,8 @@ LIMITS: dict[str, CodeDoc] = {
         "drawing too large",
         "The drawing of a graph would have more than 1,500 boxes.",
         "Nobody can read so many boxes, and a browser takes minutes to draw them.",
-        "y = 1*x\nfor i in range(2000):\n    y = sin(y)\ny  # with --boxes 5000 --format svg",
-        "Leave --boxes out, so that each source line becomes one box, or use --format dot or json.",
+        "y = 1*x\nfor i in range(2000):\n    y = sin(y)\ny  # with --max-nodes 5000 --format svg",
+        "Leave --max-nodes out, so that each source line becomes one box, or use --format dot or json.",
     ),
     "GC511": CodeDoc(
         "no formula",

@@ -25,7 +25,7 @@ VERDICT_CODES: dict[str, CodeDoc] = {
         "The slopes on both sides of the point differ, so there is no unique derivative to compare with.",
         "The gradient at a kink is a convention, and your results may depend on it.",
         "relu(x)  # with --at x=0",
-        "Check at another point, mark the line with # expect: kink, or use --allow-kink or --dodge.",
+        "Check at another point, mark the line with # expect: kink, or use --allow kink or --avoid-kinks.",
     ),
     "GC804": CodeDoc(
         "BOUNDARY: no finite derivative",
@@ -53,7 +53,7 @@ VERDICT_CODES: dict[str, CodeDoc] = {
         "check could neither confirm nor refute the derivative; the message says what stopped it.",
         "A verdict is never stronger than its evidence, so an undecided check does not pass.",
         "where(x > 0, x*sin(1/x), 0)  # with --at x=0",
-        "Check at another point or with a longer --timeout, or accept undecided checks with --lenient.",
+        "Check at another point or with a longer --timeout, or accept undecided checks with --allow inconclusive.",
     ),
     "GC808": CodeDoc(
         "ERROR: could not be checked",

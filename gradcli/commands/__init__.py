@@ -64,6 +64,7 @@ ROOMS: dict[str, str] = {
     "formulas": "gradcli.rendering.documents.formulas",
     "frozen_scripts": "gradcli.batch.frozen_scripts",
     "inline_expectations": "gradcli.language.inline_expectations",
+    "language": "gradcli.language",
     "limits": "gradcli.language.limits",
     "listings": "gradcli.rendering.documents.listings",
     "machine": "gradcli.rendering.machine",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcli.commands import room
+from gradcli.commands._check_inputs import permitted
 from gradcli.commands._expectations import refreshed
 from gradcli.diagnostics import visible
 
@@ -34,8 +35,7 @@ class Acceptance:
         self.record = failing.write_baseline
         self.update = shown.update
         self.diff = shown.diff
-        self.lenient = failing.lenient
-        self.allow_empty = failing.allow_empty
+        self.allow = permitted(failing.allow)
         self._failing: set[Any] = set()
 
     def adjust(self, report: Any, script: Any, python: tuple[str | None, ...] = ()) -> Any:
@@ -62,10 +62,10 @@ class Acceptance:
             rest = f"; {counted(unjudged, 'script')} could not be checked and cannot be listed" if unjudged else ""
             self.output.say(f"gradcli check: {count} listed in {visible(self.record, 200)}{rest}")
             return 0
-        code, reason = outcome(totals, self.lenient)
+        code, reason = outcome(totals, "inconclusive" in self.allow)
         if code:
             self.output.say(f"gradcli check: {nothing or reason}")
-        return 0 if code == NOTHING and self.allow_empty else code
+        return 0 if code == NOTHING and "empty" in self.allow else code
 
 
 def outcome(totals: Totals, lenient: bool) -> tuple[int, str]:

@@ -4,33 +4,71 @@ from __future__ import annotations
 
 import os
 
+from gradcli.commands import room
+from gradcli.commands._check_options import FUNCTION, KINDS
 from gradcli.commands._shared import is_file, joined_point
-from gradcli.diagnostics import error, visible
+from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.language.values import NAME, value_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from gradcli import language
+    from gradcli.commands._declaration import Option
+else:
+    language = room("language")
 
 
-def callable_only(
-    targets: tuple[str, ...], claim: tuple[str, ...], backend: str, python: str | None, script: str | None
-) -> str:
-    """The target of --python; raises GC732 for options that do not go with it."""
-    if python is None:
-        raise error("GC732", "--grad needs --python", help="write --python losses.py:f --grad losses.py:df")
-    extra = "a script" if targets else "--claim" if claim else "--backend" if backend != "auto" else script
-    if extra:
-        raise error("GC732", f"--python does not go with {extra}", help="check them one after the other")
-    return python
+OPERATORS = frozenset("()*+^=<>")
+PERMITTED = ("kink", "inconclusive", "empty")  # the words of --allow
+SHOWN = ("failing", "all", "files", "summary")
 
 
-def looks_like_path(target: str) -> bool:
-    """Whether a target is more likely a mistyped folder than an expression: names and slashes only, and not there.
+def is_expression(target: str) -> bool:
+    """Whether a target is an expression: it does not exist as a file, and holds an operator or a blank.
 
-    A check of the expression `samples / fise` would pass although nothing was checked.
+    What is made of letters, digits and `_ - . /` alone is always a path, so a folder that was renamed is an error.
     """
-    return not is_file(target) and all(part.isidentifier() for part in target.strip("/").split("/"))
+    text = not OPERATORS.isdisjoint(target) or any(map(str.isspace, target))
+    return target == "-" or (text and not is_file(target) and not os.path.exists(target))
+
+
+def for_this_kind(kind: str, given: Iterable[str], options: Iterable[Option]) -> None:
+    """Raise GC721 for options of the command line that do nothing for a kind of check."""
+    names = {option.name: option.spellings[0] for option in options}
+    for name in given:
+        kinds = KINDS.get(name, (kind,))
+        if kind not in kinds:
+            hint = f"it is for {' and '.join(kinds)}: leave it out"
+            raise error("GC732" if kind == FUNCTION else "GC721", f"{names[name]} does not go with {kind}", help=hint)
+
+
+def judging(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `checks.check_script` that say how a check is judged, from those of the command or the settings.
+
+    Raises GradcliError GC721 for a word that --allow does not know.
+    """
+    allow = permitted(values["allow"])
+    same = ("dtype", "backend", "samples", "seed", "timeout", "require")
+    return {
+        **{name: values[name] for name in same},
+        "dodge": values["avoid_kinks"],
+        "allow_kink": "kink" in allow,
+        "lenient": "inconclusive" in allow,
+    }
+
+
+def permitted(texts: Sequence[str] | str, words: Sequence[str] = PERMITTED) -> frozenset[str]:
+    """The words of `--allow kink,inconclusive`, which may be repeated."""
+    given = [
+        word.strip().lower() for text in ([texts] if isinstance(texts, str) else texts) for word in text.split(",")
+    ]
+    for word in given:
+        if word not in words:
+            raise error("GC721", f"--allow does not know `{visible(word)}`", help=f"it takes {', '.join(words)}")
+    return frozenset(given)
 
 
 def claims(texts: tuple[str, ...]) -> dict[str, str]:
@@ -104,7 +142,22 @@ def existing(paths: Sequence[str], at: Sequence[str] = ()) -> list[str]:
     """The paths; raises GC601 for one that does not exist. `at` is the point of the command line."""
     for path in paths:
         if not os.path.exists(path):
-            hint = None if is_file(path) else "several targets have to be files or folders; quote an expression"
-            hint = joined_point(at, paths) or hint
-            raise error("GC601", f"cannot read {path}: no such file or folder", help=hint)
+            text = is_expression(path)
+            hint = joined_point(at, paths) or ("several targets have to be files or folders" if text else reading(path))
+            raise error("GC601", f"no such file or folder `{visible(path, 200)}`", help=hint)
     return list(paths)
+
+
+def reading(path: str) -> str | None:
+    """What a path that does not exist may mean: another one beside it, or an expression."""
+    folder, name = os.path.split(path.rstrip("/"))
+    near = did_you_mean(name, os.listdir(folder or ".")) if os.path.isdir(folder or ".") else None
+    if near is not None:
+        return f"did you mean {visible(os.path.join(folder, near), 200)}?"
+    try:
+        text = language.unparse(language.parse(language.Source(path)))
+    except GradcliError:
+        return None
+    from shlex import quote
+
+    return f"to check the expression write -e {visible(quote(text), 200)}"

@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from gradcli.commands._declaration import Operand, Option
-from gradcli.commands._shared import CLUSTER
+from gradcli.commands._shared import CLUSTER, Point
 from gradcli.records import NamedTuple
-
-
-class Point(NamedTuple):
-    """Where and how it is evaluated; the options that other commands have too."""
-
-    at: tuple[str, ...]
-    wrt: str | None
-    dtype: str
-    backend: str
-    limit: tuple[str, ...]
 
 
 class Judged(NamedTuple):
@@ -26,8 +16,8 @@ class Judged(NamedTuple):
     samples: int
     seed: int | None
     box: tuple[str, ...]
-    dodge: bool
-    steps: bool
+    avoid_kinks: bool
+    step_sizes: bool
     witnesses: str | None
     timeout: float
 
@@ -36,9 +26,7 @@ class Failing(NamedTuple):
     """What counts as a failure."""
 
     require: str | None
-    allow_kink: bool
-    lenient: bool
-    allow_empty: bool
+    allow: tuple[str, ...]
     baseline: str | None
     write_baseline: str | None
 
@@ -69,8 +57,6 @@ class Shown(NamedTuple):
     """What is shown."""
 
     show: str
-    verdict: str | None
-    verbose: bool
     update: bool
     diff: bool
 
@@ -84,7 +70,6 @@ class Written(NamedTuple):
     gitlab: str | None
     markdown: str | None
     github: bool
-    tap: bool
 
 
 GROUPS = (Judged, Failing, Files, Running, Shown, Written, Point)
@@ -94,6 +79,7 @@ TARGETS = Operand(
     "Files, folders, or one expression. Default: this folder.",
     required=False,
     many=True,
+    expression=True,
 )
 SECTIONS = {
     "What to check": (
@@ -128,8 +114,8 @@ SECTIONS = {
             metavar="LEAF=LO:HI",
             help="Check on a whole box: every entry of LEAF between LO and HI. May be repeated.",
         ),
-        Option("--dodge", kind="flag", setting=True, help="At a kink, check at a point next to it instead."),
-        Option("--steps", kind="flag", help="Show finite differences for a sequence of steps, and plot their errors."),
+        Option("--avoid-kinks", kind="flag", setting=True, help="At a kink, check at a point next to it instead."),
+        Option("--step-sizes", kind="flag", help="Show finite differences for a sequence of steps, and their errors."),
         Option(
             "--witnesses",
             metavar="all|none|WORDS",
@@ -155,13 +141,12 @@ SECTIONS = {
             help="Fail on AGREES (certified) or on IMPRECISE (precise) as well.",
         ),
         Option(
-            "--allow-kink",
-            kind="flag",
+            "--allow",
+            many=True,
+            metavar="WORDS",
             setting=True,
-            help="Accept a KINK if the gradient lies between the one-sided slopes.",
+            help="Accept kink (with a gradient between the one-sided slopes), inconclusive, empty (nothing to check).",
         ),
-        Option("--lenient", kind="flag", setting=True, help="Accept INCONCLUSIVE."),
-        Option("--allow-empty", kind="flag", setting=True, help="Succeed if there is nothing to check."),
         Option("--baseline", metavar="FILE", setting=True, help="Accept the failures that this file lists."),
         Option("--write-baseline", metavar="FILE", help="List the failures of this run in a file for --baseline."),
     ),
@@ -171,12 +156,15 @@ SECTIONS = {
             "--select",
             many=True,
             metavar="PATTERN",
-            help="In folders, check only files that match a pattern, written as in .gitignore. May be repeated.",
+            setting=True,
+            help="In folders, check only files that match a pattern, written as in .gitignore. -k WORD: whose path "
+            "contains WORD. May be repeated.",
         ),
         Option(
             "--exclude",
             many=True,
             metavar="PATTERN",
+            setting=True,
             help="In folders, skip files that match a pattern, written as in .gitignore. May be repeated.",
         ),
         Option("--shard", metavar="K/N", help="Check only part K of N, to share the work among N machines."),
@@ -185,10 +173,10 @@ SECTIONS = {
         ),
     ),
     "How it runs": (
-        Option("--jobs", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
+        Option("--jobs", "-j", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
         Option("--memory", kind="int", low=320, metavar="MIB", setting=True, help="Memory that one worker may use."),
         CLUSTER,
-        Option("--fail-fast", kind="flag", help="Stop after the first case that fails."),
+        Option("--fail-fast", "-x", kind="flag", help="Stop after the first case that fails."),
         Option("--watch", kind="flag", help="Check again whenever a file changes, until Ctrl-C."),
         Option("--cache", metavar="FOLDER", help="Folder for stored results. Default: your user cache folder."),
         Option("--no-cache", kind="flag", help="Check everything again, and store nothing."),
@@ -196,23 +184,51 @@ SECTIONS = {
     "What is shown": (
         Option(
             "--show",
-            choices=("all", "failing"),
             default="failing",
+            metavar="WORDS",
             setting=True,
-            help="Which checks to show with their evidence.",
+            help="failing: evidence of failures; files (-v): a line for each file too; all (-vv): evidence of all "
+            "checks; summary (-q): the last line alone; KINK,DISAGREES: reports of these verdicts only.",
         ),
-        Option("--verdict", metavar="WORDS", help="Report only checks with these verdicts, such as KINK,DISAGREES."),
-        Option("--verbose", kind="flag", setting=True, help="Print a line for each file as soon as it is checked."),
         Option("--update", kind="flag", help="Rewrite expected results (lines #> ...) that differ in the scripts."),
         Option("--diff", kind="flag", help="Print what --update would rewrite, and nothing else."),
     ),
     "Report files": (
-        Option("--json", metavar="FILE", help="Write a JSON report to FILE, in addition to the output."),
-        Option("--junit", metavar="FILE", help="Write a JUnit XML report to FILE, in addition to the output."),
-        Option("--sarif", metavar="FILE", help="Write a SARIF 2.1.0 report to FILE, for code scanning."),
-        Option("--gitlab", metavar="FILE", help="Write a GitLab code quality report to FILE."),
-        Option("--markdown", metavar="FILE", help="Write a Markdown summary to FILE."),
+        Option("--json", metavar="FILE", setting=True, help="Write a JSON report to FILE, in addition to the output."),
+        Option(
+            "--junit", metavar="FILE", setting=True, help="Write a JUnit XML report to FILE, in addition to the output."
+        ),
+        Option("--sarif", metavar="FILE", setting=True, help="Write a SARIF 2.1.0 report to FILE, for code scanning."),
+        Option("--gitlab", metavar="FILE", setting=True, help="Write a GitLab code quality report to FILE."),
+        Option("--markdown", metavar="FILE", setting=True, help="Write a Markdown summary to FILE."),
         Option("--github", kind="flag", help="Write annotations and a step summary; the default on GitHub."),
-        Option("--tap", kind="flag", help="Print TAP (Test Anything Protocol), as --format tap does."),
     ),
+}
+
+SHORT = {"-q": "--show=summary", "-v": "--show=files", "-vv": "--show=all", "-k": "--select=*{}*"}
+RENAMED = {
+    "--allow-kink": "--allow=kink",
+    "--lenient": "--allow=inconclusive",
+    "--allow-empty": "--allow=empty",
+    "--dodge": "--avoid-kinks",
+    "--steps": "--step-sizes",
+    "--verdict": "--show",
+    "--verbose": "--show=files",
+    "--tap": "--format=tap",
+}
+# what most users need, which --help shows
+COMMON = frozenset(
+    ("claim", "python", "grad", "box", "require", "allow", "baseline", "write_baseline", "docs", "select", "exclude",
+     "jobs", "fail_fast", "watch", "show", "update", "json", "junit", "at", "wrt", "format", "output", "expression"),
+)  # fmt: skip
+EXPRESSION, FILES, FUNCTION = "an expression", "files and folders", "--python"  # the kinds of checks
+# the kinds of checks for which an option does something; one that is not here is for all of them
+KINDS = {
+    **dict.fromkeys(("claim", "box", "avoid_kinks", "step_sizes", "backend"), (EXPRESSION, FILES)),
+    **dict.fromkeys(
+        ("docs", "select", "exclude", "shard", "last_failed", "jobs", "cluster", "fail_fast", "watch"), (FILES,)
+    ),
+    **dict.fromkeys(("cache", "update", "diff"), (FILES,)),
+    **dict.fromkeys(("python", "grad"), (FUNCTION,)),
+    "memory": (FILES, FUNCTION),
 }

@@ -92,9 +92,9 @@ class Streamed:
 
 
 class Cards:
-    """Documents on standard output; for `several` cases only those that did not pass, or all if `selected`, at the end.
+    """Documents on standard output. `show` says which (`_check_inputs.SHOWN`).
 
-    With `verbose` each report is shown at once, one that passed as a line.
+    For `several` cases, what is failing is shown at the end; lines for files and all reports as soon as they are there.
     """
 
     def __init__(
@@ -102,24 +102,22 @@ class Cards:
         output: Output,
         show: str,
         several: Callable[[], bool],
-        verbose: bool,
         replay: Callable[[Any, Any], Replay] | None,
-        selected: bool,
     ) -> None:
         self.output = output
         self.show = show
-        self.selected = selected  # whether the reports hold only the verdicts that were requested
         self.several = several
-        self.verbose = verbose
         self.replay = replay
         self._later: list[bytes] = []
         self._gap = output.format == "table"  # whether a blank line has to come before the next card
         self._line = False  # whether the last report was shown as a line
 
     def take(self, report: Any) -> None:
-        if self.verbose or not self.several():
+        if self.show == "summary":
+            self.output.note(*notes_of(report))
+        elif self.show in ("files", "all") or not self.several():
             self._show(report)
-        elif not self._in_short(report):
+        elif not verdicts.unremarkable(report):
             self._later.append(batch.packed(report))
 
     def finish(self, totals: Totals) -> None:
@@ -129,11 +127,8 @@ class Cards:
         if self.output.format == "table":
             self.output.line("")
 
-    def _in_short(self, report: Any) -> bool:
-        return self.show != "all" and not self.selected and verdicts.unremarkable(report)
-
     def _show(self, report: Any) -> None:
-        line = self.several() and self._in_short(report)
+        line = self.several() and self.show != "all" and verdicts.unremarkable(report)
         notes = tuple(notes_of(report))
         self._emit(lambda style: verdicts.part(report, style, self.show, self.replay, line), line, notes)
 

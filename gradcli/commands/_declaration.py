@@ -18,13 +18,21 @@ class Operand:
     """A positional argument. `many`: any number of them; `required`: at least one.
 
     `rest`: everything that follows the operands before it, whatever it looks like, except options of the command
-    that stand directly behind them.
+    that stand directly behind them. `expression`: it may be the text of an expression, for which there is `-e TEXT`.
     """
 
-    __slots__ = ("help", "many", "metavar", "name", "required", "rest")
+    __slots__ = ("expression", "help", "many", "metavar", "name", "required", "rest")
 
     def __init__(
-        self, name: str, metavar: str, help: str, *, required: bool = True, many: bool = False, rest: bool = False
+        self,
+        name: str,
+        metavar: str,
+        help: str,
+        *,
+        required: bool = True,
+        many: bool = False,
+        rest: bool = False,
+        expression: bool = False,
     ) -> None:
         self.name = name
         self.metavar = metavar
@@ -32,6 +40,7 @@ class Operand:
         self.required = required
         self.many = many
         self.rest = rest
+        self.expression = expression
 
 
 class Option:
@@ -39,9 +48,9 @@ class Option:
 
     A table is NAME=TEXT, repeatedly, on the command line, and a table of texts in the configuration.
 
-    `many` may be given repeatedly and arrives as a tuple. `setting` may also be set in the configuration;
-    `presents` concerns how a result is shown and does not reach the function; `low` and `high` bound a
-    number, both included. The first long spelling names the parameter: `--why-topo` is `why_topo`.
+    `many` may be given repeatedly and arrives as a tuple; in the configuration it is a list or one text. `setting` may
+    also be set in the configuration; `presents` concerns how a result is shown and does not reach the function; `low`
+    and `high` bound a number, both included. The first spelling names the parameter: `--why-topo` is `why_topo`.
     """
 
     __slots__ = (
@@ -106,6 +115,8 @@ class Option:
 
     def accepts(self, value: object) -> bool:
         """Whether a value of the configuration or of an argument has the right kind, choice and range."""
+        if isinstance(value, list) and self.many and self.kind != "table":
+            return all(isinstance(item, str) and self.accepts(item) for item in value)
         if self.kind == "flag":
             return isinstance(value, bool)
         if self.kind == "table":
@@ -125,18 +136,32 @@ class Option:
         word = {"int": "a whole number", "float": "a number", "text": "a text", "table": "a table of texts"}[self.kind]
         low = "" if self.low is None else f" of at least {self.low:g}"
         high = "" if self.high is None else f"{' and' if low else ' of'} at most {self.high:g}"
-        return word + low + high
+        return (f"{word} or a list" if self.many and self.kind == "text" else word) + low + high
+
+
+EXPRESSION = Option(
+    "--expression",
+    "-e",
+    metavar="TEXT",
+    presents=True,
+    help="An expression, even if TEXT looks like a path or an option.",
+)
+RENAMED = {"--out": "--output"}  # in every command
 
 
 class Declaration:
     """A command: the annotated function that it calls, its operands and its options.
 
     The function takes the output first, then every operand and option by name. Its docstring is the help
-    text. `sections` are further options, by the headings that they stand under in the help. `groups` are named
-    tuples whose fields are options: the function takes the tuple, called as its class is, in place of them.
+    text. `sections` are further options, by the headings that they stand under in the help; where some options are
+    `common`, it shows only these. `groups` are named tuples whose fields are options: the function takes the tuple,
+    called as its class is, in place of them.
+
+    `short` has what a short spelling stands for, `{"-q": "--show=summary"}`, with `{}` for its value if it takes one;
+    `renamed` what earlier spellings stand for, which take a value if the option does and it is not given here.
     """
 
-    __slots__ = ("function", "groups", "headings", "operands", "options")
+    __slots__ = ("common", "function", "groups", "headings", "operands", "options", "renamed", "short")
 
     def __init__(
         self,
@@ -145,12 +170,19 @@ class Declaration:
         options: tuple[Option, ...],
         sections: Mapping[str, tuple[Option, ...]] | None = None,
         groups: tuple[Any, ...] = (),
+        common: frozenset[str] = frozenset(),
+        short: Mapping[str, str] | None = None,
+        renamed: Mapping[str, str] | None = None,
     ) -> None:
         self.function = function
         self.operands = operands
         self.groups = groups
+        self.common = common
+        self.short = short or {}
+        self.renamed = {**RENAMED, **(renamed or {})}
         self.headings = {option.name: title for title, own in (sections or {}).items() for option in own}
-        self.options = (*[option for own in (sections or {}).values() for option in own], *options)
+        texts = (EXPRESSION,) if any(operand.expression for operand in operands) else ()
+        self.options = (*[option for own in (sections or {}).values() for option in own], *texts, *options)
 
     @property
     def name(self) -> str:
@@ -164,7 +196,10 @@ class Declaration:
         """The arguments of the function by name, without the options for presenting a result."""
         names = [operand.name for operand in self.operands]
         names += [option.name for option in self.options if not option.presents]
-        groups = {kind.__name__.lower(): kind(**{name: values[name] for name in kind._fields}) for kind in self.groups}
+        groups = {
+            kind.__name__.lower(): kind(**{name: values[name] for name in kind._fields if name in values})
+            for kind in self.groups
+        }
         inside = {name for kind in self.groups for name in kind._fields}
         return {name: values[name] for name in names if name not in inside} | groups
 

@@ -1,29 +1,36 @@
-"""Reads a plain command line fast: known command, known `--long value` or `--long=value`, the right number of operands.
+"""Reads command lines: `Words` finds the options and operands of any of them, `direct` the values of most.
 
-For anything else (help, short or unknown options, an operand that starts with a minus) it returns None. The full
-reader, which uses the same declarations, then reads the command line and writes all messages.
+An argument that begins with a minus is an option, unless it holds a character that options do not have, or begins like
+a number: `-x` and `-j4` are options, `-x**2` and `-2` are expressions. `-e` and `--` lift the rule. For help, and for
+options or values that it does not know, `direct` returns None. The full reader, which uses the same declarations and
+the same words, then writes all messages.
 """
 
 from __future__ import annotations
 
+import re
+
 from gradcli.commands import COMMANDS, declaration
+from gradcli.commands._declaration import EXPRESSION
+from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from gradcli.commands._declaration import Operand
+OPTION = re.compile(r"--[A-Za-z][A-Za-z0-9-]*(=.*)?|-[A-Za-z][A-Za-z0-9_.~%:\\,-]*", re.DOTALL)
 
 
 class Call:
-    """A command with its arguments; `arguments` has only those on the command line."""
+    """A command with its arguments; `arguments` has only those on the command line. `notes` are on its spelling."""
 
-    __slots__ = ("arguments", "command")
+    __slots__ = ("arguments", "command", "notes")
 
-    def __init__(self, command: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, command: str, arguments: dict[str, Any], notes: Sequence[str] = ()) -> None:
         self.command = command
         self.arguments = arguments
+        self.notes = notes
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Call) and (self.command, self.arguments) == (other.command, other.arguments)
@@ -34,105 +41,155 @@ class Call:
         return f"Call({self.command!r}, {self.arguments!r})"
 
 
+class Words:
+    """The parts of a command line that begins with a command.
+
+    `options` are written as `--name` or `--name=value`; what is not known stands among them as it is, and a `missing`
+    value leaves its option without one. `rest` is what a `rest` operand takes: it begins behind the operands before it
+    and the options that follow them, or at `--`. Raises GradcliError GC721 for an ambiguous argument.
+    """
+
+    __slots__ = ("declared", "known", "missing", "notes", "operands", "options", "rest", "waiting")
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self.declared = declaration(argv[0])
+        self.known = self.declared.spelled()
+        self.options: list[str] = []
+        self.operands: list[str] = []
+        self.rest: list[str] = []
+        self.notes: list[str] = []
+        self.missing = False
+        self.waiting = [*reversed(argv[1:])]
+        before = sum(not operand.rest for operand in self.declared.operands)
+        takes_rest = before < len(self.declared.operands)
+        while self.waiting:
+            word = self.waiting.pop()
+            full = takes_rest and len(self.operands) == before
+            if word == "--":
+                count = before - len(self.operands) if takes_rest else len(self.waiting)
+                following = [*reversed(self.waiting)]
+                self.operands, self.rest = self.operands + following[:count], following[count:]
+                return
+            option = self.is_option(word)
+            if full and not (option and (not before or self.is_own(word))):
+                self.rest = [word, *reversed(self.waiting)]
+                return
+            if not option:
+                self.operands.append(word)
+            elif word.startswith("--"):
+                self.long(word)
+            else:
+                self.short(word)
+
+    def is_own(self, word: str) -> bool:
+        """Whether an argument is an option of the command in a long spelling."""
+        name = word.partition("=")[0]
+        return name.startswith("--") and (name in self.known or name in self.declared.renamed)
+
+    def is_option(self, word: str) -> bool:
+        """Whether an argument is an option; raises GC721 for one that could be an expression as well."""
+        if OPTION.fullmatch(word):
+            return True
+        if word[:1] != "-" or not word[1:2].isalpha():
+            return False
+        option, joined = self.known.get(word[:2]), word[2:]
+        if option is not None and option.kind != "flag" and joined[:1] == "=" != joined[1:2]:
+            return True
+        free = self.declared.short.get(word[:2], "").endswith("{}*")
+        if option is EXPRESSION:
+            free = joined[0].isalnum()
+        elif option is not None:
+            free |= option.kind == "text" and not option.choices
+        if free and "(" not in word and not re.search(r"\s", word):
+            self.ambiguous(word)
+        return False
+
+    def ambiguous(self, word: str) -> None:
+        """Raise GradcliError for an option with its value behind it that could be an expression."""
+        from shlex import quote
+
+        shown = visible(word, 200)
+        hint = f"write {word[:2]} {quote(word[2:])}, or -e {quote(word)} for the expression"
+        raise error("GC721", f"`{shown}` is an option with its value, or an expression", help=visible(hint, 500))
+
+    def long(self, word: str) -> None:
+        """Read an option in a long spelling, and its value."""
+        name, equals, value = word.partition("=")
+        meaning = self.declared.renamed.get(name, name)
+        option = self.known.get(meaning.partition("=")[0])
+        if meaning != name:
+            self.notes.append(f"{name} is now {meaning.replace('=', ' ')}")
+        if option is None or (equals and (option.kind == "flag" or "=" in meaning)):
+            self.options.append(word)
+        elif option.kind == "flag" or "=" in meaning:
+            self.options.append(meaning)
+        else:
+            self.take(meaning, "{}", equals + value)
+
+    def short(self, word: str) -> None:
+        """Read options in short spellings, of which the last may have its value behind it."""
+        meanings = {"-h": "--help", **self.declared.short}
+        if word in meanings:
+            meanings = {"-" + word[1:2]: meanings[word]}
+            word = word[:2]
+        for at, letter in enumerate(word[1:], 2):
+            option = self.known.get(f"-{letter}")
+            meaning = meanings.get(f"-{letter}") or (option.spellings[0] if option is not None else "")
+            if not meaning:
+                self.options.append(word)
+                return
+            if option is EXPRESSION and word[at:]:
+                self.ambiguous(word)
+            name, _, template = meaning.partition("=")
+            if "{}" in template or (not template and option is not None and option.kind != "flag"):
+                self.take(name, template or "{}", "=" + word[at:].removeprefix("=") if word[at:] else "")
+                return
+            self.options.append(meaning)
+
+    def take(self, name: str, template: str, joined: str) -> None:
+        """Read the value of an option: what is joined to it behind `=`, or the next argument."""
+        after = self.waiting[-1] if self.waiting else None
+        if not joined and (after is None or (self.is_own(after) and name not in EXPRESSION.spellings)):
+            self.options.append(name)
+            self.missing = True
+            self.waiting.clear()
+            return
+        value = template.format(joined[1:] if joined else self.waiting.pop())
+        if name in EXPRESSION.spellings:
+            self.operands.append(f"{value}\n")  # no name of a file or an option has a line break
+        else:
+            self.options.append(f"{name}={value}")
+
+
 def direct(argv: Sequence[str]) -> Call | None:
-    """The call for a plainly spelled command line, or None for any other."""
+    """The call of a command line whose options and values it knows, or None for any other."""
     if not argv or argv[0] not in COMMANDS:
         return Call("--version", {}) if list(argv) == ["--version"] else None
-    declared = declaration(argv[0])
-    options = {name: option for name, option in declared.spelled().items() if name.startswith("--")}
-    argv, arguments = parted(argv)
-    operands: list[str] = []
-    rest = iter(argv[1:])
-    for token in rest:
-        if not token.startswith("--"):
-            if not token or (token.startswith("-") and token != "-"):
-                return None
-            operands.append(token)
-            continue
-        name, equals, text = token.partition("=")
-        option = options.get(name)
-        if option is None:
+    words = Words(argv)
+    arguments: dict[str, Any] = {}
+    for word in words.options:
+        name, equals, text = word.partition("=")
+        option = words.known.get(name)
+        if option is None or (option.kind == "flag") == bool(equals):
             return None
-        if option.kind == "flag":
-            if equals:
-                return None
-            arguments[option.name] = True
-            continue
-        if not equals:
-            text = next(rest, "-")
-        value = None if text.startswith("-") or not text else option.plain(text)
+        value = True if option.kind == "flag" else option.plain(text)
         if value is None:
             return None
         arguments[option.name] = (*arguments.get(option.name, ()), value) if option.many else value
-    plain = tuple(operand for operand in declared.operands if not operand.rest)
-    return Call(argv[0], arguments) if assigned(plain, operands, arguments) else None
+    return Call(argv[0], arguments, words.notes) if assigned(words, arguments) else None
 
 
-def parted(argv: Sequence[str]) -> tuple[Sequence[str], dict[str, Any]]:
-    """The command line without the arguments of a `rest` operand, and the value of that operand by its name.
-
-    After the operands before it, options of the command are still read, up to the first argument that is not an option;
-    `--` ends them at once.
-    """
-    declared = declaration(argv[0]) if argv and argv[0] in COMMANDS else None
-    taker = next((operand for operand in declared.operands if operand.rest), None) if declared else None
-    if declared is None or taker is None:
-        return argv, {}
-    options, missing = declared.spelled(), len(declared.operands) - 1
-    at = 1
-    while at < len(argv):
-        name, equals, _ = argv[at].partition("=")
-        option = options.get(name)
-        if option is not None and (missing or name.startswith("--")):
-            at += 1 if option.kind == "flag" or equals else 2
-        elif argv[at] == "--":
-            if not missing:
-                return argv[:at], {taker.name: tuple(argv[at + 1 :])} if argv[at + 1 :] else {}
-            return argv, {}
-        elif missing:
-            missing -= not (argv[at].startswith("-") and len(argv[at]) > 1)
-            at += 1
-        elif len(declared.operands) == 1 and argv[at].startswith("-"):  # the full reader says what is wrong with it
-            return argv, {}
-        else:
-            return argv[:at], {taker.name: tuple(argv[at:])}
-    return argv, {}
-
-
-def assigned(declared: Sequence[Operand], operands: list[str], arguments: dict[str, Any]) -> bool:
+def assigned(words: Words, arguments: dict[str, Any]) -> bool:
     """Assign the operands to their names; False if their number is wrong."""
-    for operand in declared:
-        if operand.many and operands:
+    operands = words.operands
+    for operand in words.declared.operands:
+        if operand.rest:
+            if words.rest:
+                arguments[operand.name] = tuple(words.rest)
+        elif operand.many and operands:
             arguments[operand.name], operands = tuple(operands), []
         elif operands:
             arguments[operand.name], operands = operands[0], operands[1:]
         elif operand.required:
             return False
     return not operands
-
-
-def shielded(argv: Sequence[str]) -> list[str]:
-    """The arguments with a space before each operand that starts with a minus: it is not an option to typer.
-
-    What looks like a long option (`--word`) is not changed: if it is none, typer says so. `exposed` undoes it.
-    """
-    options = declaration(argv[0]).spelled() if argv and argv[0] in COMMANDS else {}
-    result: list[str] = []
-    rest = iter(argv)
-    for token in rest:
-        if token == "--":
-            return [*result, token, *rest]
-        name, equals, _ = token.partition("=")
-        option = options.get(name)
-        word = name.startswith("--") and name[2:3].isalpha() and name[2:].replace("-", "").isalnum()
-        if token.lstrip(" ").startswith("-") and token != "-" and option is None and not word and token != "-h":
-            token = " " + token
-        result.append(token)
-        if option is not None and option.kind != "flag" and not equals:
-            result += [value for value in [next(rest, None)] if value is not None]
-    return result
-
-
-def exposed(operand: str) -> str:
-    """An operand without the space that `shielded` put before it."""
-    return operand[1:] if operand[:1] == " " and operand.lstrip(" ").startswith("-") else operand

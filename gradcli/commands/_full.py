@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from gradcli.commands import COMMANDS, GROUPS, declaration
-from gradcli.commands._direct import Call, exposed, parted, shielded
+from gradcli.commands._direct import Call, Words
 from gradcli.commands._shared import EVALUATION, OUTPUT, joined_point
 from gradcli.diagnostics import error, visible
 
@@ -35,6 +35,12 @@ An expression is written as for NumPy; a script is a .grad file of statements. E
 examples. Results go to standard output, everything else to standard error."""
 
 
+HELP_ALL = "--help-all"
+# what people call a command that has another name
+SYNONYMS = {
+    "diff": "derive", "differentiate": "derive", "derivative": "derive", "gradient": "grad", "test": "check",
+    "verify": "check", "gradcheck": "check", "evaluate": "eval", "value": "eval", "draw": "graph",
+}  # fmt: skip
 LONGEST = 1000  # characters of a message: it repeats what was typed
 KINDS: dict[str, Any] = {"text": str, "int": int, "float": float, "flag": bool, "table": str}
 TOP = {"version": "Show the version.", "show_settings": "Show all settings and where they come from."}
@@ -49,13 +55,18 @@ SECTIONS = {
 
 def full(argv: Sequence[str], colour: bool = False) -> Call | None:
     """The call that typer reads; None if typer has printed the help. Raises GradcliError (GC721)."""
+    argv = [*argv[1:2], "--help"] if argv[:1] == ["help"] else argv
     chosen = next((token for token in argv if not token.startswith("-")), None)
-    argv, rest = parted(argv)
-    command, calls = built(chosen, colour)
+    words = Words(argv) if argv[:1] == [chosen] and chosen in COMMANDS else None
+    arguments = list(argv) or ["--help"]
+    if words is not None:
+        arguments = [argv[0], *words.options] if words.missing else [argv[0], *words.options, "--", *words.operands]
+    everything = HELP_ALL in arguments
+    command, calls = built(chosen, colour, everything)
     calls.clear()
     try:
         command.main(
-            args=shielded(argv) or ["--help"],
+            args=["--help" if word == HELP_ALL else word for word in arguments],
             prog_name="gradcli",
             standalone_mode=False,
             windows_expand_args=False,
@@ -68,9 +79,11 @@ def full(argv: Sequence[str], colour: bool = False) -> Call | None:
             "Input should", "it should"
         )
         shown = message if len(message) <= LONGEST else visible(message, LONGEST)
-        raise error("GC721", shown, help=split_point(argv) or usage_help(chosen, message, argv)) from None
+        raise error("GC721", shown, help=split_point(words) or usage_help(chosen, message, argv, words)) from None
     for call in calls:
-        call.arguments.update(rest)
+        if words is not None and words.rest:
+            call.arguments[words.declared.operands[-1].name] = tuple(words.rest)
+        call.notes = words.notes if words is not None else ()
     return calls[0] if calls else None
 
 
@@ -116,7 +129,7 @@ def coloured(text: str) -> str:
 
 
 @lru_cache
-def built(chosen: str | None, colour: bool = False) -> tuple[Any, list[Call]]:
+def built(chosen: str | None, colour: bool, everything: bool) -> tuple[Any, list[Call]]:
     """typer's command line, complete for one command, and the list to which it appends the calls that it reads."""
     calls: list[Call] = []
     app = typer.Typer(
@@ -139,7 +152,10 @@ def built(chosen: str | None, colour: bool = False) -> tuple[Any, list[Call]]:
     for name, (_, summary) in COMMANDS.items():
         if name == chosen:
             declared = declaration(name)
-            app.command(name, help=help_text(declared), cls=GroupedOptions)(receiver(name, declared, calls))
+            hidden = 0 if everything or not declared.common else len(declared.options) - len(declared.common)
+            more = f"gradcli {name} {HELP_ALL} shows {hidden} more options." if hidden else None
+            function = receiver(name, declared, calls, hidden=bool(hidden))
+            app.command(name, help=help_text(declared), epilog=more, cls=GroupedOptions)(function)
         else:
             app.command(name, help=summary)(lambda: None)
     return get_command(app), calls
@@ -151,17 +167,13 @@ def help_text(declared: Declaration) -> str:
     return text.replace("Examples:\n", "\b\nExamples:\n")
 
 
-def receiver(name: str, declared: Declaration, calls: list[Call]) -> Callable[..., None]:
-    """The function whose signature typer reads; it only records the arguments."""
+def receiver(name: str, declared: Declaration, calls: list[Call], *, hidden: bool) -> Callable[..., None]:
+    """The function whose signature typer reads; it only records the arguments. `hidden`: help has common options."""
 
     def receive(**arguments: Any) -> None:
         values = {
             key: value for key, value in arguments.items() if value is not None and value is not False and value != []
         }
-        for operand in declared.operands:
-            if operand.name in values:
-                value = values[operand.name]
-                values[operand.name] = tuple(map(exposed, value)) if operand.many else exposed(value)
         calls.append(Call(name, {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}))
 
     parameters: dict[str, tuple[Any, Any]] = {}
@@ -188,6 +200,7 @@ def receiver(name: str, declared: Declaration, calls: list[Call]) -> Callable[..
                 min=option.low,
                 max=option.high,
                 show_default=False,
+                hidden=hidden and option.name not in declared.common,
             ),
         )
     annotate(receive, parameters)
@@ -211,18 +224,17 @@ def annotate(function: Any, parameters: dict[str, tuple[Any, Any]]) -> None:
     )
 
 
-def split_point(argv: Sequence[str]) -> str | None:
+def split_point(words: Words | None) -> str | None:
     """The next step for a point that is split by a space, `--at x=2 y=3`."""
-    points = [
-        text.partition("=")[2] if text.startswith("--at=") else following
-        for text, following in zip(argv, (*argv[1:], ""), strict=True)
-        if text == "--at" or text.startswith("--at=")
-    ]
-    return joined_point(points, [text for text in argv[1:] if text not in points])
+    if words is None:
+        return None
+    return joined_point([word[5:] for word in words.options if word.startswith("--at=")], words.operands)
 
 
-def usage_help(chosen: str | None, message: str = "", argv: Sequence[str] = ()) -> str:
+def usage_help(chosen: str | None, message: str, argv: Sequence[str], words: Words | None) -> str:
     """The next step after a command line that could not be read."""
+    if chosen in SYNONYMS:
+        return f"did you mean `{SYNONYMS[chosen]}`? gradcli --help lists the commands"
     if chosen in COMMANDS:
         options = {option.name for option in declaration(chosen).options}
         if message.startswith("Missing argument") and len(argv) > 1 and argv[-2][:2] == "--" and argv[-1][:1] != "-":
@@ -236,6 +248,9 @@ def usage_help(chosen: str | None, message: str = "", argv: Sequence[str] = ()) 
             return f'a point stands after --at: gradcli {chosen} "x*y" --at x=2,y=3'
         if extra is not None:
             return f'an expression with spaces stands in quotes: gradcli {chosen} "x + 1"'
+        unknown = next((word for word in words.options if word[:1] == "-" != word[1:2]), None) if words else None
+        if unknown is not None and "expression" in options and message.startswith("No such option"):
+            return f"for the expression write -e {visible(unknown, 200)}; gradcli {chosen} --help lists the options"
         if chosen == "derive" and message.startswith("No such option: --at"):
             return 'a formula needs no point; for numbers at one, run gradcli grad "x*y" --at x=2,y=3'
         return f"gradcli {chosen} --help"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gradcli.commands._check_inputs import is_expression
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,7 +15,7 @@ LONGEST = 400  # characters of a command that can still be copied
 
 
 def replay(
-    targets: Sequence[str],
+    targets: tuple[str, ...],
     options: Sequence[tuple[str, Sequence[str]]],
 ) -> Callable[[Any, Any], Replay]:
     """A function of a report and one of its checks; `options` are spellings with the values that were given.
@@ -23,9 +25,10 @@ def replay(
     from gradcli.rendering.documents.cards import Replay
 
     def called(report: Any, check: Any) -> Replay:
-        where = [report.file] if report.file else list(targets[:1])
-        if where == ["-"]:
-            where = [report.expression]
+        text = report.expression if targets[:1] == ("-",) else "".join(targets[:1]).removesuffix("\n")
+        where = ["-e", text] if text and not is_expression(text) else [text] if text else []
+        if report.file:
+            where = [report.file if report.file[0] != "-" else f"./{report.file}"]
         if report.block:
             where.append("--docs")
         seed = check.evidence.get("seed")

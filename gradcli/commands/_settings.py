@@ -33,11 +33,9 @@ COMMON = {option.name: option for option in (*OUTPUT, *EVALUATION) if option.set
 JUDGING = {"check": ("check",), "freeze": ("check", "freeze")}  # commands that judge: the tables that they read
 # settings with which a check may pass that fails without them, by (value, default)
 LOOSER: dict[str, Callable[[Any, Any], bool]] = {
-    "allow_kink": lambda value, default: value is True,
-    "allow_empty": lambda value, default: value is True,
+    "allow": lambda value, default: bool(value),
     "baseline": lambda value, default: True,
-    "lenient": lambda value, default: value is True,
-    "dodge": lambda value, default: value is True,
+    "avoid_kinks": lambda value, default: value is True,
     "samples": lambda value, default: value < default,
     "dtype": lambda value, default: value != default,
 }
@@ -66,7 +64,7 @@ class Settings:
                 line = ", ".join(f"limits.{key} = {limit}" for key, limit in value.items())
             else:
                 looser = name not in arguments and name in LOOSER and LOOSER[name](value, defaults[name])
-                line = f"{name.replace('_', '-')} = {str(value).lower()}"
+                line = f"{name.replace('_', '-')} = {toml(value)}"
             if looser:
                 lines.setdefault(self.origins[name], []).append(line)
         return [
@@ -92,15 +90,28 @@ def load(command: str, declared: Declaration, folder: str, environment: Mapping[
             continue
         path, table = file
         tables = [table, *(table.get(name, {}) for name in JUDGING.get(command, (command,)))]
-        for name, value in [pair for part in tables for pair in pairs(part)]:
+        for key, value in [pair for part in tables for pair in pairs(part)]:
+            name, value = present(key, value, declared)
             if name == "limits":
                 settings.values["limits"] = {**settings.values.get("limits", {}), **value}
             elif name in known and known[name].accepts(value):  # a format that this command lacks does not concern it
+                if known[name].many and not isinstance(value, dict):
+                    before = settings.values.get(name, ()) if name != key else ()
+                    value = (*before, *([value] if isinstance(value, str) else value))
                 settings.values[name] = value
             else:
                 continue
             settings.origins[name] = path
     return settings
+
+
+def present(key: str, value: Any, declared: Declaration) -> tuple[str, Any]:
+    """The name and the value that stand today for those of an earlier version."""
+    meaning = declared.renamed.get("--" + key.replace("_", "-"))
+    if meaning is None:
+        return key, value
+    name, equals, word = meaning[2:].partition("=")
+    return name.replace("-", "_"), (word if value is True else [] if value is False else None) if equals else value
 
 
 def pairs(table: Table) -> Iterator[tuple[str, Any]]:
@@ -192,19 +203,23 @@ def checked(table: Table, path: str) -> Table:
     for command in COMMANDS:
         if command in table:
             options = {option.name: option for option in declaration(command).options if option.setting}
-            problems += wrong(table[command], options, path, f"{command}.")
+            problems += wrong(table[command], options, path, f"{command}.", declaration(command))
     if problems:
         raise GradcliError(*(note for problem in problems for note in problem.diagnostics))
     return table
 
 
-def wrong(table: Any, options: Mapping[str, Option], path: str, prefix: str) -> Iterator[GradcliError]:
-    """The unknown keys and the unfit values of a table."""
+def wrong(
+    table: Any, options: Mapping[str, Option], path: str, prefix: str, declared: Declaration | None = None
+) -> Iterator[GradcliError]:
+    """The unknown keys and the unfit values of a table, which is that of a command if it is `declared`."""
     if not isinstance(table, dict):
         yield error("GC723", f"`{prefix[:-1]}` in {visible(path, 200)} has to be a table")
         return
     for key, value in table.items():
-        option = options.get(key.replace("-", "_"))
+        name = key.replace("-", "_")
+        name, value = present(name, value, declared) if declared is not None else (name, value)
+        option = options.get(name)
         if option is not None:
             if not option.accepts(value):
                 shown = visible(repr(value))
@@ -262,7 +277,19 @@ def setting_line(option: Option, settings: Settings) -> str:
     """The line of one setting; a setting without a value is a comment."""
     key = option.name.replace("_", "-")
     value = settings.values.get(option.name, option.default)
-    if value is None:
+    if value in (None, ()):
         return f"# {key} is not set"
-    shown = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
-    return f"{key} = {shown}  # {visible(settings.origins.get(option.name, 'default'), 200)}"
+    return f"{key} = {toml(value)}  # {visible(settings.origins.get(option.name, 'default'), 200)}"
+
+
+def toml(value: Any) -> str:
+    """A value as a configuration file has it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f'"{visible(value, 200)}"'
+        if isinstance(value, str)
+        else str(value)
+    )

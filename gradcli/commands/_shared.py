@@ -8,10 +8,11 @@ import re
 from gradcli.commands import room
 from gradcli.commands._declaration import Operand, Option
 from gradcli.diagnostics import error, visible
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any, Protocol
 
     from gradcli.batch import points as many
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         """The output of a command; only `cli` has an implementation."""
 
         settings: Mapping[str, Any]
+        given: Collection[str]
         format: str
 
         def emit(self, view: View, *, framed: bool = True) -> None:
@@ -72,7 +74,12 @@ FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
 
 MADE_OF_ONE = ("json", "jsonl", "markdown", "latex")  # formats of one whole result, not of a stream of rows
 
-SCRIPT = Operand("script", "EXPR|FILE|-", 'An expression such as "x**2 + y", a .grad file, or - for standard input.')
+SCRIPT = Operand(
+    "script",
+    "EXPR|FILE|-",
+    'An expression such as "x**2 + y", a .grad file, or - for standard input.',
+    expression=True,
+)
 
 EVALUATION = (
     Option(
@@ -129,6 +136,16 @@ RELAX = Option(
 )
 
 
+class Point(NamedTuple):
+    """Where and how a script is evaluated: the values of EVALUATION."""
+
+    at: tuple[str, ...]
+    wrt: str | None = None
+    dtype: str = "float64"
+    backend: str = "auto"
+    limit: tuple[str, ...] = ()
+
+
 def presentation(*formats: str) -> tuple[Option, ...]:
     """The options of every command: format, output file, digits, colour."""
     return (
@@ -143,7 +160,6 @@ def presentation(*formats: str) -> tuple[Option, ...]:
         ),
         Option(
             "--output",
-            "--out",
             "-o",
             metavar="FILE",
             presents=True,
@@ -191,7 +207,7 @@ def load(operand: str, output: Output, bounds: Limits | None) -> Source:
             f"{visible(operand, 200)} is a file, but not a script: the name of a script ends in .grad",
             help="rename it, or pass its text on standard input with -",
         )
-    return source.Source(operand)
+    return source.Source(operand.removesuffix("\n"))
 
 
 def is_file(operand: str) -> bool:
@@ -223,7 +239,7 @@ def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
 
 
 def many_points(
-    output: Output, script: str, points: str | None, gradient: bool, *, cluster: str | None, **inputs: Any
+    output: Output, script: str, point: Point, points: str | None, gradient: bool, *, relax: bool, cluster: str | None
 ) -> int:
     """Compute the result for every row of a file of points, and print how many points there were.
 
@@ -236,8 +252,7 @@ def many_points(
     if form in MADE_OF_ONE:
         hint = "leave --format out: --output FILE chooses by its ending .csv, .tsv, .npy, .npz or .parquet"
         raise error("GC721", f"--format {form} does not go with --points", help=hint)
-    relax = inputs.pop("relax")
-    source, options = evaluation(output, script, **inputs)
+    source, options = evaluation(output, script, point)
     place = output.settings["output"]
     try:
         done = many.answer_points(
@@ -262,17 +277,9 @@ def many_points(
     return 0
 
 
-def evaluation(
-    output: Output,
-    script: str,
-    *,
-    at: tuple[str, ...],
-    wrt: str | None,
-    dtype: str,
-    backend: str,
-    limit: tuple[str, ...],
-) -> tuple[Source, dict[str, Any]]:
+def evaluation(output: Output, script: str, point: Point) -> tuple[Source, dict[str, Any]]:
     """The script, and the keyword arguments that every function of the calculator takes."""
-    bounds = allowed(limit, output)
-    options = {"at": at, "wrt": names(wrt), "dtype": dtype, "backend": backend, "limits": bounds}
+    bounds = allowed(point.limit, output)
+    options = {**point._asdict(), "wrt": names(point.wrt), "limits": bounds}
+    del options["limit"]
     return load(script, output, bounds), options

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from gradcli.commands import room
+from gradcli.commands._check_inputs import permitted
 from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
@@ -41,7 +42,7 @@ def audit(
     size: float,
     jobs: int | None,
     no_callbacks: bool,
-    lenient: bool,
+    allow: tuple[str, ...],
     show: str,
     again: str | None,
     json: str | None,
@@ -105,6 +106,7 @@ def audit(
     for file in filter(None, (json, junit, sarif)):
         output.expect(file)
     expected = audit_report.expectations(expect)
+    accepted = permitted(allow, ("inconclusive",))
     limits = commands.Limits(
         timeout=timeout,
         budget=budget,
@@ -122,7 +124,7 @@ def audit(
         audit_report.save_points(findings, args, batch.default_folder(os.environ), pairs)
     else:
         findings = [finding for finding in findings if finding.key == saved["key"]]
-    code, verdict = audit_report.exit_code(findings, outcome, packages, lenient)
+    code, verdict = audit_report.exit_code(findings, outcome, packages, "inconclusive" in accepted)
     output.emit(
         View(
             document=lambda style: audits.findings(findings, outcome, len(watched), style, show),
@@ -209,14 +211,21 @@ DECLARATION = Declaration(
             setting=True,
             help="Skip calls whose arguments take more memory.",
         ),
-        Option("--jobs", kind="int", low=1, setting=True, help="Points checked at a time. Default: one per processor."),
+        Option(
+            "--jobs",
+            "-j",
+            kind="int",
+            low=1,
+            setting=True,
+            help="Points checked at a time. Default: one per processor.",
+        ),
         Option(
             "--no-callbacks",
             kind="flag",
             setting=True,
             help="Put no callbacks into functions that JAX traces; check these at random points.",
         ),
-        Option("--lenient", kind="flag", setting=True, help="Accept INCONCLUSIVE."),
+        Option("--allow", many=True, metavar="WORDS", setting=True, help="Accept inconclusive."),
         Option("--show", choices=("all", "failing"), default="failing", setting=True, help="Which evidence to show."),
         Option("--again", metavar="FILE", help="Run the command of a saved point again, and check that call alone."),
         Option("--json", metavar="FILE", help="Write a JSON report to FILE, in addition to the output."),
@@ -224,4 +233,6 @@ DECLARATION = Declaration(
         Option("--sarif", metavar="FILE", help="Write a SARIF report to FILE, in addition to the output."),
         *OUTPUT,
     ),
+    short={"-v": "--show=all"},
+    renamed={"--lenient": "--allow=inconclusive"},
 )

@@ -6,13 +6,32 @@ import os
 
 from gradcli.commands import room
 from gradcli.commands._acceptance import Acceptance
-from gradcli.commands._check_inputs import boxes, callable_only, claims, existing, looks_like_path, python_targets
-from gradcli.commands._check_options import GROUPS, SECTIONS, TARGETS
+from gradcli.commands._check_inputs import (
+    SHOWN,
+    boxes,
+    claims,
+    existing,
+    for_this_kind,
+    is_expression,
+    judging,
+    python_targets,
+)
+from gradcli.commands._check_options import (
+    COMMON,
+    EXPRESSION,
+    FILES,
+    FUNCTION,
+    GROUPS,
+    RENAMED,
+    SECTIONS,
+    SHORT,
+    TARGETS,
+)
 from gradcli.commands._check_report import Cards, Nothing, Reporting, notes_of
 from gradcli.commands._declaration import Declaration
 from gradcli.commands._replay import replay
 from gradcli.commands._shared import EVALUATION, FORMATS, allowed, is_file, load, names, presentation
-from gradcli.diagnostics import GradcliError, error, visible
+from gradcli.diagnostics import GradcliError, error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,15 +39,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import batch, checks
-    from gradcli.commands._check_options import Failing, Files, Judged, Point, Running, Shown, Written
+    from gradcli.commands._check_options import Failing, Files, Judged, Running, Shown, Written
     from gradcli.commands._check_report import Sink
-    from gradcli.commands._shared import Output
+    from gradcli.commands._shared import Output, Point
 
     Sinks = Callable[[Callable[[], bool]], Reporting]
 else:
     batch, checks = room("batch"), room("checks")
 
-SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options that functions do not have
+SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options of `check_script` that functions do not have
+REPORTS = ("json", "junit", "sarif", "gitlab", "markdown")
+IN_WORKERS = frozenset(
+    ("memory", "cluster", "watch", "shard", "last_failed")
+)  # options that one file, too, needs workers for
 
 
 def check(
@@ -49,6 +72,9 @@ def check(
     rule (rigorous balls, finite differences, symbolic algebra). Each `assert a == b` in a script and each
     --claim is checked too. In a folder, every .grad file is checked; without an argument, the current folder.
 
+    What exists is a path. Any other argument is an expression if it holds one of ( ) * + ^ = < > or a blank, else
+    a path that does not exist, which is an error: for the expressions a/b and x-y write -e a/b and -e x-y.
+
     Verdicts: PROVED, CERTIFIED and AGREES pass. IMPRECISE: the rule is right, but its number is not.
     DISAGREES: wrong, with a counterexample. KINK, BOUNDARY, DISCONTINUOUS, UNDEFINED describe the point.
     INCONCLUSIVE: not decided, with the reason.
@@ -58,28 +84,30 @@ def check(
 
     Examples:
       gradcli check "x**2*sin(y)" --claim "x = 2*x*sin(y)"
-      gradcli check loss.grad --at w=[0.5,-1]
-      gradcli check models/ --junit report.xml --require certified
-      gradcli check "relu(x)" --at x=0 --allow-kink
-      gradcli check --python losses.py:f --grad losses.py:df --at x=[0.5,-1]
+      gradcli check loss.grad --at "w=[0.5,-1]"
+      gradcli check models/ -x -j4 --junit report.xml --require certified
+      gradcli check "relu(x)" --at x=0 --allow kink
+      gradcli check --python losses.py:f --grad losses.py:df --at "x=[0.5,-1]"
     """
+    python_targets(targets)
+    only = frozenset[str]() if shown.show in SHOWN else batch.parse_verdicts(shown.show)
     options = options_of_checks(output, judged, failing, point)
-    if written.tap:
-        output.format = "tap"
     accepted = Acceptance(output, failing, shown, options)
-    only = batch.parse_verdicts(shown.verdict) if shown.verdict else frozenset[str]()
     command = replay(targets, repeated(judged, point))
+    kind = kind_of(targets, judged)
+    for_this_kind(kind, output.given, DECLARATION.options)
 
     def sinks(several: Callable[[], bool]) -> Reporting:
         def cards() -> Sink:
-            return Nothing() if shown.diff else Cards(output, shown.show, several, shown.verbose, command, bool(only))
+            return Nothing() if shown.diff else Cards(output, "all" if only else shown.show, several, command)
 
-        paths = {form: getattr(written, form) for form in ("json", "junit", "sarif", "gitlab", "markdown")}
+        forms = [form for form in REPORTS if kind == FILES or form in output.given]  # settings concern files
+        paths = {form: getattr(written, form) for form in forms}
         annotate = written.github or os.environ.get("GITHUB_ACTIONS") == "true"
         return Reporting(output, paths, annotate, only, cards)
 
-    if judged.python is not None or judged.grad is not None or is_single(targets):
-        on_terminal = output.format == "table" and not is_file(targets[0] if targets else "")
+    if kind != FILES or (len(targets) == 1 and is_file(targets[0]) and IN_WORKERS.isdisjoint(output.given)):
+        on_terminal = output.format == "table" and kind == EXPRESSION
         options["witnesses"] = judged.witnesses or ("all" if on_terminal else "none")
         with sinks(lambda: False) as where:
             totals = single(output, targets, options, judged, where, accepted)
@@ -95,24 +123,27 @@ def check(
     return code
 
 
+def kind_of(targets: tuple[str, ...], judged: Judged) -> str:
+    """What kind of check it is; raises GC732 for a function that is not alone."""
+    if judged.python is None and judged.grad is None:
+        return EXPRESSION if len(targets) == 1 and is_expression(targets[0]) else FILES
+    if judged.python is None:
+        raise error("GC732", "--grad needs --python", help="write --python losses.py:f --grad losses.py:df")
+    if targets:
+        raise error("GC732", "a script does not go with --python", help="check them one after the other")
+    return FUNCTION
+
+
 def options_of_checks(output: Output, judged: Judged, failing: Failing, point: Point) -> dict[str, Any]:
     """The options of `checks.check_script`."""
     return {
+        **judging({**judged._asdict(), **failing._asdict(), **point._asdict()}),
         "at": point.at,
         "wrt": names(point.wrt),
-        "dtype": point.dtype,
-        "backend": point.backend,
         "limits": allowed(point.limit, output),
         "claims": claims(judged.claim),
-        "samples": judged.samples,
-        "seed": judged.seed,
-        "timeout": judged.timeout,
-        "require": failing.require,
-        "allow_kink": failing.allow_kink,
-        "lenient": failing.lenient,
-        "steps": judged.steps,
+        "steps": judged.step_sizes,
         "box": boxes(judged.box),
-        "dodge": judged.dodge,
     }
 
 
@@ -189,13 +220,6 @@ def many(
     return accepted.exit_code(work.totals, nothing)
 
 
-def is_single(targets: tuple[str, ...]) -> bool:
-    """Whether there is one target, and it is an expression or a script; raises GC721 for a Python file."""
-    python_targets(targets)
-    single = targets[0] if len(targets) == 1 else None
-    return single is not None and not os.path.isdir(single) and (is_file(single) or not os.path.exists(single))
-
-
 def single(
     output: Output,
     targets: tuple[str, ...],
@@ -211,16 +235,10 @@ def single(
     target = targets[0] if targets else judged.python or ""
     script = None
     try:
-        if judged.python is not None or judged.grad is not None:
-            used = "--box" if options["box"] else "--dodge" if options["dodge"] else None
-            place = callable_only(targets, tuple(options["claims"]), options["backend"], judged.python, used)
+        if judged.python is not None:
             kept = {key: value for key, value in options.items() if key not in SCRIPTS_ONLY}
-            report = checks.check_target(place, judged.grad, **kept)
+            report = checks.check_target(judged.python, judged.grad, **kept)
         else:
-            if looks_like_path(target) and not options["at"] and not options["claims"]:
-                shown = visible(target, 200)
-                hint = f'to check it as an expression, give a point, or write "({shown})"'
-                raise error("GC601", f"cannot read {shown}: no such file or folder", help=hint)
             script = load(target, output, options["limits"])
             report = checks.check_script(script, **options)
     except GradcliError as problem:
@@ -259,4 +277,7 @@ DECLARATION = Declaration(
     (*EVALUATION, *presentation(*FORMATS, "concise", "tap")),
     SECTIONS,
     GROUPS,
+    common=COMMON,
+    short=SHORT,
+    renamed=RENAMED,
 )

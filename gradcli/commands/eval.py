@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration
-from gradcli.commands._shared import CLUSTER, EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, evaluation, many_points
+from gradcli.commands._shared import CLUSTER, EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, Point, evaluation, many_points
 from gradcli.commands._views import calculation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from gradcli import calculator
     from gradcli.commands._shared import Output
 else:
@@ -21,10 +19,7 @@ def evaluate(
     output: Output,
     script: str,
     *,
-    at: tuple[str, ...],
-    dtype: str,
-    backend: str,
-    limit: tuple[str, ...],
+    point: Point,
     points: str | None,
     relax: bool,
     cluster: str | None,
@@ -41,14 +36,13 @@ def evaluate(
       gradcli eval "A @ b" --at "A=[[1,2],[3,4]]" --at b=[1,1]
       echo "x = 2; sin(x)" | gradcli eval -
     """
-    inputs: dict[str, Any] = {"at": at, "wrt": None, "dtype": dtype, "backend": backend, "limit": limit}
     if points is not None or cluster is not None:
-        return many_points(output, script, points, False, relax=relax, cluster=cluster, **inputs)
-    source, options = evaluation(output, script, **inputs)
+        return many_points(output, script, point, points, False, relax=relax, cluster=cluster)
+    source, options = evaluation(output, script, point)
     result = calculator.evaluate(source, **options, relax=relax, exact=True)
     output.emit(calculation("eval", result))
     return 0
 
 
-POINT = tuple(option for option in EVALUATION if option.name != "wrt")
-DECLARATION = Declaration(evaluate, (SCRIPT,), (*POINT, POINTS, RELAX, CLUSTER, *OUTPUT))
+VALUE = tuple(option for option in EVALUATION if option.name != "wrt")
+DECLARATION = Declaration(evaluate, (SCRIPT,), (*VALUE, POINTS, RELAX, CLUSTER, *OUTPUT), groups=(Point,))

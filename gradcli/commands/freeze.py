@@ -5,6 +5,8 @@ from __future__ import annotations
 from gradcli.commands import check as checking
 from gradcli.commands import room
 from gradcli.commands._acceptance import counted
+from gradcli.commands._check_inputs import judging
+from gradcli.commands._check_options import RENAMED
 from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._expectations import text_of, updated
 from gradcli.commands._shared import EVALUATION, allowed, is_file, load, presentation
@@ -35,8 +37,7 @@ def freeze(
     seed: int | None,
     timeout: float,
     require: str | None,
-    allow_kink: bool,
-    lenient: bool,
+    allow: tuple[str, ...],
 ) -> int:
     """Record results in scripts, for check to compare.
 
@@ -53,8 +54,8 @@ def freeze(
       gradcli freeze --stdout loss.grad
     """
     bounds = allowed(limit, output)
-    settings: dict[str, Any] = {"dtype": dtype, "backend": backend, "limits": bounds, "samples": samples, "seed": seed}
-    settings |= {"require": require, "allow_kink": allow_kink, "lenient": lenient, "timeout": timeout}
+    values = {"samples": samples, "seed": seed, "timeout": timeout, "require": require, "allow": allow}
+    settings = judging({**values, "dtype": dtype, "backend": backend, "avoid_kinks": False}) | {"limits": bounds}
     refused = 0
     for path in files:
         if not is_file(path):
@@ -88,7 +89,7 @@ def refusal(path: str, first: Any, count: int) -> Diagnostic:
 
 
 FILES = Operand("files", "FILE.grad ...", "Scripts.", many=True)
-JUDGING = ("samples", "seed", "require", "allow_kink", "lenient", "timeout")  # options of check
+JUDGING = ("samples", "seed", "require", "allow", "timeout")  # options of check
 SHARED = tuple(option for option in EVALUATION if option.name in ("dtype", "backend", "limit"))
 DECLARATION = Declaration(
     freeze,
@@ -100,4 +101,5 @@ DECLARATION = Declaration(
         *(option for option in checking.DECLARATION.options if option.name in JUDGING),
         *presentation("plain"),
     ),
+    renamed={old: RENAMED[old] for old in ("--allow-kink", "--lenient")},
 )

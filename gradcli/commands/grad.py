@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Option
-from gradcli.commands._shared import CLUSTER, EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, evaluation, many_points
+from gradcli.commands._shared import CLUSTER, EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, Point, evaluation, many_points
 from gradcli.commands._views import calculation, derivation
 from gradcli.diagnostics import GradcliError, error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from gradcli import calculator
     from gradcli.calculator.closed_forms import deriving
     from gradcli.commands._shared import Output
@@ -23,11 +21,7 @@ def grad(
     output: Output,
     script: str,
     *,
-    at: tuple[str, ...],
-    wrt: str | None,
-    dtype: str,
-    backend: str,
-    limit: tuple[str, ...],
+    point: Point,
     points: str | None,
     relax: bool,
     cluster: str | None,
@@ -54,16 +48,15 @@ def grad(
       gradcli grad "sin(x)*y" --points points.csv --output slopes.csv
       gradcli grad f.grad --points in.npy -o out.npy --cluster tcp://host:8786
     """
-    inputs: dict[str, Any] = {"at": at, "wrt": wrt, "dtype": dtype, "backend": backend, "limit": limit}
     if points is not None or cluster is not None:
         if order > 1:
             raise error("GC721", "--order does not go with --points", help="leave --order out")
-        return many_points(output, script, points, True, relax=relax, cluster=cluster, **inputs)
-    source, options = evaluation(output, script, **inputs)
+        return many_points(output, script, point, points, True, relax=relax, cluster=cluster)
+    source, options = evaluation(output, script, point)
     try:
         result = calculator.grad(source, **options, order=order, relax=relax, exact=True)
     except GradcliError as problem:
-        if at or any(note.code != "GC202" for note in problem.diagnostics):
+        if point.at or any(note.code != "GC202" for note in problem.diagnostics):
             raise
         formulas = deriving.derive(source, wrt=options["wrt"], order=order, limits=options["limits"])
         leaves = {key.partition(",")[0] for key in (*formulas.formula, *formulas.missing)}
@@ -85,4 +78,4 @@ def to_check(script: str, at: tuple[str, ...], wrt: str | None, dtype: str) -> s
 
 
 ORDER = Option("--order", kind="int", default=1, low=1, help="Derivatives of order 1 to N by each scalar leaf.")
-DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, POINTS, RELAX, CLUSTER, ORDER, *OUTPUT))
+DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, POINTS, RELAX, CLUSTER, ORDER, *OUTPUT), groups=(Point,))

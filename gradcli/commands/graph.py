@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._python_file import EVERY, ON, on_torch, recorded, show_failure
-from gradcli.commands._shared import EVALUATION, evaluation, presentation
+from gradcli.commands._shared import EVALUATION, Point, evaluation, presentation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
 
@@ -25,21 +25,17 @@ def graph(
     output: Output,
     script: str,
     *,
-    at: tuple[str, ...],
-    wrt: str | None,
-    dtype: str,
-    backend: str,
-    limit: tuple[str, ...],
+    point: Point,
     view: str,
     style: str,
-    boxes: int,
+    max_nodes: int,
     on: str | None,
     every: int,
 ) -> int:
     """The graph of a computation, as a tree, a drawing or a page.
 
     Without a point the graph has types only; with one it holds values, and for a scalar output what each
-    node sends back. Above --boxes nodes, the nodes of a source line become one box.
+    node sends back. Above --max-nodes nodes, the nodes of a source line become one box.
 
     A Python file is run; what it prints is not shown. Its graph is that of its last backward. A file that
     imports torch runs on the installed PyTorch where there is one, else (and with --on gradcli) on gradcli's
@@ -56,19 +52,19 @@ def graph(
     """
     code, result = 0, None
     if script.endswith(".py"):
-        if at or wrt or view == "gradient":
-            named = "--at" if at else "--wrt" if wrt else "--view gradient"
+        if point.at or point.wrt or view == "gradient":
+            named = "--at" if point.at else "--wrt" if point.wrt else "--view gradient"
             raise error("GC721", f"{named} is for scripts", help="set values, types and leaves in the Python file")
         code, result = ran(output, script, on_torch(script, on), every)
     else:
         if on is not None or every > 1:
             raise error("GC721", "--on and --every are for Python files", help="leave them out for a script")
-        source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+        source, options = evaluation(output, script, point)
         result = calculator.graph(source, **options, gradient=view == "gradient")
     output.emit(
         View(
             texts=lambda form, look: formats.text(
-                form, result, look, backward=view == "backward", torch=style == "torch", most=boxes
+                form, result, look, backward=view == "backward", torch=style == "torch", most=max_nodes
             ),
             payload=lambda: {**machine.opening("graph"), **formats.payload(result)},
             diagnostics=result.diagnostics,
@@ -87,7 +83,9 @@ def ran(output: Output, file: str, torch: bool, every: int) -> tuple[int, Graph]
     return int(outcome.code), observe.drawing(graphs, observe.lines(file))
 
 
-SOURCE = Operand("script", "EXPR|FILE|FILE.py|-", "An expression, a .grad or .py file, or - for standard input.")
+SOURCE = Operand(
+    "script", "EXPR|FILE|FILE.py|-", "An expression, a .grad or .py file, or - for standard input.", expression=True
+)
 FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html")
 OPTIONS = (
     Option(
@@ -98,7 +96,18 @@ OPTIONS = (
     ),
     Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's."),
     Option(
-        "--boxes", kind="int", low=1, high=100_000, default=150, help="Draw at most N nodes one by one; combine more."
+        "--max-nodes",
+        kind="int",
+        low=1,
+        high=100_000,
+        default=150,
+        help="Draw at most N nodes one by one; combine more.",
     ),
 )
-DECLARATION = Declaration(graph, (SOURCE,), (*EVALUATION, *OPTIONS, ON, EVERY, *presentation(*FORMATS)))
+DECLARATION = Declaration(
+    graph,
+    (SOURCE,),
+    (*EVALUATION, *OPTIONS, ON, EVERY, *presentation(*FORMATS)),
+    groups=(Point,),
+    renamed={"--boxes": "--max-nodes"},
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration
-from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
+from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, Point, evaluation
 from gradcli.commands._views import calculation
 
 TYPE_CHECKING = False
@@ -19,11 +19,7 @@ def hessian(
     output: Output,
     script: str,
     *,
-    at: tuple[str, ...],
-    wrt: str | None,
-    dtype: str,
-    backend: str,
-    limit: tuple[str, ...],
+    point: Point,
 ) -> int:
     """Value, gradient and second derivatives at a point.
 
@@ -35,10 +31,10 @@ def hessian(
       gradcli hessian "logsumexp(x)" --at x=[1,2,3] --digits 6
       gradcli hessian loss.grad --wrt w --format json
     """
-    source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    source, options = evaluation(output, script, point)
     result = calculator.hessian(source, **options)
     output.emit(calculation("hessian", result))
     return 0
 
 
-DECLARATION = Declaration(hessian, (SCRIPT,), (*EVALUATION, *OUTPUT))
+DECLARATION = Declaration(hessian, (SCRIPT,), (*EVALUATION, *OUTPUT), groups=(Point,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration
-from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
+from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, Point, evaluation
 from gradcli.commands._views import calculation
 
 TYPE_CHECKING = False
@@ -19,11 +19,7 @@ def jacobian(
     output: Output,
     script: str,
     *,
-    at: tuple[str, ...],
-    wrt: str | None,
-    dtype: str,
-    backend: str,
-    limit: tuple[str, ...],
+    point: Point,
 ) -> int:
     """All partial derivatives of an array or of several outputs.
 
@@ -34,10 +30,10 @@ def jacobian(
       gradcli jacobian "tanh(W @ x)" --at W=[[1,2],[3,4]],x=[0.1,0.2]
       gradcli jacobian "x*y, x/y" --at x=2,y=3 --format csv
     """
-    source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    source, options = evaluation(output, script, point)
     result = calculator.jacobian(source, **options)
     output.emit(calculation("jacobian", result))
     return 0
 
 
-DECLARATION = Declaration(jacobian, (SCRIPT,), (*EVALUATION, *OUTPUT))
+DECLARATION = Declaration(jacobian, (SCRIPT,), (*EVALUATION, *OUTPUT), groups=(Point,))

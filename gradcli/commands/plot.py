@@ -26,14 +26,14 @@ def plot(
     wrt: str | None,
     box: tuple[str, ...],
     claim: str | None,
-    steps: bool,
+    step_sizes: bool,
     limit: tuple[str, ...],
 ) -> int:
     """A function with its gradient, as a plot.
 
     Along one leaf the value and the derivative are drawn below each other; over two leaves, lines of equal
-    value with the direction of the gradient. --claim draws a hand-written derivative beside the right one, --steps
-    the error of finite differences at the point against their step.
+    value with the direction of the gradient. --claim draws a hand-written derivative beside the right one,
+    --step-sizes the error of finite differences at the point against their step.
 
     In a terminal plots are drawn with characters. --output plot.png or plot.svg draws a picture, with matplotlib
     (extra: plot).
@@ -43,14 +43,14 @@ def plot(
       gradcli plot "sin(a*x)" --wrt x --at a=2 --box x=0:6.28
       gradcli plot "x**2 + x*y + 2*y**2"
       gradcli plot "sin(x**2)" --claim "x = cos(x**2)" --box x=0:2
-      gradcli plot "exp(x)" --at x=1 --steps
+      gradcli plot "exp(x)" --at x=1 --step-sizes
     """
     bounds = allowed(limit, output)
     leaf, stated = (None, None) if claim is None else one_claim(claim)
     if leaf is not None and wrt not in (None, leaf):
         raise error("GC721", "--claim and --wrt name different leaves", help="leave --wrt out")
-    if leaf is not None and steps:
-        raise error("GC721", "--claim and --steps are two different plots: give one of them")
+    if leaf is not None and step_sizes:
+        raise error("GC721", "--claim and --step-sizes are two different plots: give one of them")
     picture = output.format if output.format in ("png", "svg") else None
     if picture and output.settings["output"] is None:
         raise error("GC721", f"--format {picture} needs a file to write", help=f"write --output plot.{picture}")
@@ -60,7 +60,7 @@ def plot(
         wrt=names(leaf or wrt),
         ranges=boxes(box),
         claim=stated,
-        steps=steps,
+        steps=step_sizes,
         limits=bounds,
     )
     if picture:
@@ -90,8 +90,9 @@ DECLARATION = Declaration(
             help="The range of a leaf. Default: 3 to either side of the point.",
         ),
         Option("--claim", metavar="LEAF=SCRIPT", help="A hand-written derivative, drawn next to the right one."),
-        Option("--steps", kind="flag", help="Draw the error of finite differences against their step."),
+        Option("--step-sizes", kind="flag", help="Draw the error of finite differences against their step."),
         LIMIT,
         *presentation("table", "plain", "json", "csv", "svg", "png"),
     ),
+    renamed={"--steps": "--step-sizes"},
 )

@@ -28,7 +28,6 @@ def run(
     trace: bool,
     graph: str | None,
     on: str | None,
-    real_torch: bool,
     every: int,
     dtype: str,
     backward: int | None,
@@ -61,7 +60,7 @@ def run(
       gradcli run --on torch --graph loss.svg snippet.py
       gradcli run - < snippet.py
     """
-    torch = real_torch or on == "torch"
+    torch = on == "torch"
     chosen = -1 if last else backward
     if chosen is not None and (not trace or (last and backward is not None)):
         what = "--backward and --last exclude each other" if trace else "--backward and --last say what --trace shows"
@@ -99,11 +98,11 @@ DECLARATION = Declaration(
         Option("--trace", kind="flag", help="Print the graphs that the file built, after what it prints."),
         Option("--graph", metavar="FILE", help="Draw the graph of the last backward: FILE.svg, .html, .dot or .mmd."),
         ON,
-        Option("--real-torch", kind="flag", help="The same as --on torch."),
         EVERY,
         Option("--dtype", choices=("float32", "float64"), default="float32", help="Default format of floats."),
         Option("--backward", kind="int", low=1, metavar="N", help="With --trace: show only the Nth backward."),
         Option("--last", kind="flag", help="With --trace: show only the last backward."),
         *OUTPUT,
     ),
+    renamed={"--real-torch": "--on=torch"},
 )

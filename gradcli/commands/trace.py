@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import _quiz, room
 from gradcli.commands._declaration import Declaration, Option
-from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, evaluation
+from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, Point, evaluation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
 
@@ -27,11 +27,7 @@ def trace(
     output: Output,
     script: str,
     *,
-    at: tuple[str, ...],
-    wrt: str | None,
-    dtype: str,
-    backend: str,
-    limit: tuple[str, ...],
+    point: Point,
     why_topo: bool,
     style: str,
     plan: bool,
@@ -76,7 +72,7 @@ def trace(
       gradcli trace loss.grad --format json
       gradcli trace "sum(tanh(A@x)**2)" --at A=randn(300,200),x=randn(200) --plan
     """
-    source, options = evaluation(output, script, at=at, wrt=wrt, dtype=dtype, backend=backend, limit=limit)
+    source, options = evaluation(output, script, point)
     if plan:
         flags = {
             "--why-topo": why_topo,
@@ -134,4 +130,6 @@ FULL = Option("--full", kind="flag", help="Show the entries of large arrays, not
 TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop too; the first turn is 1.")
 SYMBOLIC = Option("--symbolic", kind="flag", help="Show each local partial as a formula beside its number.")
 QUIZ = Option("--quiz", kind="flag", help="Ask you for the local partials one by one, and check your answers.")
-DECLARATION = Declaration(trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, QUIZ, *OUTPUT))
+DECLARATION = Declaration(
+    trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, QUIZ, *OUTPUT), groups=(Point,)
+)

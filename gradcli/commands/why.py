@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._python_file import EVERY, ON, on_torch, recorded, show_failure
-from gradcli.commands._shared import OUTPUT, evaluation
+from gradcli.commands._shared import OUTPUT, Point, evaluation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
 
@@ -55,7 +55,7 @@ def why(
             raise error("GC721", "only a Python file takes arguments", help="leave out what follows the script")
         if on is not None or every > 1:
             raise error("GC721", "--on and --every are for Python files", help="leave them out for a script")
-        source, options = evaluation(output, file, at=at, wrt=None, dtype=dtype or "float64", backend="auto", limit=())
+        source, options = evaluation(output, file, Point(at, dtype=dtype or "float64"))
         show(output, calculator.why(source, tensor=tensor, **options))
         return 0
     if at:
@@ -89,7 +89,7 @@ def view(explanation: Explanation) -> View:
     )
 
 
-FILE = Operand("file", "FILE.py|FILE|EXPR", "A Python file, a .grad file, or an expression.")
+FILE = Operand("file", "FILE.py|FILE|EXPR", "A Python file, a .grad file, or an expression.", expression=True)
 ARGS = Operand("args", "ARGS", "Arguments of a Python file.", required=False, rest=True)
 DECLARATION = Declaration(
     why,

@@ -5,7 +5,7 @@ $ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kin
 PROVED
 $ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at w=[0.5,0.25]
 KINK
-$ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at w=[0.5,0.25] --allow-kink
+$ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at "w=[0.5,0.25]" --allow kink
 KINK (passes: the claim lies between the slopes)
 $ gradcli check --python samples/python/kinks.py:root --grad samples/python/kinks.py:root_slope --at x=0
 BOUNDARY

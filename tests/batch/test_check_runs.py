@@ -51,7 +51,7 @@ def test_what_failed_and_one_summary_line(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_line_for_each_file(capsys: pytest.CaptureFixture[str]) -> None:
-    _, lines, _ = told(capsys, "--verbose")
+    _, lines, _ = told(capsys, "-v")
     assert lines[0] == "ok    good.grad: 2 PROVED"
     assert lines[1] == ""
     assert lines[2] == "kink.grad"
@@ -72,7 +72,7 @@ def test_blocks_of_documents(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = told(capsys, "plain.md", "--docs")
     assert code == 5
     assert "no gradcli blocks in plain.md" in err
-    assert told(capsys, "plain.md", "--docs", "--allow-empty")[0] == 0
+    assert told(capsys, "plain.md", "--docs", "--allow", "empty")[0] == 0
 
 
 def test_shards_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,14 +80,14 @@ def test_shards_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(shards)
     assert sorted(line for shard in shards for line in shard) == sorted(told(capsys, "--format", "csv")[1][1:])
     assert told(capsys, "--select", "sub/")[1][-1].startswith("2 checks: 1 passed, 1 failed")
-    assert told(capsys, "--exclude", "sub/", "--allow-kink")[0] == 0
+    assert told(capsys, "--exclude", "sub/", "--allow", "kink")[0] == 0
 
 
 def test_only_some_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
-    code, lines, _ = told(capsys, "--verdict", "kink", "--format", "concise")
+    code, lines, _ = told(capsys, "--show", "kink", "--format", "concise")
     assert code == 1
     assert [line.partition(" ")[0] for line in lines] == ["kink.grad:2:1:"]
-    _, lines, _ = told(capsys, "--verdict", "proved")
+    _, lines, _ = told(capsys, "--show", "proved")
     assert any(line.split()[:2] == ["ok", "PROVED"] for line in lines)  # what was requested is shown, though it passed
 
 
@@ -120,7 +120,9 @@ def test_a_baseline_says_how_many_scripts_it_cannot_list(capsys: pytest.CaptureF
 
 def test_several_reports_of_one_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     paths = {form: tmp_path / f"report.{form}" for form in ("json", "junit", "sarif", "gitlab", "markdown")}
-    code, lines, _ = told(capsys, "--tap", *(word for form, path in paths.items() for word in (f"--{form}", str(path))))
+    code, lines, _ = told(
+        capsys, "--format", "tap", *(word for form, path in paths.items() for word in (f"--{form}", str(path)))
+    )
     assert code == 1
     assert lines[0] == "TAP version 13" and lines[-1] == "1..5"
     assert all(path.stat().st_size > 100 for path in paths.values())

@@ -158,7 +158,7 @@ def test_hostile_parquet(tmp_path: Path) -> None:
 
 
 def command(folder: Path, out: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    call = [sys.executable, "-c", ENTRY, "grad", "x*y", "--points", "in.npy", "--out", out]
+    call = [sys.executable, "-c", ENTRY, "grad", "x*y", "--points", "in.npy", "--output", out]
     return subprocess.run(call, capture_output=True, text=True, cwd=folder, timeout=120, **options)
 
 
@@ -184,7 +184,7 @@ def test_a_full_disk(out: str, tmp_path: Path) -> None:
 def test_a_killed_process_leaves_no_result_and_is_gone_on_with(tmp_path: Path) -> None:
     points = np.random.default_rng(1).uniform(size=(2_000_000, 2))
     np.save(tmp_path / "in.npy", points)
-    call = [sys.executable, "-c", ENTRY, "grad", "sin(x)*y", "--points", "in.npy", "--out", "out.npy"]
+    call = [sys.executable, "-c", ENTRY, "grad", "sin(x)*y", "--points", "in.npy", "--output", "out.npy"]
     first = subprocess.Popen(call, cwd=tmp_path, stderr=subprocess.DEVNULL)
     while first.poll() is None and not (tmp_path / "out.npy.part.json").exists():
         time.sleep(0.005)

@@ -33,7 +33,7 @@ def points(folder: Path, name: str, count: int) -> None:
 
 
 def started(folder: Path, source: str, out: str, entry: str = ENTRY) -> subprocess.Popen[bytes]:
-    call = [sys.executable, "-c", entry, "grad", SCRIPT, "--points", source, "--out", out]
+    call = [sys.executable, "-c", entry, "grad", SCRIPT, "--points", source, "--output", out]
     with open(folder / "told", "wb") as told:
         return subprocess.Popen(call, cwd=folder, stdout=subprocess.DEVNULL, stderr=told)
 

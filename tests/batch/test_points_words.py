@@ -230,7 +230,7 @@ def test_who_interrupts_is_told_how_to_go_on(
     def stop(*told: Any) -> None:
         raise KeyboardInterrupt
 
-    call = ["grad", "x*y", "--points", str(tmp_path / "in.npy"), "--out", str(tmp_path / "out.npy")]
+    call = ["grad", "x*y", "--points", str(tmp_path / "in.npy"), "--output", str(tmp_path / "out.npy")]
     with monkeypatch.context() as pressed:
         pressed.setattr(Output, "progress", stop)
         assert main(call) == 130

@@ -254,7 +254,7 @@ def test_steps_of_a_wrong_claim_are_measured_against_the_exact_derivative() -> N
 
 def test_the_card_has_a_plot_and_a_command_that_replays(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["check", "x**2*sin(y)", "--at", "x=2,y=3", "--claim", "y = 1.00001*x**2*cos(y)"]
-    assert main([*asked, "--steps"]) == 1
+    assert main([*asked, "--step-sizes"]) == 1
     shown = capsys.readouterr().out
     assert "differs from here" in shown
     assert "the error falls as step**" in shown

@@ -392,7 +392,7 @@ def test_freeze_takes_the_settings_of_check(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.grad").write_text("x = 0\nabs(x)\n")
     assert ran("freeze", "a.grad")[0] == 1
-    (tmp_path / "gradcli.toml").write_text("[check]\nallow-kink = true\n")
+    (tmp_path / "gradcli.toml").write_text("[check]\nallow = 'kink'\n")
     assert ran("freeze", "a.grad")[0] == 0
     assert "#> check x = KINK\n" in (tmp_path / "a.grad").read_text()
 

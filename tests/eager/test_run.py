@@ -360,7 +360,7 @@ def test_options_before_the_file_are_read_strictly() -> None:
         (["run", "samples"], "GC601"),
         (["run", "README.md"], "GC721"),
         (["run", "samples/physics/lennard_jones.grad"], "GC721"),
-        (["run", "--trace", "--real-torch", "nowhere.py"], "GC601"),
+        (["run", "--trace", "--on=torch", "nowhere.py"], "GC601"),
         (["run", "--on", "torch", "nowhere.py"], "GC601"),
         (["run", "--graph", "picture.txt", "samples/eager/hooks_in_order.py"], "GC721"),
         (["run", "--trace", "--every", "2", "samples/eager/hooks_in_order.py"], "GC721"),
@@ -386,14 +386,14 @@ def test_unreadable_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_real_torch_is_the_installed_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     text = "import torch\nprint(torch.__file__.split('/')[-2], torch.tensor(0.5).dtype)\n"
-    assert run(tmp_path, text, options=("--real-torch",)) == 0
+    assert run(tmp_path, text, options=("--on=torch",)) == 0
     assert capsys.readouterr().out == "torch torch.float32\n"
 
 
 @pytest.mark.parametrize(
     "argv",
     [
-        ["run", "--real-torch"],
+        ["run", "--on=torch"],
         ["run", "--trace", "--on", "torch"],
         ["why", "--on", "torch"],
         ["graph", "--on", "torch"],

@@ -131,7 +131,7 @@ def test_output_file_chooses_its_format(calculator: Calculator, tmp_path: Path) 
     assert (tmp_path / "a.json").read_text() == DOCUMENTED
     assert cli.main(["grad", "x", "-o", "b.csv"]) == 0
     assert (tmp_path / "b.csv").read_text().startswith("quantity,row,column,value\n")
-    assert cli.main(["grad", "x", "--out", "c.csv", "--format", "plain"]) == 0
+    assert cli.main(["grad", "x", "--output", "c.csv", "--format", "plain"]) == 0
     assert (tmp_path / "c.csv").read_text().startswith("(x*y + x)**2\n")
 
 

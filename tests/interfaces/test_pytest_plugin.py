@@ -107,7 +107,9 @@ def test_what_could_not_be_decided_fails(project: pytest.Pytester) -> None:
     result = run(project, "open.grad", "-rs", "-o", "gradcli_inconclusive=skip")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED * open.grad:2: INCONCLUSIVE: *"])
-    project.makepyprojecttoml("[tool.gradcli.check]\nlenient = true\n")
+    project.makepyprojecttoml("[tool.gradcli.check]
+allow = 'inconclusive'
+")
     run(project, "open.grad").assert_outcomes(passed=1)
     assert run(project, "-o", "gradcli_inconclusive=never").ret == pytest.ExitCode.USAGE_ERROR
     project.makepyprojecttoml("[tool.gradcli.check]\ntimeout = 0.000001\n")
@@ -171,7 +173,7 @@ def test_files_can_be_left_out(tree: pytest.Pytester) -> None:
 def test_settings_of_the_project_count(project: pytest.Pytester) -> None:
     project.makefile(".grad", kink="x = 0\nabs(x)\n")
     run(project, "kink.grad").assert_outcomes(failed=1)
-    project.makepyprojecttoml("[tool.gradcli.check]\nallow-kink = true\n")
+    project.makepyprojecttoml("[tool.gradcli.check]\nallow = 'kink'\n")
     result = run(project, "kink.grad")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["note?GC727?: pyproject.toml permits more*"])

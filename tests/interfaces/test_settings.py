@@ -97,14 +97,24 @@ def test_settings_of_another_user_do_not_count(
 @pytest.mark.parametrize(
     ("text", "options", "told"),
     [
-        ("[check]\nlenient = true", (), ["lenient = true"]),
-        ("[check]\nallow-kink = true\ndodge = true", (), ["allow-kink = true", "dodge = true"]),
+        ("[check]\nallow = 'inconclusive'", (), ['allow = ["inconclusive"]']),
+        (
+            "[check]\nallow = ['kink', 'empty']\navoid-kinks = true",
+            (),
+            ['allow = ["kink", "empty"]', "avoid-kinks = true"],
+        ),
+        (
+            "[check]\nallow-kink = true\nlenient = true\ndodge = true",
+            (),
+            ['allow = ["kink", "inconclusive"]', "avoid-kinks = true"],
+        ),
+        ("[check]\nallow-kink = false\nlenient = false\nallow = []", (), []),
         ("[check]\nsamples = 0", (), ["samples = 0"]),
-        ("dtype = 'float32'", (), ["dtype = float32"]),
+        ("dtype = 'float32'", (), ['dtype = "float32"']),
         ("[limits]\nnodes = 2000000", (), ["limits.nodes = 2000000"]),
-        ("[check]\nsamples = 9\ntimeout = 20\nrequire = 'certified'\nlenient = false", (), []),
+        ("[check]\nsamples = 9\ntimeout = 20\nrequire = 'certified'", (), []),
         ("digits = 4", (), []),
-        ("[check]\nlenient = true", ("--lenient",), []),  # said on the command line too
+        ("[check]\nallow = 'inconclusive'", ("--allow", "inconclusive"), []),  # said on the command line too
         ("[check]\nsamples = 0", ("--samples", "1"), []),
     ],
 )
@@ -139,12 +149,12 @@ def test_a_relative_folder_of_settings_does_not_count(tmp_path: Path, monkeypatc
 
 def test_tables_of_commands(tmp_path: Path) -> None:
     (tmp_path / "gradcli.toml").write_text(
-        'digits = 4\n[check]\nsamples = 5\nallow-kink = true\ndigits = 6\n[limits]\ntext = "1MiB"\n'
+        'digits = 4\n[check]\nsamples = 5\nallow = "kink"\ndigits = 6\n[limits]\ntext = "1MiB"\n'
     )
     assert settings("check", tmp_path).values == {
         "digits": 6,
         "samples": 5,
-        "allow_kink": True,
+        "allow": ("kink",),
         "limits": {"text": "1MiB"},
     }
     assert settings("grad", tmp_path).values == {"digits": 4, "limits": {"text": "1MiB"}}
@@ -197,7 +207,7 @@ def test_the_users_own_file_never_touches_check(tmp_path: Path) -> None:
 
 
 def test_show_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "gradcli.toml").write_text("digits = 4\n[check]\nlenient = true\n[limits]\nnodes = 10\n")
+    (tmp_path / "gradcli.toml").write_text("digits = 4\n[check]\nallow = ['empty']\n[limits]\nnodes = 10\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nobody"))
     assert main(["--show-settings"]) == 0
@@ -206,7 +216,7 @@ def test_show_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert f"digits = 4  # {origin}\n" in shown
     assert 'dtype = "float64"  # default\n' in shown
     assert f"nodes = 10  # {origin}\n" in shown
-    assert f"lenient = true  # {origin}\n" in shown
+    assert f'allow = ["empty"]  # {origin}\n' in shown
 
 
 def test_a_wrong_setting_is_exit_2(

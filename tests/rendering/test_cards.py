@@ -77,7 +77,7 @@ def test_taylor_rates_are_explained() -> None:
 
 
 def test_steps_are_shown_of_checks_that_passed() -> None:
-    """`--steps` shows a table for every derivative; without it a check that passed has a row only."""
+    """`--step-sizes` shows a table for every derivative; without it a check that passed has a row only."""
     claims = {"x": "cos(x)"}
     bare = text(check_script("sin(x)", at={"x": 2}, claims=claims))
     shown = text(check_script("sin(x)", at={"x": 2}, claims=claims, steps=True))

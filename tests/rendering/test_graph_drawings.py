@@ -260,12 +260,12 @@ def test_other_commands_have_no_drawings(tmp_path: Path) -> None:
 def test_too_large_a_drawing_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "deep.grad"
     path.write_text("y = x\nfor i in range(3000):\n    y = sin(y)\ny\n")
-    assert main(["graph", str(path), "--boxes", "100000", "--output", str(tmp_path / "a.svg")]) == 2
+    assert main(["graph", str(path), "--max-nodes", "100000", "--output", str(tmp_path / "a.svg")]) == 2
     assert "GC510" in capsys.readouterr().err
     assert not (tmp_path / "a.svg").exists()
-    assert main(["graph", str(path), "--boxes", "100000", "--format", "dot"]) == 0
+    assert main(["graph", str(path), "--max-nodes", "100000", "--format", "dot"]) == 0
     assert capsys.readouterr().out.count(" -> ") == 3000
-    assert main(["graph", str(path), "--boxes", "100000"]) == 0
+    assert main(["graph", str(path), "--max-nodes", "100000"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3003
     assert max(map(len, lines)) < 400

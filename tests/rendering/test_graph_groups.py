@@ -130,7 +130,8 @@ def test_groups_have_few_members_and_every_node_one_place(script: str) -> None:
 def test_texts_of_users_do_not_act_in_a_large_page(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     assert (
-        cli.main(["graph", "x</script><b>".replace("</script><b>", " < 2"), "--boxes", "1", "--output", str(path)]) == 0
+        cli.main(["graph", "x</script><b>".replace("</script><b>", " < 2"), "--max-nodes", "1", "--output", str(path)])
+        == 0
     )
     text = path.read_text(encoding="utf-8")
     assert text.count("</script>") == 2 and "x < 2" not in text.split("application/json")[1].partition("</script>")[0]
@@ -223,7 +224,7 @@ FACTS = (
 @pytest.mark.parametrize("large", [False, True])
 def test_facts_never_cover_their_box(large: bool, browser: Browser, tmp_path: Path) -> None:
     """Wherever a box stands, however large it is drawn: with the pointer on it, its facts are beside it and in the window."""
-    browser.open(page(tmp_path, NESTED, "--boxes", "1" if large else "150"))
+    browser.open(page(tmp_path, NESTED, "--max-nodes", "1" if large else "150"))
     if large:
         browser.run("gradcli.all(true)")
     found = (
