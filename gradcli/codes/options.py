@@ -94,7 +94,7 @@ OPTIONS: dict[str, CodeDoc] = {
         "A setting of the project lets `check` accept more than the defaults do, or a directive of a script more than "
         "--require; or gradcli ignores a file of settings.",
         "A check may pass because of a setting, so you should know of it. A file of another user is ignored.",
-        "check.allow = ["inconclusive"]  # in gradcli.toml",
+        'check.allow = "inconclusive"  # in gradcli.toml',
         "If you want the setting, do nothing. gradcli --show-settings lists the settings in effect.",
     ),
     "GC728": CodeDoc(
