@@ -193,7 +193,8 @@ def perform(call: Call) -> int:
         notes += loaded.loosening(declared, call.arguments)
     values = {**declared.defaults(), **settings, **call.arguments}
     formats = declared.spelled()["--format"].choices
-    output = Output({**values, "limits": settings.get("limits"), "notes": notes}, formats, call.arguments.keys())
+    shown = {**values, "limits": settings.get("limits"), "notes": notes}
+    output = Output(shown, formats, call.arguments.keys(), declared.endings)
     try:
         output.note(*notes)
         for note in call.notes:

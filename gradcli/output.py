@@ -34,11 +34,12 @@ ROOMS = {
     "tabular": "gradcli.rendering.tabular",
 }
 
-# the formats that an ending may mean; the first that the command has
+# the formats that an ending may mean, of which the first counts that the command has
 SUFFIXES = {
-    ".json": ("json",), ".jsonl": ("jsonl",), ".csv": ("csv",), ".md": ("markdown", "mermaid"), ".tex": ("latex",),
-    ".svg": ("svg",), ".png": ("png",), ".html": ("html", "mathml"), ".dot": ("dot",), ".gv": ("dot",),
-    ".mmd": ("mermaid",),
+    ".json": ("json",), ".jsonl": ("jsonl",), ".ndjson": ("jsonl",), ".csv": ("csv",), ".tex": ("latex",),
+    ".md": ("markdown", "mermaid"), ".svg": ("svg",), ".png": ("png",), ".pdf": ("pdf",), ".jpg": ("jpg",),
+    ".jpeg": ("jpg",), ".html": ("html", "mathml"), ".dot": ("dot",), ".gv": ("dot",), ".mmd": ("mermaid",),
+    ".tap": ("tap",), ".txt": ("plain", "tree"), ".log": ("plain", "tree"), "": ("plain", "tree", "jsonl"),
 }  # fmt: skip
 LOG_LINE = re.compile(r"^(\s*)::", re.MULTILINE)  # a command to GitHub, whatever is meant
 LISTED = 40  # entries of an array that a table lists
@@ -66,19 +67,35 @@ def colourful(choice: str | None, stream: IO[str]) -> bool:
 class Output:
     """Where a command's results go, in the chosen format; `commands/_shared.py` says what it offers."""
 
-    def __init__(self, settings: Mapping[str, Any], formats: Sequence[str], given: Collection[str]) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        formats: Sequence[str],
+        given: Collection[str],
+        endings: Mapping[str, tuple[str, Sequence[object]]],
+    ) -> None:
         self.settings = settings
+        self.endings = endings  # further endings of the output file, each with a setting that it needs, and its values
         self.given = given  # names of the options on the command line
         self.path: str | None = settings["output"]
         self.file: IO[str] | None = None
         self.drawn = False  # whether a progress line stands on standard error
         self.bar: Any = None
-        terminal = self.path is None and sys.stdout.isatty()
-        self.format: str = settings["format"] or ("table" if terminal else "plain")
-        if self.path is not None and "format" not in given:
-            meant = SUFFIXES.get(os.path.splitext(self.path)[1], ())
-            self.format = next((form for form in meant if form in formats), self.format)
-        self.terminal = terminal
+        self.terminal = self.path is None and sys.stdout.isatty()
+        self.format: str = settings["format"] or ("table" if self.terminal else "plain")
+        if self.path is not None and "format" not in given and settings.get("points") is None:
+            self.format = self.named(self.path, formats)
+
+    def named(self, path: str, formats: Sequence[str]) -> str:
+        """The format for the ending of the output file; raises GC721 for one that the command does not write."""
+        ending = os.path.splitext(path)[1].lower()
+        known = {end: form for end, forms in SUFFIXES.items() for form in forms[::-1] if form in formats}
+        own = {end: self.format for end, (name, fit) in self.endings.items() if self.settings[name] in fit}
+        if ending not in known | own:
+            written = " ".join(filter(None, sorted({**known, **own})))
+            hint = f"let its name end in one of {written}, or choose a format with --format"
+            raise error("GC721", f"no format for the ending of {visible(path, 200)}", help=hint)
+        return (own | known)[ending]
 
     def emit(self, view: View, *, framed: bool = True) -> None:
         """Render a result on standard output or into the file, and its diagnostics on standard error.

@@ -84,6 +84,7 @@ ROOMS: dict[str, str] = {
     "torch_alias": "gradcli.eager.torch_alias",
     "torch_recorder": "gradcli.frameworks.torch_recorder",
     "trace": "gradcli.rendering.documents.trace",
+    "vector_plots": "gradcli.rendering.vector_plots",
     "verdicts": "gradcli.rendering.documents.verdicts",
     "watching": "gradcli.observe.why",
 }

@@ -159,9 +159,11 @@ class Declaration:
 
     `short` has what a short spelling stands for, `{"-q": "--show=summary"}`, with `{}` for its value if it takes one;
     `renamed` what earlier spellings stand for, which take a value if the option does and it is not given here.
+    `endings` are endings of the output file that mean no format, each with an option or operand, and the values of it
+    that write such a file.
     """
 
-    __slots__ = ("common", "function", "groups", "headings", "operands", "options", "renamed", "short")
+    __slots__ = ("common", "endings", "function", "groups", "headings", "operands", "options", "renamed", "short")
 
     def __init__(
         self,
@@ -173,12 +175,14 @@ class Declaration:
         common: frozenset[str] = frozenset(),
         short: Mapping[str, str] | None = None,
         renamed: Mapping[str, str] | None = None,
+        endings: Mapping[str, tuple[str, tuple[object, ...]]] | None = None,
     ) -> None:
         self.function = function
         self.operands = operands
         self.groups = groups
         self.common = common
         self.short = short or {}
+        self.endings = endings or {}
         self.renamed = {**RENAMED, **(renamed or {})}
         self.headings = {option.name: title for title, own in (sections or {}).items() for option in own}
         texts = (EXPRESSION,) if any(operand.expression for operand in operands) else ()

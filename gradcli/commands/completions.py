@@ -180,4 +180,5 @@ def completions(output: Output, shell: str) -> int:
 
 
 SHELL = Operand("shell", "bash|zsh|fish", "The shell.")
-DECLARATION = Declaration(completions, (SHELL,), presentation("plain"))
+ENDINGS = {f".{shell}": ("shell", (shell,)) for shell in SHELLS}
+DECLARATION = Declaration(completions, (SHELL,), presentation("plain"), endings=ENDINGS)

@@ -171,5 +171,8 @@ STEPS = Option(
 WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--wrt", "--limit"))
 FORMS = presentation(*FORMATS, "mathml")
 DECLARATION = Declaration(
-    derive, (SCRIPT,), (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, DIRECTION, STEPS, EMIT, QUIZ, LIMIT, *FORMS)
+    derive,
+    (SCRIPT,),
+    (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, DIRECTION, STEPS, EMIT, QUIZ, LIMIT, *FORMS),
+    endings={".py": ("emit", EMIT.choices[:3]), ".c": ("emit", ("c",))},
 )

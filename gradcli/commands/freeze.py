@@ -101,5 +101,6 @@ DECLARATION = Declaration(
         *(option for option in checking.DECLARATION.options if option.name in JUDGING),
         *presentation("plain"),
     ),
+    endings={".grad": ("stdout", (True,))},
     renamed={old: RENAMED[old] for old in ("--allow-kink", "--lenient")},
 )

@@ -13,9 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.calculator import plotting
     from gradcli.commands._shared import Output
-    from gradcli.rendering import plots
+    from gradcli.rendering import plots, vector_plots
 else:
-    plotting, plots = room("plotting"), room("plots")
+    plotting, plots, vector_plots = room("plotting"), room("plots"), room("vector_plots")
+
+PICTURES = ("png", "pdf", "jpg")  # by matplotlib
 
 
 def plot(
@@ -35,8 +37,8 @@ def plot(
     value with the direction of the gradient. --claim draws a hand-written derivative beside the right one,
     --step-sizes the error of finite differences at the point against their step.
 
-    In a terminal plots are drawn with characters. --output plot.png or plot.svg draws a picture, with matplotlib
-    (extra: plot).
+    In a terminal plots are drawn with characters. --output plot.svg draws a picture; .png, .pdf and .jpg need
+    matplotlib (extra: plot).
 
     Examples:
       gradcli plot "x*exp(-x**2)"
@@ -51,7 +53,7 @@ def plot(
         raise error("GC721", "--claim and --wrt name different leaves", help="leave --wrt out")
     if leaf is not None and step_sizes:
         raise error("GC721", "--claim and --step-sizes are two different plots: give one of them")
-    picture = output.format if output.format in ("png", "svg") else None
+    picture = output.format if output.format in PICTURES else None
     if picture and output.settings["output"] is None:
         raise error("GC721", f"--format {picture} needs a file to write", help=f"write --output plot.{picture}")
     result = plotting.plot(
@@ -65,14 +67,16 @@ def plot(
     )
     if picture:
         output.save_bytes(output.settings["output"], plots.figure(result, picture))
-        return 0
-    output.emit(
-        View(
-            document=lambda style: plots.plot(result, style),
-            payload=lambda: plots.payload(result),
-            tidy=lambda: plots.tidy(result),
+    elif output.format == "svg":
+        output.write((vector_plots.svg(result),))
+    else:
+        output.emit(
+            View(
+                document=lambda style: plots.plot(result, style),
+                payload=lambda: plots.payload(result),
+                tidy=lambda: plots.tidy(result),
+            )
         )
-    )
     return 0
 
 
@@ -92,7 +96,7 @@ DECLARATION = Declaration(
         Option("--claim", metavar="LEAF=SCRIPT", help="A hand-written derivative, drawn next to the right one."),
         Option("--step-sizes", kind="flag", help="Draw the error of finite differences against their step."),
         LIMIT,
-        *presentation("table", "plain", "json", "csv", "svg", "png"),
+        *presentation("table", "plain", "json", "csv", "svg", *PICTURES),
     ),
     renamed={"--steps": "--step-sizes"},
 )

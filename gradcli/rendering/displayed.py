@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from html import escape as escaped
-from importlib.util import find_spec
 
-from gradcli.rendering import plain, plots
+from gradcli.rendering import plain, plots, vector_plots
 from gradcli.rendering.document import Document, Facts, Formula, Grid, Line, Style
 from gradcli.rendering.documents import calculus, formulas, planned, trace
 from gradcli.rendering.graphs import formats
@@ -45,8 +44,7 @@ def bundle(result: Any) -> dict[str, str]:
         return {"text/plain": text(result), "image/svg+xml": drawing}
     forms = {"text/plain": plain.render(DOCUMENTS[kind](result, Style(entries=LISTED)))}
     if kind == "Curves":
-        if find_spec("matplotlib") is not None:
-            forms["image/svg+xml"] = plots.figure(result, "svg").decode()
+        forms["image/svg+xml"] = vector_plots.svg(result)
     elif kind == "Derivation":
         forms["text/latex"] = mathematics(DOCUMENTS[kind](result, Style()))
     else:

@@ -1,4 +1,4 @@
-"""Plots of functions and their gradients: braille in a terminal, PNG and SVG by matplotlib (extra `plot`)."""
+"""Plots of functions and their gradients: braille in a terminal; PNG, PDF and JPEG by matplotlib (extra `plot`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,17 @@ from gradcli.rendering.values import jsonable, number
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from gradcli.rendering.document import Block
     from gradcli.results.curves import Curves
+
+    class Sheet(Protocol):
+        """What lines are drawn on."""
+
+        def spot(self, x: float, y: float) -> tuple[float, float]: ...
+
+        def segment(self, start: tuple[float, float], end: tuple[float, float]) -> None: ...
 
 
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a character, by row and column
@@ -129,7 +136,7 @@ def arrow(dx: float, dy: float) -> str:
 
 
 def contours(
-    xs: Sequence[float], ys: Sequence[float], values: Sequence[Sequence[float]], levels: Sequence[float], canvas: Canvas
+    xs: Sequence[float], ys: Sequence[float], values: Sequence[Sequence[float]], levels: Sequence[float], canvas: Sheet
 ) -> None:
     """Lines of equal values, cell by cell (marching squares); `values[i][j]` stands at x i and y j."""
     for i, (x0, x1) in enumerate(pairwise(xs)):
@@ -219,18 +226,18 @@ def levels(result: Curves) -> list[float]:
 
 
 def figure(result: Curves, form: str) -> bytes:
-    """The plot as the bytes of a PNG or SVG file. Raises GradcliError (GC713) without matplotlib."""
+    """The plot as the bytes of a PNG, PDF or JPEG file. Raises GradcliError (GC713) without matplotlib."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
         raise error(
-            "GC713", "a plot as a picture needs matplotlib",
-            help="pip install 'gradcli[plot]', or leave --output out: a terminal shows it too",
+            "GC713", f"a plot as {form.upper()} needs matplotlib",
+            help="pip install 'gradcli[plot]', or write a .svg file, which needs nothing",
         ) from None  # fmt: skip
     settings = {
-        "svg.hashsalt": "gradcli", "svg.fonttype": "none", "font.size": 10, "axes.spines.top": False,
-        "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25, "lines.linewidth": 1.8,
+        "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
+        "lines.linewidth": 1.8,
     }  # fmt: skip
     with mpl.rc_context(settings):
         sheet = Figure(figsize=(7, 5), dpi=150, layout="constrained")
@@ -240,11 +247,16 @@ def figure(result: Curves, form: str) -> bytes:
             over_two(result, sheet)
         else:
             along_one(result, sheet)
-        text = " ; ".join(line.strip() for line in result.expression.splitlines() if line.strip())
-        sheet.suptitle(text if len(text) <= 70 else text[:67] + "...", family="monospace", size=11, parse_math=False)
+        sheet.suptitle(title(result), family="monospace", size=11, parse_math=False)
         file = BytesIO()
-        sheet.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
+        sheet.savefig(file, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
     return file.getvalue()
+
+
+def title(result: Curves) -> str:
+    """The expression on one line, or its beginning."""
+    text = " ; ".join(line.strip() for line in result.expression.splitlines() if line.strip())
+    return text if len(text) <= 70 else text[:67] + "..."
 
 
 def along_one(result: Curves, sheet: Any) -> None:
