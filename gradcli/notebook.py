@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 QUESTIONS = ("grad", "eval", "hessian", "jacobian", "trace", "graph", "plot", "derive", "check")
 FREE = ("plot", "derive", "check")  # these need no point: names of the notebook give them none
 FUNCTIONS = {"eval": "evaluate", "graph": "draw"}  # of the package, where it has another name than the command
-PARAMETERS = {"limit": "limits", "claim": "claims", "box": "ranges", "shape": "shapes"}  # of a function, by option
+# of a function, by option
+PARAMETERS = {
+    "limit": "limits", "claim": "claims", "box": "ranges", "shape": "shapes", "allow": "lenient",
+    "avoid_kinks": "dodge", "step_sizes": "steps",
+}  # fmt: skip
 
 
 class FailedCell(Exception):
@@ -133,6 +137,12 @@ def arguments_of(question: str, values: Mapping[str, Any]) -> dict[str, Any]:
         arguments["limits"] = ",".join(arguments.pop("limit"))
     if "shape" in values:
         arguments["shapes"] = import_module("gradcli.commands.derive").shapes_of(arguments.pop("shape"))
+    for name in ("avoid_kinks", "step_sizes"):
+        if name in values:
+            arguments[PARAMETERS[name]] = arguments.pop(name)
+    if "allow" in values:
+        allow = inputs.permitted(arguments.pop("allow"))
+        arguments |= {"allow_kink": "kink" in allow, "lenient": "inconclusive" in allow}
     if "box" in values:
         arguments["box" if question == "check" else "ranges"] = inputs.boxes(arguments.pop("box"))
     if question == "check" and "claim" in values:

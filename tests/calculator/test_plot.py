@@ -1,18 +1,20 @@
-"""`gradcli plot`: the curves are right, terminals show them in any width, and pictures are drawn by matplotlib."""
+"""`gradcli plot`: the curves are right, and are shown in terminals of any width and in pictures."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 
 from gradcli import cli
 from gradcli.calculator.plotting import plot
 from gradcli.diagnostics import GradcliError
-from gradcli.rendering import plain, plots
+from gradcli.rendering import plain, plots, vector_plots
 from gradcli.rendering.document import Style
 from tests.rendering.test_schema import validator
 
@@ -89,8 +91,7 @@ def test_a_kink_has_no_exact_derivative(script: str, sides: tuple[float, float] 
     [("3 + 0*x", "every error is 0"), ("sqrt(x)", "there are no differences"), ("abs(x)", "a kink")],
 )
 def test_a_picture_says_why_there_is_no_curve(script: str, words: str) -> None:
-    pytest.importorskip("matplotlib")
-    assert words in plots.figure(plot(script, at={"x": 0}, steps=True), "svg").decode()
+    assert words in vector_plots.svg(plot(script, at={"x": 0}, steps=True))
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
@@ -155,23 +156,58 @@ def test_what_cannot_be_plotted(arguments: list[str], code: str, capsys: pytest.
     assert code in capsys.readouterr().err
 
 
-@pytest.mark.peers
-@pytest.mark.parametrize("form", ["png", "svg"])
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_pictures_are_drawn_by_matplotlib(arguments: list[str], form: str, tmp_path: Path) -> None:
+def test_an_svg_needs_no_library_and_shows_the_curves(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every number is finite, every curve has its color, and every text of a user is escaped."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    path = tmp_path / "plot.svg"
+    assert cli.main(["plot", *arguments, "--output", str(path)]) == 0
+    tree = ElementTree.parse(path).getroot()
+    numbers = [float(text) for one in tree.iter() for text in re.findall(r"-?[0-9.]+", one.get("d") or "")]
+    assert len(numbers) > 20 and all(-2000 < value < 2000 for value in numbers)
+    colours = {one.get("stroke") for one in tree.iter()}
+    steps, claim = "--step-sizes" in arguments, "--claim" in arguments
+    assert plots.BLUE in colours or (len(arguments) == 1 and "y" in arguments[0])
+    assert steps or plots.ORANGE in colours
+    assert (plots.RED in colours) == claim
+    assert "".join(one.text or "" for one in tree.iter() if one.tag.endswith("text")).startswith(arguments[0][:10])
+
+
+def test_an_svg_stands_where_its_points_are() -> None:
+    panel = vector_plots.Panel(40, 100, (0, 10), (-1, 1))
+    assert panel.spot(0, 1) == (vector_plots.LEFT, 40) and panel.spot(10, -1) == (700 - vector_plots.RIGHT, 140)
+    panel.curve([0, 5, 10, 10], [0, math.nan, 1, math.inf], plots.BLUE)
+    assert panel.marks[0].count("M") == 2 and "L" not in panel.marks[0].partition('"')[2].partition('"')[0]
+    ticks = vector_plots.ticks(-0.33, 0.1, False)
+    assert ticks == [-0.3, -0.2, -0.1, 0.0, 0.1]
+    assert vector_plots.ticks(1e300, 3e300, False) == [1e300, 1.5e300, 2e300, 2.5e300, 3e300]
+
+
+def test_texts_of_an_svg_are_escaped() -> None:
+    text = vector_plots.svg(plot("where(x < 1 and x > 0, x, 2*x)"))
+    assert "where(x &lt; 1" in text and ElementTree.fromstring(text) is not None
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(("form", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("jpg", b"\xff\xd8")])
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_pictures_are_drawn_by_matplotlib(arguments: list[str], form: str, magic: bytes, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / f"plot.{form}"
     assert cli.main(["plot", *arguments, "--output", str(path)]) == 0
-    data = path.read_bytes()
-    assert data.startswith(b"\x89PNG" if form == "png" else b"<?xml") and len(data) > 5000
+    assert path.read_bytes().startswith(magic) and path.stat().st_size > 5000
 
 
+@pytest.mark.parametrize("form", ["png", "pdf", "jpg", "jpeg"])
 def test_without_matplotlib_the_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert cli.main(["plot", "x**2", "--output", str(tmp_path / "plot.png")]) == 2
+    assert cli.main(["plot", "x**2", "--output", str(tmp_path / f"plot.{form}")]) == 2
     err = capsys.readouterr().err
-    assert "GC713" in err and "gradcli[plot]" in err
+    assert "GC713" in err and "gradcli[plot]" in err and ".svg" in err
+    assert not list(tmp_path.iterdir())
     with pytest.raises(GradcliError, match="matplotlib"):
-        plots.figure(plot("x**2"), "svg")
+        plots.figure(plot("x**2"), form)

@@ -96,7 +96,7 @@ REFUSED = [
     ("hesian", "x**3", "did you mean hessian?"),
     ("x**3", "x**3", "means nothing here"),
     ("check --claim", "x**3", "cannot read --claim"),
-    ("check --lenient=maybe", "x**3", "cannot read --lenient=maybe"),
+    ("check --avoid-kinks=maybe", "x**3", "cannot read --avoid-kinks=maybe"),
     ("--at x=2 y=3", "x*y", "--at x=2,y=3"),
     ("x*y --at x=2 y=3", None, "--at x=2,y=3"),
     ("x*y -wrt x", None, "did you mean --wrt?"),
@@ -124,7 +124,7 @@ def test_options_are_those_of_the_command() -> None:
     z = notebook.answer("--dtype=complex128", "abs(z)", {"z": 3 + 4j})
     assert z.value == 5.0
     assert notebook.answer("x**3 --order 2 --wrt x", None, {"x": 2.0}).derivatives == {"x": (12.0, 12.0)}
-    (check,) = notebook.answer("check --at x=0 --allow-kink --samples 0 --seed 3", "abs(x)", {}).checks
+    (check,) = notebook.answer("check --at x=0 --allow kink --samples 0 --seed 3", "abs(x)", {}).checks
     assert (check.verdict, check.passed, check.evidence["seed"]) == ("KINK", True, 3)
     with pytest.raises(GradcliError, match="GC505"):
         notebook.answer("--limit nodes=1", "x*y", {"x": 1.0, "y": 1.0})

@@ -107,9 +107,7 @@ def test_what_could_not_be_decided_fails(project: pytest.Pytester) -> None:
     result = run(project, "open.grad", "-rs", "-o", "gradcli_inconclusive=skip")
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED * open.grad:2: INCONCLUSIVE: *"])
-    project.makepyprojecttoml("[tool.gradcli.check]
-allow = 'inconclusive'
-")
+    project.makepyprojecttoml("[tool.gradcli.check]\nallow = 'inconclusive'\n")
     run(project, "open.grad").assert_outcomes(passed=1)
     assert run(project, "-o", "gradcli_inconclusive=never").ret == pytest.ExitCode.USAGE_ERROR
     project.makepyprojecttoml("[tool.gradcli.check]\ntimeout = 0.000001\n")
