@@ -179,7 +179,10 @@ def run(argv: Sequence[str]) -> int:
         sys.stdout.write(f"gradcli {load('package').__version__}\n")
         return FINE
     if call.command == "--show-settings":
-        sys.stdout.write("\n".join(load("settings").setting_lines(current_folder(), os.environ)) + "\n")
+        problems: list[Diagnostic] = []
+        sys.stdout.write("\n".join(load("settings").setting_lines(current_folder(), os.environ, problems)) + "\n")
+        if problems:
+            raise GradcliError(*problems)
         return FINE
     return perform(call)
 

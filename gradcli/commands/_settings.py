@@ -78,21 +78,32 @@ class Settings:
         ]
 
 
-def load(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> Settings:
-    """The settings for a command that runs in a folder; raises GC722 to GC724 if a file is wrong."""
+def load(
+    command: str,
+    declared: Declaration,
+    folder: str,
+    environment: Mapping[str, str],
+    problems: list[Diagnostic] | None = None,
+) -> Settings:
+    """The settings for a command that runs in a folder.
+
+    Raises GC722 to GC724 if a file is wrong; with `problems` these are added there, and what is right counts.
+    """
     settings = Settings({}, {})
-    files = [nearest(folder, settings.notes)]
+    files = [nearest(folder, settings.notes, problems)]
     if command not in JUDGING:
-        files.insert(0, personal(environment))
+        files.insert(0, personal(environment, problems))
     known = {option.name: option for option in declared.options if option.setting}
     for file in files:
         if file is None:
             continue
         path, table = file
         tables = [table, *(table.get(name, {}) for name in JUDGING.get(command, (command,)))]
-        for key, value in [pair for part in tables for pair in pairs(part)]:
+        for key, value in [pair for part in tables if isinstance(part, dict) for pair in pairs(part)]:
             name, value = present(key, value, declared)
             if name == "limits":
+                if any(wrong_limits(value, path)):
+                    continue
                 settings.values["limits"] = {**settings.values.get("limits", {}), **value}
             elif name in known and known[name].accepts(value):  # a format that this command lacks does not concern it
                 if known[name].many and not isinstance(value, dict):
@@ -119,18 +130,20 @@ def pairs(table: Table) -> Iterator[tuple[str, Any]]:
     return ((key.replace("-", "_"), value) for key, value in table.items())
 
 
-def nearest(folder: str, notes: list[Diagnostic] | None = None) -> tuple[str, Table] | None:
+def nearest(
+    folder: str, notes: list[Diagnostic] | None = None, problems: list[Diagnostic] | None = None
+) -> tuple[str, Table] | None:
     """The nearest configuration from a folder up to the root of its project, checked; adds to the notes."""
     for place in project(folder):
         own = os.path.join(place, "gradcli.toml")
         if os.path.isfile(own) and trusted(own, notes):
-            return own, checked(read(own), own)
+            return own, checked(read(own, problems), own, problems)
         shared = os.path.join(place, "pyproject.toml")
         if os.path.isfile(shared) and mentions(shared) and trusted(shared, notes):
-            tool = read(shared).get("tool")
+            tool = read(shared, problems).get("tool")
             table = tool.get("gradcli") if isinstance(tool, dict) else None
             if isinstance(table, dict):
-                return shared, checked(table, shared)
+                return shared, checked(table, shared, problems)
     return None
 
 
@@ -162,13 +175,15 @@ def trusted(path: str, notes: list[Diagnostic] | None) -> bool:
     return False
 
 
-def personal(environment: Mapping[str, str]) -> tuple[str, Table] | None:
+def personal(environment: Mapping[str, str], problems: list[Diagnostic] | None) -> tuple[str, Table] | None:
     """The user's own file, checked."""
     home = environment.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(home):
         home = os.path.join(os.path.expanduser("~"), ".config")
     path = os.path.join(home, "gradcli", "gradcli.toml")
-    return (path, checked(read(path), path)) if os.path.isabs(path) and os.path.isfile(path) else None
+    if not os.path.isabs(path) or not os.path.isfile(path):
+        return None
+    return path, checked(read(path, problems), path, problems)
 
 
 def mentions(path: str) -> bool:
@@ -185,27 +200,37 @@ def content(path: str) -> bytes:
         raise error("GC724", f"cannot read {visible(path, 200)}: {(problem.strerror or '').lower()}") from None
 
 
-def read(path: str) -> Table:
-    """A TOML file as tables; raises GC724 if it cannot be read."""
+def read(path: str, problems: list[Diagnostic] | None) -> Table:
+    """A TOML file as tables; GC724 if it cannot be read."""
     toml = import_module("tomllib")  # loaded only where there is a file to read
     try:
         table: Table = toml.loads(content(path).decode("utf-8"))
     except ValueError as problem:
-        raise error("GC724", f"{visible(path, 200)} is not TOML: {visible(str(problem), 200)}") from None
+        refuse([error("GC724", f"{visible(path, 200)} is not TOML: {visible(str(problem), 200)}")], problems)
     except RecursionError:
-        raise error("GC724", f"{visible(path, 200)} is nested too deeply") from None
-    return table
+        refuse([error("GC724", f"{visible(path, 200)} is nested too deeply")], problems)
+    else:
+        return table
+    return {}
 
 
-def checked(table: Table, path: str) -> Table:
-    """The table, if every key is known and every value fits; otherwise raises GC722 and GC723 for all that do not."""
-    problems = [*wrong(table, COMMON, path, ""), *wrong_limits(table.get("limits", {}), path)]
+def refuse(found: list[GradcliError], problems: list[Diagnostic] | None) -> None:
+    """Add what is wrong to the problems, or raise it."""
+    diagnostics = [note for problem in found for note in problem.diagnostics]
+    if problems is not None:
+        problems += diagnostics
+    elif diagnostics:
+        raise GradcliError(*diagnostics)
+
+
+def checked(table: Table, path: str, problems: list[Diagnostic] | None) -> Table:
+    """The table; GC722 and GC723 for its keys that are unknown and its values that do not fit."""
+    found = [*wrong(table, COMMON, path, ""), *wrong_limits(table.get("limits", {}), path)]
     for command in COMMANDS:
         if command in table:
             options = {option.name: option for option in declaration(command).options if option.setting}
-            problems += wrong(table[command], options, path, f"{command}.", declaration(command))
-    if problems:
-        raise GradcliError(*(note for problem in problems for note in problem.diagnostics))
+            found += wrong(table[command], options, path, f"{command}.", declaration(command))
+    refuse(found, problems)
     return table
 
 
@@ -254,23 +279,20 @@ def wrong_limits(table: Any, path: str) -> Iterator[GradcliError]:
             yield problem
 
 
-def setting_lines(folder: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """Every setting with its value and its source, as TOML."""
-    for command in ("grad", "check"):
-        settings = load(command, declaration(command), folder, environment)
-        options = [option for option in declaration(command).options if option.setting]
-        mine = [option for option in options if (option.name in COMMON) == (command == "grad")]
-        if command != "grad":
-            yield from ("", f"[{command}]")
-        for option in mine:
-            yield setting_line(option, settings)
-        if command == "grad":
-            yield from ("", "[limits]")
-            bounds = limits.make_limits(settings.values.get("limits", {})).as_dict()
-            origin = settings.origins.get("limits")
-            own = settings.values.get("limits", {})
-            for name, value in bounds.items():
-                yield f"{name} = {value}  # {origin if name in own else 'default'}"
+def setting_lines(folder: str, environment: Mapping[str, str], problems: list[Diagnostic]) -> Iterator[str]:
+    """Every setting with its value and its source, as TOML; what is wrong with the files is added to the problems."""
+    shared = load("grad", declaration("grad"), folder, environment, problems)
+    yield from (setting_line(option, shared) for option in COMMON.values())
+    yield from ("", "[limits]")
+    own = shared.values.get("limits", {})
+    for name, value in limits.make_limits(own).as_dict().items():
+        yield f"{name} = {value}  # {shared.origins['limits'] if name in own else 'default'}"
+    for command in ("check", "audit"):
+        settings = load(command, declaration(command), folder, environment, [])
+        yield from ("", f"[{command}]")
+        for option in declaration(command).options:
+            if option.setting and option.name not in COMMON:
+                yield setting_line(option, settings)
 
 
 def setting_line(option: Option, settings: Settings) -> str:

@@ -160,10 +160,11 @@ SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
 def completions(output: Output, shell: str) -> int:
     """Print a completion script for bash, zsh or fish.
 
-    The script is static: completing a word never starts Python. Run this again after an upgrade.
+    The script is static: completing a word never starts Python. For bash, source it in ~/.bashrc. Run this
+    again after an upgrade.
 
     Examples:
-      gradcli completions bash > ~/.gradcli.bash    # source it in ~/.bashrc
+      gradcli completions bash > ~/.gradcli.bash
       gradcli completions zsh > "${fpath[1]}/_gradcli"
       gradcli completions fish > ~/.config/fish/completions/gradcli.fish
     """

@@ -33,7 +33,7 @@ def evaluate(
     Examples:
       gradcli eval "hypot(x, y)" --at x=3,y=4
       gradcli eval "1/2x" --at x=4
-      gradcli eval "A @ b" --at "A=[[1,2],[3,4]]" --at b=[1,1]
+      gradcli eval "A @ b" --at "A=[[1,2],[3,4]]" --at "b=[1,1]"
       echo "x = 2; sin(x)" | gradcli eval -
     """
     if points is not None or cluster is not None:

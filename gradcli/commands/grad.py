@@ -42,7 +42,7 @@ def grad(
 
     Examples:
       gradcli grad "(x*y+x)**2" --at x=2,y=3
-      gradcli grad "sum(w**2)" --at w=[1,2,3] --format json
+      gradcli grad "sum(w**2)" --at "w=[1,2,3]" --format json
       gradcli grad "-x**2" --at x=3 --order 2
       gradcli grad loss.grad --wrt w,b
       gradcli grad "sin(x)*y" --points points.csv --output slopes.csv

@@ -28,7 +28,7 @@ def hessian(
 
     Examples:
       gradcli hessian "x**2*y + sin(y)" --at x=1.5,y=-0.5
-      gradcli hessian "logsumexp(x)" --at x=[1,2,3] --digits 6
+      gradcli hessian "logsumexp(x)" --at "x=[1,2,3]" --digits 6
       gradcli hessian loss.grad --wrt w --format json
     """
     source, options = evaluation(output, script, point)

@@ -27,7 +27,7 @@ def jacobian(
 
     Examples:
       gradcli jacobian "[x*y, x + y]" --at x=2,y=3
-      gradcli jacobian "tanh(W @ x)" --at W=[[1,2],[3,4]],x=[0.1,0.2]
+      gradcli jacobian "tanh(W @ x)" --at "W=[[1,2],[3,4]],x=[0.1,0.2]"
       gradcli jacobian "x*y, x/y" --at x=2,y=3 --format csv
     """
     source, options = evaluation(output, script, point)

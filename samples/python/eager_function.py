@@ -1,10 +1,10 @@
 """gradcli's own tensors: the same classes as PyTorch's, on gradcli's rules; their graphs can be recorded and proved.
 
-$ gradcli check --python samples/python/eager_function.py:Cube --at x=[-1.5,0.2,2]
+$ gradcli check --python samples/python/eager_function.py:Cube --at "x=[-1.5,0.2,2]"
 PROVED
-$ gradcli check --python samples/python/eager_function.py:WrongCube --at x=[-1.5,0.2,2]
+$ gradcli check --python samples/python/eager_function.py:WrongCube --at "x=[-1.5,0.2,2]"
 DISAGREES exactly: a mistake in the claim
-$ gradcli check --python samples/python/eager_function.py:energy --at x=[-1.5,0.2,2],scale=0.7
+$ gradcli check --python samples/python/eager_function.py:energy --at "x=[-1.5,0.2,2],scale=0.7"
 PROVED
 """
 

@@ -1,8 +1,8 @@
 """A custom Function inside a larger function: the whole is judged, and the backward for itself, with its line.
 
-$ gradcli check --python samples/python/function_inside.py:loss --at w=[0.3,0.7]
+$ gradcli check --python samples/python/function_inside.py:loss --at "w=[0.3,0.7]"
 PROVED
-$ gradcli check --python samples/python/function_inside.py:wrong_loss --at w=[0.3,0.7]
+$ gradcli check --python samples/python/function_inside.py:wrong_loss --at "w=[0.3,0.7]"
 DISAGREES exactly
 """
 

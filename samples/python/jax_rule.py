@@ -1,8 +1,8 @@
 """JAX: a `custom_vjp`, right and wrong. Needs JAX.
 
-$ gradcli check --python samples/python/jax_rule.py:log1pexp --at x=[-1.5,0.2,2]
+$ gradcli check --python samples/python/jax_rule.py:log1pexp --at "x=[-1.5,0.2,2]"
 PROVED
-$ gradcli check --python samples/python/jax_rule.py:wrong_log1pexp --at x=[-1.5,0.2,2]
+$ gradcli check --python samples/python/jax_rule.py:wrong_log1pexp --at "x=[-1.5,0.2,2]"
 DISAGREES exactly
 """
 

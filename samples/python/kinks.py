@@ -1,9 +1,9 @@
 # ruff: noqa: E501
 """Kinks and jumps: the hinge loss at the margin, a norm at zero, a step.
 
-$ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at w=[0.2,-0.5]
+$ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at "w=[0.2,-0.5]"
 PROVED
-$ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at w=[0.5,0.25]
+$ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at "w=[0.5,0.25]"
 KINK
 $ gradcli check --python samples/python/kinks.py:hinge --grad samples/python/kinks.py:hinge_slope --at "w=[0.5,0.25]" --allow kink
 KINK (passes: the claim lies between the slopes)

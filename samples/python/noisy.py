@@ -5,9 +5,9 @@ The slope of the last one is buried in its values, and is proved by its graph.
 
 $ gradcli check --python samples/python/noisy.py:early_stop --grad samples/python/noisy.py:root_slope --at x=2.5
 AGREES
-$ gradcli check --python samples/python/noisy.py:single --grad samples/python/noisy.py:single_slope --at x=[0.3,-1.2,0.8]
+$ gradcli check --python samples/python/noisy.py:single --grad samples/python/noisy.py:single_slope --at "x=[0.3,-1.2,0.8]"
 AGREES
-$ gradcli check --python samples/python/noisy.py:dice --grad samples/python/noisy.py:dice_slope --at x=[0.3,-1.2]
+$ gradcli check --python samples/python/noisy.py:dice --grad samples/python/noisy.py:dice_slope --at "x=[0.3,-1.2]"
 INCONCLUSIVE
 $ gradcli check --python samples/python/noisy.py:buried --grad samples/python/noisy.py:buried_slope --at x=1.5
 PROVED

@@ -3,13 +3,13 @@
 
 Source: Rosenbrock, An automatic method for finding the greatest or least value of a function (1960).
 
-    $ gradcli check --python samples/python/optimiser.py:rosenbrock --grad samples/python/optimiser.py:slope --at x=[1.3,0.7,0.8]
+    $ gradcli check --python samples/python/optimiser.py:rosenbrock --grad samples/python/optimiser.py:slope --at "x=[1.3,0.7,0.8]"
     PROVED
-    $ gradcli check --python samples/python/optimiser.py:both --at x=[1.3,0.7,0.8]
+    $ gradcli check --python samples/python/optimiser.py:both --at "x=[1.3,0.7,0.8]"
     PROVED
-    $ gradcli check --python samples/python/optimiser.py:residuals --grad samples/python/optimiser.py:jacobian --at x=[1.3,0.7]
+    $ gradcli check --python samples/python/optimiser.py:residuals --grad samples/python/optimiser.py:jacobian --at "x=[1.3,0.7]"
     PROVED
-    $ gradcli check --python samples/python/optimiser.py:both_wrong --at x=[1.3,0.7,0.8]
+    $ gradcli check --python samples/python/optimiser.py:both_wrong --at "x=[1.3,0.7,0.8]"
     DISAGREES exactly
 """
 

@@ -3,13 +3,13 @@
 
 Source: Hoerl and Kennard, Ridge regression (1970); the gradient is the normal equations.
 
-    $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:slope --at w=[0.5,-1,2]
+    $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:slope --at "w=[0.5,-1,2]"
     PROVED
-    $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:without_mean --at w=[0.5,-1,2]
+    $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:without_mean --at "w=[0.5,-1,2]"
     DISAGREES exactly: the factor 1/4 is missing
-    $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:turned --at w=[0.5,-1,2]
+    $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:turned --at "w=[0.5,-1,2]"
     DISAGREES exactly: the right gradient is minus the claim
-    $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:one_slip --at w=[0.5,-1,2]
+    $ gradcli check --python samples/python/regression.py:loss --grad samples/python/regression.py:one_slip --at "w=[0.5,-1,2]"
     DISAGREES exactly: the claim is right except in [0]
 """
 

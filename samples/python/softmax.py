@@ -3,13 +3,13 @@
 
 Source: Bridle, Probabilistic interpretation of feedforward classification network outputs (1990).
 
-    $ gradcli check --python samples/python/softmax.py:softmax --grad samples/python/softmax.py:jacobian --at z=[0.1,-0.4,1.2]
+    $ gradcli check --python samples/python/softmax.py:softmax --grad samples/python/softmax.py:jacobian --at "z=[0.1,-0.4,1.2]"
     PROVED
-    $ gradcli check --python samples/python/softmax.py:softmax --grad samples/python/softmax.py:diagonal_only --at z=[0.1,-0.4,1.2]
+    $ gradcli check --python samples/python/softmax.py:softmax --grad samples/python/softmax.py:diagonal_only --at "z=[0.1,-0.4,1.2]"
     DISAGREES exactly
-    $ gradcli check --python samples/python/softmax.py:cross_entropy --grad samples/python/softmax.py:slope --at logits=[[0.1,-0.4,1.2],[2,0.3,-1]]
+    $ gradcli check --python samples/python/softmax.py:cross_entropy --grad samples/python/softmax.py:slope --at "logits=[[0.1,-0.4,1.2],[2,0.3,-1]]"
     PROVED
-    $ gradcli check --python samples/python/softmax.py:cross_entropy --grad samples/python/softmax.py:wrong_axis --at logits=[[0.1,-0.4,1.2],[2,0.3,-1]]
+    $ gradcli check --python samples/python/softmax.py:cross_entropy --grad samples/python/softmax.py:wrong_axis --at "logits=[[0.1,-0.4,1.2],[2,0.3,-1]]"
     DISAGREES exactly
 """
 

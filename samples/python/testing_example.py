@@ -1,7 +1,7 @@
 # ruff: noqa: E501
 """Gradients in a test suite: `assert_gradient` fails with the report as its message. Run it with pytest.
 
-$ gradcli check --python samples/python/testing_example.py:spring --grad samples/python/testing_example.py:force --at x=[0.5,2],k=3
+$ gradcli check --python samples/python/testing_example.py:spring --grad samples/python/testing_example.py:force --at "x=[0.5,2],k=3"
 PROVED
 """
 

@@ -1,10 +1,10 @@
 """PyTorch: custom functions with hand-written backward passes. Needs PyTorch.
 
-$ gradcli check --python samples/python/torch_function.py:Swish --at x=[-1.5,0.2,2]
+$ gradcli check --python samples/python/torch_function.py:Swish --at "x=[-1.5,0.2,2]"
 PROVED
-$ gradcli check --python samples/python/torch_function.py:WrongSwish --at x=[-1.5,0.2,2]
+$ gradcli check --python samples/python/torch_function.py:WrongSwish --at "x=[-1.5,0.2,2]"
 DISAGREES exactly: consistent with a mistake at `x*sigmoid(x)`
-$ gradcli check --python samples/python/torch_function.py:energy --at x=[-1.5,0.2,2]
+$ gradcli check --python samples/python/torch_function.py:energy --at "x=[-1.5,0.2,2]"
 PROVED
 """
 
