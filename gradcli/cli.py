@@ -190,6 +190,7 @@ def run(argv: Sequence[str]) -> int:
 def perform(call: Call) -> int:
     """Call the command's function with what was given, what is configured, and the defaults."""
     declared = declaration(call.command)
+    declared.check(call.arguments)
     loaded = load("settings").load(call.command, declared, current_folder(), os.environ)
     settings, notes = loaded.values, [*loaded.notes]
     if call.command == "check":

@@ -71,19 +71,19 @@ class Output:
         self,
         settings: Mapping[str, Any],
         formats: Sequence[str],
-        given: Collection[str],
+        explicit: Collection[str],
         endings: Mapping[str, tuple[str, Sequence[object]]],
     ) -> None:
         self.settings = settings
         self.endings = endings  # further endings of the output file, each with a setting that it needs, and its values
-        self.given = given  # names of the options on the command line
+        self.explicit = explicit  # names of the options on the command line
         self.path: str | None = settings["output"]
         self.file: IO[str] | None = None
         self.drawn = False  # whether a progress line stands on standard error
         self.bar: Any = None
         self.terminal = self.path is None and sys.stdout.isatty()
         self.format: str = settings["format"] or ("table" if self.terminal else "plain")
-        if self.path is not None and "format" not in given and settings.get("points") is None:
+        if self.path is not None and "format" not in explicit and settings.get("points") is None:
             self.format = self.named(self.path, formats)
 
     def named(self, path: str, formats: Sequence[str]) -> str:

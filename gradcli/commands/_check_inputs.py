@@ -35,10 +35,10 @@ def is_expression(target: str) -> bool:
     return target == "-" or (text and not is_file(target) and not os.path.exists(target))
 
 
-def for_this_kind(kind: str, given: Iterable[str], options: Iterable[Option]) -> None:
+def for_this_kind(kind: str, explicit: Iterable[str], options: Iterable[Option]) -> None:
     """Raise GC721 for options of the command line that do nothing for a kind of check."""
     names = {option.name: option.spellings[0] for option in options}
-    for name in given:
+    for name in explicit:
         kinds = KINDS.get(name, (kind,))
         if kind not in kinds:
             hint = f"it is for {' and '.join(kinds)}: leave it out"
@@ -62,13 +62,13 @@ def judging(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def permitted(texts: Sequence[str] | str, words: Sequence[str] = PERMITTED) -> frozenset[str]:
     """The words of `--allow kink,inconclusive`, which may be repeated."""
-    given = [
+    chosen = [
         word.strip().lower() for text in ([texts] if isinstance(texts, str) else texts) for word in text.split(",")
     ]
-    for word in given:
+    for word in chosen:
         if word not in words:
             raise error("GC721", f"--allow does not know `{visible(word)}`", help=f"it takes {', '.join(words)}")
-    return frozenset(given)
+    return frozenset(chosen)
 
 
 def claims(texts: tuple[str, ...]) -> dict[str, str]:

@@ -84,10 +84,7 @@ TARGETS = Operand(
 SECTIONS = {
     "What to check": (
         Option(
-            "--claim",
-            many=True,
-            metavar='"LEAF = SCRIPT"',
-            help="A derivative worked out by hand. May be repeated.",
+            "--claim", many=True, metavar='"LEAF = SCRIPT"', help="A derivative worked out by hand. May be repeated."
         ),
         Option(
             "--python",

@@ -5,6 +5,8 @@ The checks of a value (`plain`, `accepts`) are here, so that the command line an
 
 from __future__ import annotations
 
+from gradcli.diagnostics import error
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -159,11 +161,22 @@ class Declaration:
 
     `short` has what a short spelling stands for, `{"-q": "--show=summary"}`, with `{}` for its value if it takes one;
     `renamed` what earlier spellings stand for, which take a value if the option does and it is not given here.
-    `endings` are endings of the output file that mean no format, each with an option or operand, and the values of it
+    `conflicts` has options that do not go with others. `endings` are endings of the output file that mean no format, each with an option or operand, and the values of it
     that write such a file.
     """
 
-    __slots__ = ("common", "endings", "function", "groups", "headings", "operands", "options", "renamed", "short")
+    __slots__ = (
+        "common",
+        "conflicts",
+        "endings",
+        "function",
+        "groups",
+        "headings",
+        "operands",
+        "options",
+        "renamed",
+        "short",
+    )
 
     def __init__(
         self,
@@ -175,6 +188,7 @@ class Declaration:
         common: frozenset[str] = frozenset(),
         short: Mapping[str, str] | None = None,
         renamed: Mapping[str, str] | None = None,
+        conflicts: Mapping[str, tuple[str, ...]] | None = None,
         endings: Mapping[str, tuple[str, tuple[object, ...]]] | None = None,
     ) -> None:
         self.function = function
@@ -182,6 +196,7 @@ class Declaration:
         self.groups = groups
         self.common = common
         self.short = short or {}
+        self.conflicts = conflicts or {}
         self.endings = endings or {}
         self.renamed = {**RENAMED, **(renamed or {})}
         self.headings = {option.name: title for title, own in (sections or {}).items() for option in own}
@@ -191,6 +206,14 @@ class Declaration:
     @property
     def name(self) -> str:
         return self.function.__module__.rpartition(".")[2]
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Raise GradcliError for options on the command line that do not go together."""
+        for name, others in self.conflicts.items():
+            for other in others:
+                if name in arguments and other in arguments:
+                    first, second = (text.replace("_", "-") for text in (other, name))
+                    raise error("GC721", f"--{first} does not go with --{second}", help="leave one of them out")
 
     def spelled(self) -> dict[str, Option]:
         """Every spelling of every option."""

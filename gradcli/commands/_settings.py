@@ -214,9 +214,9 @@ def read(path: str, problems: list[Diagnostic] | None) -> Table:
     return {}
 
 
-def refuse(found: list[GradcliError], problems: list[Diagnostic] | None) -> None:
+def refuse(faults: list[GradcliError], problems: list[Diagnostic] | None) -> None:
     """Add what is wrong to the problems, or raise it."""
-    diagnostics = [note for problem in found for note in problem.diagnostics]
+    diagnostics = [note for problem in faults for note in problem.diagnostics]
     if problems is not None:
         problems += diagnostics
     elif diagnostics:
@@ -225,12 +225,12 @@ def refuse(found: list[GradcliError], problems: list[Diagnostic] | None) -> None
 
 def checked(table: Table, path: str, problems: list[Diagnostic] | None) -> Table:
     """The table; GC722 and GC723 for its keys that are unknown and its values that do not fit."""
-    found = [*wrong(table, COMMON, path, ""), *wrong_limits(table.get("limits", {}), path)]
+    faults = [*wrong(table, COMMON, path, ""), *wrong_limits(table.get("limits", {}), path)]
     for command in COMMANDS:
         if command in table:
             options = {option.name: option for option in declaration(command).options if option.setting}
-            found += wrong(table[command], options, path, f"{command}.", declaration(command))
-    refuse(found, problems)
+            faults += wrong(table[command], options, path, f"{command}.", declaration(command))
+    refuse(faults, problems)
     return table
 
 

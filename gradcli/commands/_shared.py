@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         """The output of a command; only `cli` has an implementation."""
 
         settings: Mapping[str, Any]
-        given: Collection[str]
+        explicit: Collection[str]
         format: str
 
         def emit(self, view: View, *, framed: bool = True) -> None:
@@ -75,10 +75,7 @@ FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
 MADE_OF_ONE = ("json", "jsonl", "markdown", "latex")  # formats of one whole result, not of a stream of rows
 
 SCRIPT = Operand(
-    "script",
-    "EXPR|FILE|-",
-    'An expression such as "x**2 + y", a .grad file, or - for standard input.',
-    expression=True,
+    "script", "EXPR|FILE|-", 'An expression such as "x**2 + y", a .grad file, or - for standard input.', expression=True
 )
 
 EVALUATION = (

@@ -95,18 +95,18 @@ def check(
     accepted = Acceptance(output, failing, shown, options)
     command = replay(targets, repeated(judged, point))
     kind = kind_of(targets, judged)
-    for_this_kind(kind, output.given, DECLARATION.options)
+    for_this_kind(kind, output.explicit, DECLARATION.options)
 
     def sinks(several: Callable[[], bool]) -> Reporting:
         def cards() -> Sink:
             return Nothing() if shown.diff else Cards(output, "all" if only else shown.show, several, command)
 
-        forms = [form for form in REPORTS if kind == FILES or form in output.given]  # settings concern files
+        forms = [form for form in REPORTS if kind == FILES or form in output.explicit]  # settings concern files
         paths = {form: getattr(written, form) for form in forms}
         annotate = written.github or os.environ.get("GITHUB_ACTIONS") == "true"
         return Reporting(output, paths, annotate, only, cards)
 
-    if kind != FILES or (len(targets) == 1 and is_file(targets[0]) and IN_WORKERS.isdisjoint(output.given)):
+    if kind != FILES or (len(targets) == 1 and is_file(targets[0]) and IN_WORKERS.isdisjoint(output.explicit)):
         on_terminal = output.format == "table" and kind == EXPRESSION
         options["witnesses"] = judged.witnesses or ("all" if on_terminal else "none")
         with sinks(lambda: False) as where:

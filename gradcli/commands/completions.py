@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 else:
     primitives = room("primitives")
 
-TOP = (
-    ("--help", "Show help."),
-    ("--version", "Show the version."),
-    ("--show-settings", "Show the settings."),
-)
+TOP = (("--help", "Show help."), ("--version", "Show the version."), ("--show-settings", "Show the settings."))
 FILES = ("output", "json", "junit")
 
 
@@ -86,17 +82,8 @@ def zsh(offers: Mapping[str, Offer]) -> str:
     lines = ["#compdef gradcli", "_gradcli() {", "    local -a commands", "    commands=("]
     lines += [f"        {quoted(f'{command}:{offer.summary}')}" for command, offer in offers.items()]
     lines += ["    )", "    if (( CURRENT == 2 )); then", "        _describe command commands"]
-    lines += [
-        "        _arguments " + " ".join(quoted(f"{name}[{summary}]") for name, summary in TOP),
-        "        return",
-    ]
-    lines += [
-        "    fi",
-        "    local command=$words[2]",
-        "    shift words",
-        "    (( CURRENT-- ))",
-        "    case $command in",
-    ]
+    lines += ["        _arguments " + " ".join(quoted(f"{name}[{summary}]") for name, summary in TOP), "        return"]
+    lines += ["    fi", "    local command=$words[2]", "    shift words", "    (( CURRENT-- ))", "    case $command in"]
     for command, offer in offers.items():
         parts = [zsh_option(option) for option in offer.declaration.options]
         parts.append(quoted("--help[Show help.]"))

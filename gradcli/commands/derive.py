@@ -74,17 +74,6 @@ def derive(
       gradcli derive "sum(exp(a*x))" --shape a= --format json
     """
     bounds = allowed(limit, output)
-    if hessian + jacobian + (order > 1) > 1:
-        raise error("GC721", "--hessian, --jacobian and --order do not go together", help="give one of them")
-    if emit is not None and (hessian or jacobian or order > 1 or steps):
-        hint = "leave out --hessian, --jacobian, --order and --steps"
-        raise error("GC721", "--emit writes a value and its gradient only", help=hint)
-    if direction is not None and (jacobian or order > 1 or steps or emit is not None or quiz):
-        hint = "leave out --jacobian, --order, --steps, --emit and --quiz"
-        raise error("GC721", "--direction goes with --hessian, --style and --shape only", help=hint)
-    if steps and (hessian or order > 1):
-        hint = "for the second derivative, run derive --steps on the formula of the first"
-        raise error("GC721", "--steps derives first derivatives: leave out --hessian and --order", help=hint)
     quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
     options: dict[str, Any] = {
         "style": style,
@@ -96,9 +85,6 @@ def derive(
     }
     if quiz:
         _quiz.possible(output, script)
-        if hessian or jacobian or order > 1 or steps or emit is not None:
-            hint = "leave out --hessian, --jacobian, --order, --steps and --emit"
-            raise error("GC721", "--quiz asks for a gradient only", help=hint)
     source = load(script, output, bounds)
     result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), **options)
     if quiz:
@@ -174,5 +160,13 @@ DECLARATION = Declaration(
     derive,
     (SCRIPT,),
     (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, DIRECTION, STEPS, EMIT, QUIZ, LIMIT, *FORMS),
+    conflicts={
+        "jacobian": ("hessian", "order"),
+        "order": ("hessian",),
+        "steps": ("hessian", "order"),
+        "emit": ("hessian", "jacobian", "order", "steps"),
+        "quiz": ("hessian", "jacobian", "order", "steps", "emit"),
+        "direction": ("jacobian", "order", "steps", "emit", "quiz"),
+    },
     endings={".py": ("emit", EMIT.choices[:3]), ".c": ("emit", ("c",))},
 )

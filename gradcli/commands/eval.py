@@ -15,15 +15,7 @@ else:
     calculator = room("calculator")
 
 
-def evaluate(
-    output: Output,
-    script: str,
-    *,
-    point: Point,
-    points: str | None,
-    relax: bool,
-    cluster: str | None,
-) -> int:
+def evaluate(output: Output, script: str, *, point: Point, points: str | None, relax: bool, cluster: str | None) -> int:
     """Value at a point.
 
     The output of a script is its last expression, else the last name that it assigns. Several outputs

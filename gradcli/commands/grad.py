@@ -6,7 +6,7 @@ from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import CLUSTER, EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, Point, evaluation, many_points
 from gradcli.commands._views import calculation, derivation
-from gradcli.diagnostics import GradcliError, error
+from gradcli.diagnostics import GradcliError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,14 +18,7 @@ else:
 
 
 def grad(
-    output: Output,
-    script: str,
-    *,
-    point: Point,
-    points: str | None,
-    relax: bool,
-    cluster: str | None,
-    order: int,
+    output: Output, script: str, *, point: Point, points: str | None, relax: bool, cluster: str | None, order: int
 ) -> int:
     """Value and gradient at a point.
 
@@ -49,8 +42,6 @@ def grad(
       gradcli grad f.grad --points in.npy -o out.npy --cluster tcp://host:8786
     """
     if points is not None or cluster is not None:
-        if order > 1:
-            raise error("GC721", "--order does not go with --points", help="leave --order out")
         return many_points(output, script, point, points, True, relax=relax, cluster=cluster)
     source, options = evaluation(output, script, point)
     try:
@@ -78,4 +69,10 @@ def to_check(script: str, at: tuple[str, ...], wrt: str | None, dtype: str) -> s
 
 
 ORDER = Option("--order", kind="int", default=1, low=1, help="Derivatives of order 1 to N by each scalar leaf.")
-DECLARATION = Declaration(grad, (SCRIPT,), (*EVALUATION, POINTS, RELAX, CLUSTER, ORDER, *OUTPUT), groups=(Point,))
+DECLARATION = Declaration(
+    grad,
+    (SCRIPT,),
+    (*EVALUATION, POINTS, RELAX, CLUSTER, ORDER, *OUTPUT),
+    groups=(Point,),
+    conflicts={"points": ("order",)},
+)

@@ -22,15 +22,7 @@ else:
 
 
 def graph(
-    output: Output,
-    script: str,
-    *,
-    point: Point,
-    view: str,
-    style: str,
-    max_nodes: int,
-    on: str | None,
-    every: int,
+    output: Output, script: str, *, point: Point, view: str, style: str, max_nodes: int, on: str | None, every: int
 ) -> int:
     """The graph of a computation, as a tree, a drawing or a page.
 

@@ -15,12 +15,7 @@ else:
     calculator = room("calculator")
 
 
-def hessian(
-    output: Output,
-    script: str,
-    *,
-    point: Point,
-) -> int:
+def hessian(output: Output, script: str, *, point: Point) -> int:
     """Value, gradient and second derivatives at a point.
 
     The output must be a number. The block of two leaves a and b has the shape of a followed by the shape

@@ -15,12 +15,7 @@ else:
     calculator = room("calculator")
 
 
-def jacobian(
-    output: Output,
-    script: str,
-    *,
-    point: Point,
-) -> int:
+def jacobian(output: Output, script: str, *, point: Point) -> int:
     """All partial derivatives of an array or of several outputs.
 
     The array of a leaf has the shape of the output followed by the shape of the leaf.

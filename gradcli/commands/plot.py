@@ -51,8 +51,6 @@ def plot(
     leaf, stated = (None, None) if claim is None else one_claim(claim)
     if leaf is not None and wrt not in (None, leaf):
         raise error("GC721", "--claim and --wrt name different leaves", help="leave --wrt out")
-    if leaf is not None and step_sizes:
-        raise error("GC721", "--claim and --step-sizes are two different plots: give one of them")
     picture = output.format if output.format in PICTURES else None
     if picture and output.settings["output"] is None:
         raise error("GC721", f"--format {picture} needs a file to write", help=f"write --output plot.{picture}")
@@ -98,5 +96,6 @@ DECLARATION = Declaration(
         LIMIT,
         *presentation("table", "plain", "json", "csv", "svg", *PICTURES),
     ),
+    conflicts={"claim": ("step_sizes",)},
     renamed={"--steps": "--step-sizes"},
 )

@@ -62,9 +62,9 @@ def run(
     """
     torch = on == "torch"
     chosen = -1 if last else backward
-    if chosen is not None and (not trace or (last and backward is not None)):
-        what = "--backward and --last exclude each other" if trace else "--backward and --last say what --trace shows"
-        raise error("GC721", what, help="write --trace --last, or --trace --backward N")
+    if chosen is not None and not trace:
+        hint = "write --trace --last, or --trace --backward N"
+        raise error("GC721", "--backward and --last say what --trace shows", help=hint)
     if graph is not None:
         formats.form_of(graph)  # an ending without a format is reported before the file runs
         output.expect(graph)
@@ -104,5 +104,6 @@ DECLARATION = Declaration(
         Option("--last", kind="flag", help="With --trace: show only the last backward."),
         *OUTPUT,
     ),
+    conflicts={"last": ("backward",)},
     renamed={"--real-torch": "--on=torch"},
 )

@@ -6,7 +6,6 @@ from gradcli.commands import _quiz, room
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, Point, evaluation
 from gradcli.commands._views import View
-from gradcli.diagnostics import error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,18 +73,6 @@ def trace(
     """
     source, options = evaluation(output, script, point)
     if plan:
-        flags = {
-            "--why-topo": why_topo,
-            "--all": all,
-            "--full": full,
-            "--style": style == "torch",
-            "--turn": turn is not None,
-            "--symbolic": symbolic,
-            "--quiz": quiz,
-        }
-        named = next((name for name, there in flags.items() if there), None)
-        if named is not None:
-            raise error("GC721", f"{named} does not go with --plan", help="leave one of them out")
         output.emit(planned_view(calculator.plan(source, **options)))
         return 0
     if quiz:

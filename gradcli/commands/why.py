@@ -61,14 +61,7 @@ def why(
     if at:
         raise error("GC721", "--at is for scripts", help="set the values in the Python file")
     outcome, watch, framework = recorded(
-        output,
-        file,
-        args,
-        torch=on_torch(file, on),
-        every=every,
-        dtype=dtype or "float32",
-        extents=False,
-        quiet=True,
+        output, file, args, torch=on_torch(file, on), every=every, dtype=dtype or "float32", extents=False, quiet=True
     )
     show_failure(output, outcome)
     show(output, watching.explain(watch, file, outcome.error, tensor)._replace(on=framework))

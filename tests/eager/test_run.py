@@ -511,7 +511,7 @@ def test_trace_tells_what_grad_is_after_each_accumulation(
     ("options", "told"),
     [
         (("--trace", "--backward", "7"), "backward 7 does not exist: 6 backwards ran"),
-        (("--trace", "--backward", "2", "--last"), "exclude each other"),
+        (("--trace", "--backward", "2", "--last"), "--backward does not go with --last"),
         (("--last",), "what --trace shows"),
         (("--backward", "2"), "what --trace shows"),
     ],
