@@ -215,17 +215,9 @@ class Output:
             problem = "is a directory" if os.path.isdir(place) else "no such folder, or no permission"
             raise error("GC690", f"cannot write {visible(path, 200)}: {problem}")
 
-    def save(self, path: str, pieces: Iterable[str]) -> None:
-        """Write a report file at once: a reader finds the earlier file or this one, never a part of it."""
-        written_whole(path, pieces)
-
-    def save_bytes(self, path: str, data: bytes) -> None:
-        """Write a picture, in the same way."""
-        written_whole(path, data)
-
-    def rewrite(self, path: str, text: str) -> None:
-        """Write a file with exactly this text, in the same way."""
-        written_whole(path, text)
+    def save(self, path: str, content: Iterable[str] | bytes) -> None:
+        """Write a file at once: a reader finds the earlier file or this one, never a part of it."""
+        written_whole(path, content)
 
     def read(self, most: int) -> bytes:
         """Standard input, but no more than so many bytes."""

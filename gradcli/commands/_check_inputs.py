@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from gradcli.commands import room
-from gradcli.commands._check_options import FUNCTION, KINDS
+from gradcli.commands._check_options import FILES, FUNCTION, KINDS
 from gradcli.commands._shared import is_file, joined_point
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.language.values import NAME, value_end
@@ -41,7 +41,9 @@ def for_this_kind(kind: str, explicit: Iterable[str], options: Iterable[Option])
     for name in explicit:
         kinds = KINDS.get(name, (kind,))
         if kind not in kinds:
-            hint = f"it is for {' and '.join(kinds)}: leave it out"
+            hint = (
+                "write the claims as asserts" if (name, kind) == ("claim", FILES) else f"it is for {', '.join(kinds)}"
+            )
             raise error("GC732" if kind == FUNCTION else "GC721", f"{names[name]} does not go with {kind}", help=hint)
 
 

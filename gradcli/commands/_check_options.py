@@ -218,14 +218,15 @@ COMMON = frozenset(
     ("claim", "python", "grad", "box", "require", "allow", "baseline", "write_baseline", "docs", "select", "exclude",
      "jobs", "fail_fast", "watch", "show", "update", "json", "junit", "at", "wrt", "format", "output", "expression"),
 )  # fmt: skip
-EXPRESSION, FILES, FUNCTION = "an expression", "files and folders", "--python"  # the kinds of checks
+# the kinds of checks; a document counts as several files
+EXPRESSION, FILE, FILES, FUNCTION = "an expression", "one file", "several files", "a Python function"
 # the kinds of checks for which an option does something; one that is not here is for all of them
 KINDS = {
-    **dict.fromkeys(("claim", "box", "avoid_kinks", "step_sizes", "backend"), (EXPRESSION, FILES)),
-    **dict.fromkeys(
-        ("docs", "select", "exclude", "shard", "last_failed", "jobs", "cluster", "fail_fast", "watch"), (FILES,)
-    ),
-    **dict.fromkeys(("cache", "update", "diff"), (FILES,)),
+    **dict.fromkeys(("claim", "box"), (EXPRESSION, FILE)),
+    "witnesses": (EXPRESSION, FILE, FUNCTION),
+    **dict.fromkeys(("avoid_kinks", "step_sizes", "backend"), (EXPRESSION, FILE, FILES)),
+    **dict.fromkeys(("docs", "select", "exclude", "shard", "last_failed", "fail_fast", "watch"), (FILE, FILES)),
+    **dict.fromkeys(("jobs", "cluster", "cache", "update", "diff"), (FILE, FILES)),
     **dict.fromkeys(("python", "grad"), (FUNCTION,)),
-    "memory": (FILES, FUNCTION),
+    "memory": (FILE, FILES, FUNCTION),
 }

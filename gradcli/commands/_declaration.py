@@ -6,6 +6,7 @@ The checks of a value (`plain`, `accepts`) are here, so that the command line an
 from __future__ import annotations
 
 from gradcli.diagnostics import error
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,33 +17,20 @@ if TYPE_CHECKING:
 METAVARS = {"text": "TEXT", "int": "N", "float": "NUMBER"}
 
 
-class Operand:
+class Operand(NamedTuple):
     """A positional argument. `many`: any number of them; `required`: at least one.
 
     `rest`: everything that follows the operands before it, whatever it looks like, except options of the command
     that stand directly behind them. `expression`: it may be the text of an expression, for which there is `-e TEXT`.
     """
 
-    __slots__ = ("expression", "help", "many", "metavar", "name", "required", "rest")
-
-    def __init__(
-        self,
-        name: str,
-        metavar: str,
-        help: str,
-        *,
-        required: bool = True,
-        many: bool = False,
-        rest: bool = False,
-        expression: bool = False,
-    ) -> None:
-        self.name = name
-        self.metavar = metavar
-        self.help = help
-        self.required = required
-        self.many = many
-        self.rest = rest
-        self.expression = expression
+    name: str
+    metavar: str
+    help: str
+    required: bool = True
+    many: bool = False
+    rest: bool = False
+    expression: bool = False
 
 
 class Option:
@@ -161,8 +149,8 @@ class Declaration:
 
     `short` has what a short spelling stands for, `{"-q": "--show=summary"}`, with `{}` for its value if it takes one;
     `renamed` what earlier spellings stand for, which take a value if the option does and it is not given here.
-    `conflicts` has options that do not go with others. `endings` are endings of the output file that mean no format, each with an option or operand, and the values of it
-    that write such a file.
+    `conflicts` has options that do not go with others. `endings` are endings of the output file that mean no format,
+    each with an option or operand, and the values of it that write such a file.
     """
 
     __slots__ = (

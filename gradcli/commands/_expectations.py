@@ -37,7 +37,7 @@ def refreshed(output: Output, checked: Any, diff: bool) -> Any:
     if diff:
         output.line(difference(before, after.text, checked.file))
         return checked
-    output.rewrite(checked.file, mark + after.text)
+    output.save(checked.file, (mark, after.text))
     from dataclasses import replace
 
     old = source.Source(before)

@@ -44,15 +44,16 @@ LOOSER: dict[str, Callable[[Any, Any], bool]] = {
 class Settings:
     """The settings of one command, and the file of each; the command line overrides them.
 
-    `notes` are diagnostics on files that are ignored.
+    `notes` are diagnostics on files that are ignored, `problems` are those on what is wrong in a file and ignored.
     """
 
-    __slots__ = ("notes", "origins", "values")
+    __slots__ = ("notes", "origins", "problems", "values")
 
-    def __init__(self, values: dict[str, Any], origins: dict[str, str], notes: list[Diagnostic] | None = None) -> None:
-        self.values = values
-        self.origins = origins
-        self.notes = notes or []
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origins: dict[str, str] = {}
+        self.notes: list[Diagnostic] = []
+        self.problems: list[Diagnostic] = []
 
     def loosening(self, declared: Declaration, arguments: Mapping[str, Any]) -> list[Diagnostic]:
         """A note on settings with which a check may pass that fails by default; `given` overrides them."""
@@ -78,21 +79,20 @@ class Settings:
         ]
 
 
-def load(
-    command: str,
-    declared: Declaration,
-    folder: str,
-    environment: Mapping[str, str],
-    problems: list[Diagnostic] | None = None,
-) -> Settings:
-    """The settings for a command that runs in a folder.
+def load(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> Settings:
+    """The settings for a command that runs in a folder; raises GC722 to GC724 if a file is wrong."""
+    settings = readable(command, declared, folder, environment)
+    if settings.problems:
+        raise GradcliError(*settings.problems)
+    return settings
 
-    Raises GC722 to GC724 if a file is wrong; with `problems` these are added there, and what is right counts.
-    """
-    settings = Settings({}, {})
-    files = [nearest(folder, settings.notes, problems)]
+
+def readable(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> Settings:
+    """The settings for a command that runs in a folder, and what is wrong with their files."""
+    settings = Settings()
+    files = [nearest(folder, settings)]
     if command not in JUDGING:
-        files.insert(0, personal(environment, problems))
+        files.insert(0, personal(environment, settings))
     known = {option.name: option for option in declared.options if option.setting}
     for file in files:
         if file is None:
@@ -130,20 +130,18 @@ def pairs(table: Table) -> Iterator[tuple[str, Any]]:
     return ((key.replace("-", "_"), value) for key, value in table.items())
 
 
-def nearest(
-    folder: str, notes: list[Diagnostic] | None = None, problems: list[Diagnostic] | None = None
-) -> tuple[str, Table] | None:
-    """The nearest configuration from a folder up to the root of its project, checked; adds to the notes."""
+def nearest(folder: str, settings: Settings) -> tuple[str, Table] | None:
+    """The nearest configuration from a folder up to the root of its project; adds to the notes and the problems."""
     for place in project(folder):
         own = os.path.join(place, "gradcli.toml")
-        if os.path.isfile(own) and trusted(own, notes):
-            return own, checked(read(own, problems), own, problems)
+        if os.path.isfile(own) and trusted(own, settings.notes):
+            return own, checked(read(own, settings), own, settings)
         shared = os.path.join(place, "pyproject.toml")
-        if os.path.isfile(shared) and mentions(shared) and trusted(shared, notes):
-            tool = read(shared, problems).get("tool")
+        if os.path.isfile(shared) and mentions(shared) and trusted(shared, settings.notes):
+            tool = read(shared, settings).get("tool")
             table = tool.get("gradcli") if isinstance(tool, dict) else None
             if isinstance(table, dict):
-                return shared, checked(table, shared, problems)
+                return shared, checked(table, shared, settings)
     return None
 
 
@@ -159,7 +157,7 @@ def project(folder: str) -> list[str]:
     return [folder]
 
 
-def trusted(path: str, notes: list[Diagnostic] | None) -> bool:
+def trusted(path: str, notes: list[Diagnostic]) -> bool:
     """Whether a file, and what it links to, belongs to the user or to root; adds a note if not."""
     if not hasattr(os, "geteuid"):
         return True
@@ -169,13 +167,12 @@ def trusted(path: str, notes: list[Diagnostic] | None) -> bool:
             return True
     except OSError:
         return True  # reading it says what is wrong
-    if notes is not None:
-        message = f"the settings in {visible(path, 200)} are not used: the file belongs to another user"
-        notes.append(Diagnostic("GC727", message, severity=NOTE))
+    message = f"the settings in {visible(path, 200)} are not used: the file belongs to another user"
+    notes.append(Diagnostic("GC727", message, severity=NOTE))
     return False
 
 
-def personal(environment: Mapping[str, str], problems: list[Diagnostic] | None) -> tuple[str, Table] | None:
+def personal(environment: Mapping[str, str], settings: Settings) -> tuple[str, Table] | None:
     """The user's own file, checked."""
     home = environment.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(home):
@@ -183,7 +180,7 @@ def personal(environment: Mapping[str, str], problems: list[Diagnostic] | None) 
     path = os.path.join(home, "gradcli", "gradcli.toml")
     if not os.path.isabs(path) or not os.path.isfile(path):
         return None
-    return path, checked(read(path, problems), path, problems)
+    return path, checked(read(path, settings), path, settings)
 
 
 def mentions(path: str) -> bool:
@@ -200,37 +197,31 @@ def content(path: str) -> bytes:
         raise error("GC724", f"cannot read {visible(path, 200)}: {(problem.strerror or '').lower()}") from None
 
 
-def read(path: str, problems: list[Diagnostic] | None) -> Table:
-    """A TOML file as tables; GC724 if it cannot be read."""
+def read(path: str, settings: Settings) -> Table:
+    """A TOML file as tables; what cannot be read is a problem (GC724)."""
     toml = import_module("tomllib")  # loaded only where there is a file to read
     try:
         table: Table = toml.loads(content(path).decode("utf-8"))
-    except ValueError as problem:
-        refuse([error("GC724", f"{visible(path, 200)} is not TOML: {visible(str(problem), 200)}")], problems)
-    except RecursionError:
-        refuse([error("GC724", f"{visible(path, 200)} is nested too deeply")], problems)
+    except GradcliError as problem:
+        settings.problems += problem.diagnostics
+    except (ValueError, RecursionError) as problem:
+        why = (
+            f"is not TOML: {visible(str(problem), 200)}" if isinstance(problem, ValueError) else "is nested too deeply"
+        )
+        settings.problems.append(Diagnostic("GC724", f"{visible(path, 200)} {why}"))
     else:
         return table
     return {}
 
 
-def refuse(faults: list[GradcliError], problems: list[Diagnostic] | None) -> None:
-    """Add what is wrong to the problems, or raise it."""
-    diagnostics = [note for problem in faults for note in problem.diagnostics]
-    if problems is not None:
-        problems += diagnostics
-    elif diagnostics:
-        raise GradcliError(*diagnostics)
-
-
-def checked(table: Table, path: str, problems: list[Diagnostic] | None) -> Table:
-    """The table; GC722 and GC723 for its keys that are unknown and its values that do not fit."""
+def checked(table: Table, path: str, settings: Settings) -> Table:
+    """The table; keys that are unknown and values that do not fit are problems (GC722, GC723)."""
     faults = [*wrong(table, COMMON, path, ""), *wrong_limits(table.get("limits", {}), path)]
     for command in COMMANDS:
         if command in table:
             options = {option.name: option for option in declaration(command).options if option.setting}
             faults += wrong(table[command], options, path, f"{command}.", declaration(command))
-    refuse(faults, problems)
+    settings.problems += [note for fault in faults for note in fault.diagnostics]
     return table
 
 
@@ -281,14 +272,15 @@ def wrong_limits(table: Any, path: str) -> Iterator[GradcliError]:
 
 def setting_lines(folder: str, environment: Mapping[str, str], problems: list[Diagnostic]) -> Iterator[str]:
     """Every setting with its value and its source, as TOML; what is wrong with the files is added to the problems."""
-    shared = load("grad", declaration("grad"), folder, environment, problems)
+    shared = readable("grad", declaration("grad"), folder, environment)
+    problems += shared.problems
     yield from (setting_line(option, shared) for option in COMMON.values())
     yield from ("", "[limits]")
     own = shared.values.get("limits", {})
     for name, value in limits.make_limits(own).as_dict().items():
         yield f"{name} = {value}  # {shared.origins['limits'] if name in own else 'default'}"
     for command in ("check", "audit"):
-        settings = load(command, declaration(command), folder, environment, [])
+        settings = readable(command, declaration(command), folder, environment)
         yield from ("", f"[{command}]")
         for option in declaration(command).options:
             if option.setting and option.name not in COMMON:

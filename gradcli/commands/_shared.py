@@ -50,14 +50,8 @@ if TYPE_CHECKING:
         def expect(self, path: str) -> None:
             """Raise GradcliError if a report file cannot be written later."""
 
-        def save(self, path: str, pieces: Iterable[str]) -> None:
-            """Write a report file."""
-
-        def save_bytes(self, path: str, data: bytes) -> None:
-            """Write a picture."""
-
-        def rewrite(self, path: str, text: str) -> None:
-            """Write a file with exactly this text."""
+        def save(self, path: str, content: Iterable[str] | bytes) -> None:
+            """Write a file as a whole."""
 
         def read(self, most: int) -> bytes:
             """Standard input, up to a number of bytes."""

@@ -19,6 +19,7 @@ from gradcli.commands._check_inputs import (
 from gradcli.commands._check_options import (
     COMMON,
     EXPRESSION,
+    FILE,
     FILES,
     FUNCTION,
     GROUPS,
@@ -101,18 +102,17 @@ def check(
         def cards() -> Sink:
             return Nothing() if shown.diff else Cards(output, "all" if only else shown.show, several, command)
 
-        forms = [form for form in REPORTS if kind == FILES or form in output.explicit]  # settings concern files
+        forms = [form for form in REPORTS if kind in (FILE, FILES) or form in output.explicit]  # settings concern files
         paths = {form: getattr(written, form) for form in forms}
         annotate = written.github or os.environ.get("GITHUB_ACTIONS") == "true"
         return Reporting(output, paths, annotate, only, cards)
 
-    if kind != FILES or (len(targets) == 1 and is_file(targets[0]) and IN_WORKERS.isdisjoint(output.explicit)):
+    if kind != FILES and (kind != FILE or IN_WORKERS.isdisjoint(output.explicit)):
         on_terminal = output.format == "table" and kind == EXPRESSION
         options["witnesses"] = judged.witnesses or ("all" if on_terminal else "none")
         with sinks(lambda: False) as where:
             totals = single(output, targets, options, judged, where, accepted)
         return accepted.exit_code(totals)
-    for_one(judged)
     opened: set[str] = set()
     if not running.watch:
         return many(output, targets, options, files, running, sinks, accepted, opened)
@@ -126,7 +126,10 @@ def check(
 def kind_of(targets: tuple[str, ...], judged: Judged) -> str:
     """What kind of check it is; raises GC732 for a function that is not alone."""
     if judged.python is None and judged.grad is None:
-        return EXPRESSION if len(targets) == 1 and is_expression(targets[0]) else FILES
+        target = targets[0] if len(targets) == 1 else "."
+        if is_expression(target):
+            return EXPRESSION
+        return FILE if is_file(target) and not os.path.isdir(target) else FILES
     if judged.python is None:
         raise error("GC732", "--grad needs --python", help="write --python losses.py:f --grad losses.py:df")
     if targets:
@@ -160,17 +163,6 @@ def repeated(judged: Judged, point: Point) -> list[tuple[str, tuple[str, ...]]]:
         ("--backend", () if point.backend == "auto" else (point.backend,)),
         ("--samples", () if judged.samples == 3 else (str(judged.samples),)),
     ]
-
-
-def for_one(judged: Judged) -> None:
-    """Raise GradcliError for an option that is for one expression or one file, if there are more."""
-    if judged.claim:
-        hint = "write the claims as asserts in the scripts"
-        raise error("GC725", "--claim needs one expression or one file", help=hint)
-    if judged.witnesses and checks.parse_witnesses(judged.witnesses):
-        raise error("GC721", "--witnesses needs one expression or one file", help="check the files one after the other")
-    if judged.box:
-        raise error("GC735", "--box needs one expression or one file", help="check the files one after the other")
 
 
 def many(
@@ -239,6 +231,8 @@ def single(
             kept = {key: value for key, value in options.items() if key not in SCRIPTS_ONLY}
             report = checks.check_target(judged.python, judged.grad, **kept)
         else:
+            if is_file(target):
+                existing(targets)
             script = load(target, output, options["limits"])
             report = checks.check_script(script, **options)
     except GradcliError as problem:

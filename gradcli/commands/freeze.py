@@ -73,7 +73,7 @@ def freeze(
         if stdout:
             output.line(after.removesuffix("\n"))
         elif after != script.text:
-            output.rewrite(path, text_of(path)[0] + after)
+            output.save(path, (text_of(path)[0], after))
             count = sum(line.startswith("#>") for line in source.Source(after).lines()[last:])
             output.say(f"gradcli freeze: {visible(path, 200)}: {counted(count, 'expected result')}")
     return 1 if refused else 0

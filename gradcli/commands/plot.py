@@ -64,7 +64,7 @@ def plot(
         limits=bounds,
     )
     if picture:
-        output.save_bytes(output.settings["output"], plots.figure(result, picture))
+        output.save(output.settings["output"], plots.figure(result, picture))
     elif output.format == "svg":
         output.write((vector_plots.svg(result),))
     else:
