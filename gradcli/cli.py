@@ -21,7 +21,7 @@ from gradcli.output import Output, colourful, discard, open_standard_streams, re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
     from typing import Any
 
@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
             for stream in (sys.stdout, sys.stderr):
                 if hasattr(stream, "reconfigure"):
                     stream.reconfigure(errors="backslashreplace")
-            code = load("prompt").converse(guarded) if not argv and on_terminal() else guarded(argv)
+            code = guarded(argv) if argv else session()
             if not sys.stdout.closed:  # as a script that `run` runs may leave it
                 sys.stdout.flush()
             return code
@@ -91,9 +91,13 @@ def main(argv: Sequence[str]) -> int:
             return stopped(stop)
 
 
-def on_terminal() -> bool:
-    """Whether standard input and output are a terminal."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+def session() -> int:
+    """The prompt on a terminal, the lines of standard input if there are any, else the help."""
+    if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
+        return int(load("prompt").converse(guarded))
+    typed = sys.stdin is None or sys.stdin.isatty()
+    text = "" if typed else sys.stdin.buffer.read().decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    return int(load("prompt").answered(guarded, text)) if text.strip() else guarded(())
 
 
 @contextmanager
@@ -131,15 +135,15 @@ def end(number: int, frame: FrameType | None) -> None:
     raise Terminated(number)
 
 
-def guarded(argv: Sequence[str]) -> int:
-    """Run one command line and turn what goes wrong into messages; a failure of the system is raised.
+def guarded(argv: Sequence[str], action: Callable[[], int] | None = None) -> int:
+    """Run one command line, or an action, and turn what goes wrong into messages; a failure of the system is raised.
 
     A command that received a signal never counts as answered, whatever became of the exception. A file that `run` runs
     has its own code: it may handle signals.
     """
     received.clear()
     try:
-        code = run(argv)
+        code = run(argv) if action is None else action()
     except OSError:  # the environment, not the script
         raise
     except (KeyboardInterrupt, Terminated) as stop:

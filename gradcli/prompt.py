@@ -1,7 +1,8 @@
-"""The prompt: `gradcli` on a terminal without arguments. Commands are those of the command line, after a colon.
+"""The prompt: `gradcli` on a terminal without arguments; `gradcli < FILE` answers the lines of a file.
 
-Names, functions and `ans` are kept as lines of a script, which stands before every expression that is typed. Editing,
-history and completion are readline's, where Python has it.
+Commands are those of the command line, with a colon or without one where no name of the session is meant. Names,
+functions and `ans` are kept as lines of a script, which stands before every expression that is typed. Editing, history
+and completion are readline's, where Python has it.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ import os
 import re
 import shlex
 import sys
+from contextlib import suppress
 from importlib import import_module
 
-from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
+from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.output import colourful, write_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
-    Run = Callable[[Sequence[str]], int]
+    Run = Callable[..., int]  # of a command line, or of an action as its second argument; returns an exit code
 
 # what is loaded when it is needed, by name
 ROOMS = {
@@ -51,6 +53,10 @@ MOST_ENTRIES = 1000  # of an array that `ans` holds
 MOST_HISTORY = 1000
 NO_VALUE = "GC202"  # of a free name
 PROMPT, MORE = ">>> ", "... "
+WORD = re.compile(
+    r"([a-z]+)(?:\(\)$|$|[ \t]+(?!=|[-+*/^%@<>,;)\]](?![-\w.(])))"
+)  # a command, and no part of an expression
+SIGNALLED = 128  # exit codes from here on are those of signals
 
 
 def load(name: str) -> Any:
@@ -59,10 +65,12 @@ def load(name: str) -> Any:
 
 
 class Prompt:
-    """What was defined, and what is done with a line. `run` runs a command line and reports its errors itself."""
+    """What was defined, and what is done with a line. `run` reports errors itself; `code` is the first one but 0."""
 
     def __init__(self, run: Run) -> None:
-        self.run = run
+        self.runs = run
+        self.code = 0
+        self.following: list[str] = []  # the command line that answers what was typed
         self.lines: list[tuple[str, set[str]]] = []  # statements that were typed, with the names that they define
         self.names: dict[str, None] = {}
         self.last = ""  # the expression that a command without one is about
@@ -73,25 +81,33 @@ class Prompt:
     def answer(self, text: str) -> bool:
         """Do what a line says; False where it says to leave."""
         line = text.strip()
-        if not line:
+        if not line or line.startswith("#"):
             return True
-        word = line.removesuffix("()")
-        if word in ("quit", "exit", "help") and word not in self.names:
-            line = f":{word}"
+        word = WORD.match(line)
+        if word is not None and word[1] not in self.names and word[1] in (*COMMANDS, *OWN, "exit"):
+            line = f":{line.removesuffix('()')}"
         if line.startswith(":"):
             return self.command(line[1:])
-        try:
-            script = load("parser").parse(load("source").Source(text))
-        except GradcliError as problem:
-            self.report(problem.diagnostics)
-            return True
+        self.run(lambda: self.statement(text))
+        return True
+
+    def run(self, action: Callable[[], int]) -> None:
+        """Run an action, and the command line that it leaves; keep the first exit code that is not 0."""
+        code = self.runs([], action)
+        if self.following and not code:
+            code = self.runs(self.following)
+        self.code, self.following = self.code or code, []
+
+    def statement(self, text: str) -> int:
+        """Evaluate an expression or keep statements; returns an exit code."""
+        script = load("parser").parse(load("source").Source(text))
         last = script.statements[-1]
         formula = len(script.statements) > 1 and last.span == script.statements[-2].span  # f(x) = ..., which is kept
         if type(last).__name__ == "ExpressionStatement" and not formula:
             self.evaluate(text)
         else:
             self.define(text, script)
-        return True
+        return 0
 
     def define(self, text: str, script: Any) -> None:
         """Keep statements, if the script with them can be read; a function takes the place of one of its name."""
@@ -119,29 +135,27 @@ class Prompt:
             wrong = [note for note in problem.diagnostics if note.code != NO_VALUE]
             if wrong:
                 self.lines = before
-                self.report(wrong)
-                return
+                raise GradcliError(*wrong) from None
         self.lines.insert(place, (text.rstrip(), names))
         self.names.update(dict.fromkeys(names))
 
     def evaluate(self, text: str) -> None:
         """Show the value of an expression, and keep it as `ans`; with free names its gradient is shown as a formula."""
         if self.ans is None and "ans" not in self.names and re.search(r"\bans\b", text):
-            self.complain("`ans` has no value yet", "it is the value of the last expression that had one")
-            return
+            raise error("GC721", "`ans` has no value yet", help="it is the value of the last expression that had one")
         self.last = text
         script = self.script(text)
         try:
             result = load("calculator").evaluate(script)
         except GradcliError as problem:
-            if all(note.code == NO_VALUE for note in problem.diagnostics):
-                self.run(["derive", script])
-            else:
-                self.report(problem.diagnostics)
+            if any(note.code != NO_VALUE for note in problem.diagnostics):
+                raise
+            self.following = ["derive", "-e", script]
             return
         value = result.value
         sys.stdout.write(load("values").inline(value, None, 40) + "\n")
-        self.report(result.diagnostics)
+        if result.diagnostics:
+            write_error(load("diagnostics").render(result.diagnostics, colourful("auto", sys.stderr)) + "\n")
         whole = load("values").inline(value, None, MOST_ENTRIES)
         self.ans = whole if not isinstance(value, tuple) and "j" not in whole and "array" not in whole else None
 
@@ -157,30 +171,40 @@ class Prompt:
 
     def command(self, text: str) -> bool:
         """`:grad x**2 --at x=3`: a command of gradcli about an expression, without one about the last."""
-        name, _, rest = text.partition(" ")
+        name, rest = (*text.split(None, 1), "", "")[:2]
         if name in ("quit", "q", "exit"):
             return False
-        if name == "help":
+        if name == "help" and rest not in COMMANDS:
             self.help()
         elif name == "names":
             known = "\n".join([*[text for text, _ in self.lines], *([f"ans = {self.ans}"] if self.ans else [])])
             sys.stdout.write("".join([f"{visible(line)}\n" for line in known.splitlines()]))
         elif name == "forget":
             self.lines, self.names, self.ans = [], {}, None
-        elif name in COMMANDS:
-            expression, options = divided(rest)
-            if name in ("ops", "explain"):
-                self.run([name, *expression.split(), *options])
-            elif expression or self.last:
-                self.last = expression or self.last
-                self.run([name, self.script(self.last), *options])
-            else:
-                self.complain(f":{name} needs an expression", f":{name} x**2 --at x=3")
         else:
+            self.run(lambda: self.named(name, rest))
+        return True
+
+    def named(self, name: str, rest: str) -> int:
+        """Leave the command line of a command of gradcli."""
+        if name == "help":
+            self.following = [rest, "--help"]
+            return 0
+        if name not in COMMANDS:
             near = did_you_mean(name, [*COMMANDS, *OWN])
             hint = f"did you mean :{near}?" if near else ":help lists the commands"
-            self.complain(f"unknown command :{visible(name, 40)}", hint)
-        return True
+            raise error("GC721", f"unknown command :{visible(name, 40)}", help=hint)
+        expression, options = divided(rest)
+        self.last = self.last if name in ("ops", "explain") else expression or self.last
+        if name in ("ops", "explain"):
+            self.following = [name, *expression.split(), *options]
+        elif not self.last:
+            raise error("GC721", f":{name} needs an expression", help=f":{name} x**2 --at x=3")
+        elif os.path.splitext(self.last)[1] in (".grad", ".py") and os.path.exists(self.last):
+            self.following = [name, self.last, *options]
+        else:
+            self.following = [name, "-e", self.script(self.last), *options]
+        return 0
 
     def help(self) -> None:
         """The commands, and what else may be typed."""
@@ -193,19 +217,9 @@ class Prompt:
             *(f":{name:{width}} {summary}" for name, summary in {**COMMANDS, **OWN}.items()),
             "",
             "A command without an expression is about the last one. Options are those of the command line.",
+            "The colon may be left out where the word is no name of yours.",
         ]
         sys.stdout.write("\n".join(lines) + "\n")
-
-    # --- reports ---------------------------------------------------------------------------------------------------
-
-    def report(self, diagnostics: Sequence[Diagnostic]) -> None:
-        """Show diagnostics as the command line does."""
-        if diagnostics:
-            write_error(load("diagnostics").render(diagnostics, colourful("auto", sys.stderr)) + "\n")
-
-    def complain(self, message: str, help: str) -> None:
-        """Show what is wrong with a command."""
-        self.report((Diagnostic("GC721", message, help=help),))
 
 
 def divided(text: str) -> tuple[str, list[str]]:
@@ -247,10 +261,11 @@ def unfinished(text: str) -> bool:
 
 
 def read(ask: Callable[[str], str]) -> str:
-    """What is typed until it is complete."""
+    """What is typed until it is complete, or until the end of the input."""
     text = ask(PROMPT)
-    while unfinished(text):
-        text += "\n" + ask(MORE)
+    with suppress(EOFError):
+        while unfinished(text):
+            text += "\n" + ask(MORE)
     return text.rstrip("\n")
 
 
@@ -322,3 +337,19 @@ def converse(run: Run, ask: Callable[[str], str] = input) -> int:
     finally:
         if save is not None:
             save()
+
+
+def answered(run: Run, text: str) -> int:
+    """Answer the lines of a text; returns the first exit code that is not 0."""
+    prompt, lines = Prompt(run), iter(text.splitlines())
+
+    def ask(_: str) -> str:
+        line = next(lines, None)
+        if line is None:
+            raise EOFError
+        return line.removeprefix(PROMPT)
+
+    with suppress(EOFError):
+        while prompt.code < SIGNALLED and prompt.answer(read(ask)):
+            pass
+    return prompt.code

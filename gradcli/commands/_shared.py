@@ -193,11 +193,11 @@ def load(operand: str, output: Output, bounds: Limits | None) -> Source:
     if operand.startswith("/") and os.path.exists(operand) and not os.path.isfile(operand):
         raise error("GC721", f"{visible(operand, 200)} is not a script", help="`gradcli check` takes a folder")
     if ("." in operand or operand.startswith("/")) and os.path.isfile(operand):
-        raise error(
-            "GC721",
-            f"{visible(operand, 200)} is a file, but not a script: the name of a script ends in .grad",
-            help="rename it, or pass its text on standard input with -",
-        )
+        shown, python = visible(operand, 200), operand.endswith(".py")
+        what = "is a Python file" if python else "is a file, but not a script: the name of a script ends in .grad"
+        hint = "rename it, or pass its text on standard input with -"
+        hint = f"gradcli run --trace {shown}, gradcli why {shown} and gradcli graph {shown} take it" if python else hint
+        raise error("GC721", f"{shown} {what}", help=hint)
     return source.Source(operand.removesuffix("\n"))
 
 

@@ -216,8 +216,12 @@ def test_interruptions(
     assert capsys.readouterr().err
 
 
-def test_version_and_bare_call(calculator: Calculator, capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_and_bare_call(
+    calculator: Calculator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from gradcli import __version__
+
+    monkeypatch.setattr(sys, "stdin", None)
 
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"gradcli {__version__}\n"
@@ -231,6 +235,12 @@ def test_missing_file(calculator: Calculator, tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "notes.txt").write_text("x**2")
     assert cli.main(["grad", "notes.txt"]) == 2
     assert "ends in .grad" in capsys.readouterr().err
+    (tmp_path / "snip.py").write_text("import torch\n")
+    for command in ("grad", "trace", "derive", "check"):
+        assert cli.main([command, "snip.py"]) == 2
+        assert "Python file" in (told := capsys.readouterr().err) and (
+            "gradcli why snip.py" in told or command == "check"
+        )
     assert cli.main(["grad", str(tmp_path)]) == 2
     assert "takes a folder" in capsys.readouterr().err
 
@@ -250,7 +260,7 @@ def test_progress_is_for_terminals(calculator: Calculator, monkeypatch: pytest.M
     settings = {"output": None, "format": "plain", "color": "auto", "digits": None}
     for stream in (io.StringIO(), Terminal()):
         monkeypatch.setattr(sys, "stderr", stream)
-        output = cli.Output(settings, ("plain",), True)
+        output = cli.Output(settings, ("plain",), (), {})
         output.progress(1, 4, "a\x1b.grad")
         output.close()
         shown = stream.getvalue()

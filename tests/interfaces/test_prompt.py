@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -67,6 +68,10 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["def f(u):", "    return u**2", "", ":names"], ["def f(u):\n    return u**2\n"]),
         ([":help"], [":grad", ":quit", "ans"]),
         (["help"], [":grad", ":quit", "ans"]),
+        (["help grad"], ["Usage: gradcli grad"]),
+        (["f = x**3", "derive f"], ["3*x**2"]),
+        (["f = x**3", "grad f --at x=2"], ["12.0"]),
+        (["derive x", ":derive -x"], ["d/dx     1", "d/dx     -1"]),
         (["help = 3", "help + 4"], ["7.0"]),
         ([":gradd x"], ["GC721", "did you mean", ":help"][:1]),
         ([":grad"], ["GC721", "needs an expression"]),
@@ -163,6 +168,76 @@ def test_completion_on_a_terminal(tmp_path: Path) -> None:
     assert "3*x**2" in conversation([":der\tx**3\r", ":quit\r"], tmp_path)
 
 
-def test_off_a_terminal_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([]) == 0
+def piped(text: bytes, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    return cli.main([])
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b" \n\n"])
+def test_the_help_is_shown_where_nothing_is_typed(
+    text: bytes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert piped(text, monkeypatch) == 0
     assert "Usage" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "shown"),
+    [
+        ("f = x**3\n:derive f\n", 0, "d/dx     3*x**2"),
+        ("f = x**3\nderive f", 0, "d/dx     3*x**2"),
+        (">>> x = 3\n>>> x**2\n", 0, "9.0\n"),
+        ("\ufeffx = 3\r\nx**2\r\n", 0, "9.0\n"),
+        ("def f(u):\n    return u**2\n\nf(3)\n", 0, "9.0\n"),
+        ("def f(u):\n    return u**2", 0, ""),
+        ("sum([1,\n2])", 0, "3.0\n"),
+        ("sum([1,\n2", 2, "GC113"),
+        ("1 +\n2\n", 2, "2.0\n"),
+        ("nope\nnope(3)\n:gradd x\n5", 2, "5.0\n"),
+        ('check x**2 --claim "x = 3*x"\n1+1\n', 1, "2.0\n"),
+        ("check nothing-there\n", 0, "gradient nothing"),
+        (":quit\n1 +\n", 0, ""),
+        ("# a comment\n\n2*3\n", 0, "6.0\n"),
+        ("\udcff\n", 2, "GC"),
+    ],
+)
+def test_the_lines_of_a_file_are_answered(
+    text: str, code: int, shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert piped(text.encode("utf-8", "surrogateescape"), monkeypatch) == code
+    out, err = capsys.readouterr()
+    assert shown in out + err
+    assert "Usage" not in out and "Traceback" not in err and "GC999" not in err and ">>>" not in out
+
+
+COMMANDLIKE = [
+    ("derive f", "derive"), ("grad f", "grad"), ("grad (x*y)**2", "grad"), ("grad -x**2", "grad"), ("check", "check"),
+    ("eval --at x=2", "eval"), ("help", "help"), ("help()", "help"), ("names", "names"), ("ops tanh", "ops"),
+    ("plot\tx", "plot"), ("trace [1,2]", "trace"), ("grad(f, x)", None), ("grad - x", None), ("grad + 1", None),
+    ("check == 3", None), ("eval = 3", None), ("plot*x", None), ("graph / 2", None), ("hessian @ v", None),
+    ("grad, x", None), ("grads x", None), ("Grad x", None), ("x grad", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "command"), COMMANDLIKE)
+def test_a_command_needs_no_colon(line: str, command: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But where a name of the session is meant, or the word is part of an expression or of an assignment."""
+    asked: list[str] = []
+    monkeypatch.setattr(prompt.Prompt, "command", lambda self, text: bool(asked.append(text)) or True)
+    monkeypatch.setattr(prompt.Prompt, "statement", lambda self, text: 0)
+    one = prompt.Prompt(cli.guarded)
+    one.answer(line)
+    assert [text.split()[0] for text in asked] == ([command] if command else [])
+    asked.clear()
+    one.names.update(dict.fromkeys(["derive", "grad", "check", "eval", "help", "names", "ops", "plot", "trace"]))
+    one.answer(line)
+    assert not asked
+
+
+def test_a_fault_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*asked: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("gradcli.calculator.evaluate", fails)
+    assert "GC999" in told(["x = 3"], capsys)
+    assert piped(b"1+1", monkeypatch) == 4
