@@ -69,7 +69,7 @@ def trace(
       gradcli trace "h = x**2; h*sin(h)" --at x=2 --why-topo
       gradcli trace "sin(x)*x" --at x=2 --style torch
       gradcli trace loss.grad --format json
-      gradcli trace "sum(tanh(A@x)**2)" --at "A=randn(300,200),x=randn(200)" --plan
+      gradcli trace "sum(tanh(A@x)**2)" --at "A=randn(300,20),x=randn(20)" --plan
     """
     source, options = evaluation(output, script, point)
     if plan:
