@@ -32,6 +32,8 @@ CODE = (  # graphs and forms are many small objects without cycles: garbage is c
     "import gc, sys; gc.set_threshold(100_000, 50, 100); sys.path.extend(p for p in {paths!r} if p not in sys.path); "
     "from {module} import main; main()"
 )
+MARK = "GRADCLI_JUDGED"  # a variable of the environment
+MOST_GENERATIONS = 10
 QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
 
 
@@ -78,11 +80,50 @@ def start(
 
 def kill_group(process: subprocess.Popen[Any]) -> None:
     """Kill a process that leads a group and whatever it started, even if it has ended by itself."""
+    if hasattr(os, "killpg"):
+        kill_all(process.pid)
+    else:
+        process.kill()
+
+
+def kill_all(leader: int, mark: str | None = None) -> None:
+    """Kill the group of a process; on Linux also what it started in other sessions, if it still runs.
+
+    What has `mark` in its environment (MARK) is killed even if nothing leads from it to the leader any more.
+    """
     with suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
+        os.kill(leader, signal.SIGSTOP)  # it starts nothing more
+    for _ in range(MOST_GENERATIONS):  # what is killed may have started something in between
+        victims = [pid for pid in below(leader, mark) if pid not in (leader, os.getpid())]
+        for pid in victims:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not victims:
+            break
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def below(leader: int, mark: str | None) -> list[int]:
+    """The processes that descend from one, or bear a mark, as far as the system tells; zombies do not count."""
+    parents: dict[int, int] = {}
+    marked: list[int] = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if not name.isdecimal():
+            continue
+        with suppress(OSError, ValueError, IndexError):  # it has ended, or belongs to another user
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+            if state not in "ZX":
+                parents[int(name)] = int(parent)
+                if mark is not None:
+                    with open(f"/proc/{name}/environ", "rb") as file:
+                        if f"{MARK}={mark}".encode() in file.read().split(b"\0"):
+                            marked.append(int(name))
+    family = {leader, *marked}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return [pid for pid in family if pid in parents]
 
 
 def listen(messages: Iterable[Any], put: Callable[[Any], None]) -> Thread:
@@ -199,6 +240,15 @@ def end_with_parent() -> None:
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | fcntl.FASYNC)
     if select([lifeline], [], [], 0)[0]:  # it was closed before
         os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Be the parent of what descends from this process and has lost its own; on Linux."""
+    if sys.platform == "linux":
+        from ctypes import CDLL
+
+        with suppress(OSError, AttributeError):
+            CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 def limit_memory(most: int) -> None:

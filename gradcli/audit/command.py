@@ -23,6 +23,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.audit.watching.snapshots import HOME, SOCKET
+from gradcli.child_process import kill_all
 from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ class Copy:
 
     def end(self) -> None:
         """Kill it, with all that it started."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        kill_all(self.pid)
         with suppress(OSError, ValueError):
             self.stream.close()
         self.connection.close()

@@ -90,7 +90,7 @@ class Journal:
         self.notes: list[Diagnostic] = []
         self._folder = folder or ""
         self._limits = (most_bytes, most_rows, timeout)
-        self._states: dict[str, tuple[tuple[int, int, int], str]] = {}
+        self._states: dict[str, tuple[tuple[int, int, int, int], str]] = {}
         self._store: _File | _Memory = _Memory()
         if folder is not None:
             try:
@@ -223,7 +223,7 @@ class Journal:
         if known is not None and known[0] == signature:
             return known[1] == state
         now = state_of(path)
-        if signature is not None and now and time() * 1e9 - signature[2] > RACY:
+        if signature is not None and now and time() * 1e9 - max(signature[2:]) > RACY:
             self._states[path] = (signature, now)
         return now == state
 

@@ -174,7 +174,7 @@ SECTIONS = {
         Option("--memory", kind="int", low=320, metavar="MIB", setting=True, help="Memory that one worker may use."),
         CLUSTER,
         Option("--fail-fast", "-x", kind="flag", help="Stop after the first case that fails."),
-        Option("--watch", kind="flag", help="Check again whenever a file changes, until Ctrl-C."),
+        Option("--watch", kind="flag", help="Check again whenever a file changes; Ctrl-C ends it, with 130."),
         Option("--cache", metavar="FOLDER", help="Folder for stored results. Default: your user cache folder."),
         Option("--no-cache", kind="flag", help="Check everything again, and store nothing."),
     ),

@@ -43,10 +43,11 @@ if TYPE_CHECKING:
     from gradcli.commands._check_options import Failing, Files, Judged, Running, Shown, Written
     from gradcli.commands._check_report import Sink
     from gradcli.commands._shared import Output, Point
+    from gradcli.primitives import plugins
 
     Sinks = Callable[[Callable[[], bool]], Reporting]
 else:
-    batch, checks = room("batch"), room("checks")
+    batch, checks, plugins = room("batch"), room("checks"), room("plugins")
 
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options of `check_script` that functions do not have
 REPORTS = ("json", "junit", "sarif", "gitlab", "markdown")
@@ -111,14 +112,21 @@ def check(
         on_terminal = output.format == "table" and kind == EXPRESSION
         options["witnesses"] = judged.witnesses or ("all" if on_terminal else "none")
         with sinks(lambda: False) as where:
-            totals = single(output, targets, options, judged, where, accepted)
+            totals = single(output, targets, options, judged, where, accepted, running.memory)
         return accepted.exit_code(totals)
     opened: set[str] = set()
     if not running.watch:
         return many(output, targets, options, files, running, sinks, accepted, opened)
     code = 0
-    for _ in batch.changes(targets or (".",), files.select, files.exclude, files.docs, also=lambda: opened):
-        code = many(output, targets, options, files, running, sinks, accepted, opened)
+    more = [path for point in plugins.entry_points() for path in plugins.sources(point)]
+    more += [failing.baseline] if failing.baseline else []
+    places = targets or (".",)
+    for _ in batch.changes(places, files.select, files.exclude, files.docs, also=lambda: {*opened, *more}):
+        try:
+            accepted = Acceptance(output, failing, shown, options)
+            code = many(output, targets, options, files, running, sinks, accepted, opened)
+        except GradcliError as problem:
+            output.note(*problem.diagnostics)
         output.say("gradcli check: waiting for changes; Ctrl-C ends")
     return code
 
@@ -219,6 +227,7 @@ def single(
     judged: Judged,
     sinks: Reporting,
     accepted: Acceptance,
+    memory: int | None,
 ) -> Any:
     """Check one expression, script or Python function; returns the counts of its report.
 
@@ -229,7 +238,7 @@ def single(
     try:
         if judged.python is not None:
             kept = {key: value for key, value in options.items() if key not in SCRIPTS_ONLY}
-            report = checks.check_target(judged.python, judged.grad, **kept)
+            report = checks.check_target(judged.python, judged.grad, **kept, memory=memory)
         else:
             if is_file(target):
                 existing(targets)

@@ -223,13 +223,16 @@ class Record:
 _RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
 
 
-def signature_of(path: str) -> tuple[int, int, int] | None:
-    """Inode, size and time of the last change of a file, which cheaply show a change; None without a file."""
+def signature_of(path: str) -> tuple[int, int, int, int] | None:
+    """Inode, size and times of the last change of a file, which cheaply show a change; None without a file.
+
+    Two times: one may be set back, such as by an archive that is unpacked. Of the other no program knows how.
+    """
     try:
         state = os.stat(path)
     except (OSError, ValueError):  # ValueError: no path has such characters
         return None
-    return state.st_ino, state.st_size, state.st_mtime_ns
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def state_of(path: str) -> str | None:

@@ -32,7 +32,32 @@ def entry_points() -> list[EntryPoint]:
         return []
     from importlib import metadata  # 50 ms
 
-    return sorted(metadata.entry_points(group=GROUP), key=lambda point: (package_of(point), point.name))
+    try:
+        return sorted(metadata.entry_points(group=GROUP), key=lambda point: (package_of(point), point.name))
+    except Exception as problem:  # an installation that is damaged; which one, it does not say
+        _refuse("of an unknown package", f"{type(problem).__name__}: {problem}", "pip check lists broken installations")
+        return []
+
+
+def in_words(problem: BaseException) -> str:
+    """The class of an exception and its text, if it has one that can be read."""
+    try:
+        return f"{type(problem).__name__}: {problem}"
+    except Exception:
+        return type(problem).__name__
+
+
+def by_signal(problem: BaseException) -> bool:
+    """Whether a signal raised an exception, such as Ctrl-C, and not the module that it comes from."""
+    import os
+    import signal
+
+    last = problem.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    package = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    default = isinstance(problem, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return default or (last is not None and last.tb_frame.f_code.co_filename.startswith(package))
 
 
 def any_package() -> bool:
@@ -81,8 +106,10 @@ def load(taken: Mapping[str, Primitive]) -> list[Primitive]:
         except GradcliError as problem:
             _refuse(package, problem.diagnostics[0].message, problem.diagnostics[0].help)
             continue
-        except (Exception, SystemExit) as problem:  # whatever a module of somebody else raises
-            _refuse(package, f"{type(problem).__name__}: {problem}", f"reinstall or uninstall {package}")
+        except BaseException as problem:  # whatever a module of somebody else raises
+            if not isinstance(problem, Exception) and by_signal(problem):
+                raise
+            _refuse(package, in_words(problem), f"reinstall or uninstall {package}")
             continue
         if not declared:
             _refuse(package, f"{point.value} holds no operation", "declare them with gradcli.operation(...)")
@@ -112,20 +139,33 @@ def _refuse(package: str, message: str, help: str | None) -> None:
     _problems.append(Diagnostic("GC216", f"plug-in {visible(package)}: {visible(message, 300)}", None, help=help))
 
 
+def sources(point: EntryPoint) -> list[str]:
+    """The Python files of the package that a plug-in is in."""
+    import os
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(point.module.partition(".")[0])
+    except Exception:  # a finder of somebody else, or a module that hides what it is: it cannot be imported either
+        return []
+    places = [] if spec is None else [*(spec.submodule_search_locations or ()), spec.origin or ""]
+    files = [
+        path
+        for place in places
+        for path in [os.path.join(top, name) for top, _, names in os.walk(place) for name in names] or [place]
+    ]
+    return sorted(path for path in files if path.endswith(".py") and os.path.isfile(path))
+
+
 def fingerprint() -> list[tuple[str, str, str]]:
     """Package, version and a digest of the code of each plug-in: a cached report depends on them."""
-    import os
     from hashlib import sha256
-    from importlib.util import find_spec
 
     digests = []
     for point in entry_points():
-        spec, code = find_spec(point.module.partition(".")[0]), sha256()
-        places = [] if spec is None else [*(spec.submodule_search_locations or ()), spec.origin or ""]
-        for place in places:
-            files = [os.path.join(top, name) for top, _, names in os.walk(place) for name in names]
-            for path in sorted(name for name in files or [place] if name.endswith(".py") and os.path.isfile(name)):
-                with open(path, "rb") as file:
-                    code.update(file.read())
+        code = sha256()
+        for path in sources(point):
+            with open(path, "rb") as file:
+                code.update(file.read())
         digests.append((package_of(point), point.dist.version if point.dist else "", code.hexdigest()))
     return digests

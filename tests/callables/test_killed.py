@@ -21,14 +21,28 @@ CODE = """
 import os, re, subprocess, sys, time
 import numpy as np
 
+SLEEP = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+
+def daemon(environment):
+    # a process of init's, in a session of its own
+    reading, writing = os.pipe()
+    if not os.fork():
+        os.setsid()
+        os.write(writing, str(subprocess.Popen(SLEEP, env=environment).pid).encode())
+        os._exit(0)
+    return int(os.read(reading, 20))
+
 def started():
-    children = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])]
+    children = [subprocess.Popen(SLEEP), subprocess.Popen(SLEEP, start_new_session=True)]
+    bare = [{}] if not DIES else []
+    children += [subprocess.Popen(SLEEP, start_new_session=True, env=environment) for environment in bare]
     forked = os.fork()
     if not forked:
         time.sleep(600)
         os._exit(0)
+    strays = [daemon(environment) for environment in (dict(os.environ), *bare)]
     with open("pids.unfinished", "w") as file:
-        file.write(" ".join(map(str, [os.getpid(), forked, *(one.pid for one in children)])))
+        file.write(" ".join(map(str, [os.getpid(), forked, *(one.pid for one in children), *strays])))
     os.rename("pids.unfinished", "pids")
 
 def loops(x):
@@ -45,7 +59,11 @@ def ends(x):
         started()
     return np.sum(x**2)
 
+DIES = False
+
 def dies(x):
+    global DIES
+    DIES = True  # what has neither a parent nor a variable of the code left is not known as its
     started()
     os._exit(3)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gradcli.batch.discovery import watch_files
 from gradcli.batch.discovery.watch_files import QUIET, changes
 
 Act = Callable[[], object]
@@ -174,7 +175,26 @@ def test_with_real_time(tree: Path) -> None:
     assert 0.1 <= time.monotonic() - started < 5
 
 
-def test_many_files_are_cheap(tree: Path) -> None:
+def rewritten() -> None:
+    """In place, with the same length and the old time, such as `tar` and `rsync -t` set it."""
+    old = os.stat("a.grad")
+    Path("a.grad").write_text("2")
+    os.utime("a.grad", ns=(old.st_atime_ns, old.st_mtime_ns))
+
+
+def test_times_and_lengths_that_stay_hide_nothing(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rounds([None, rewritten, None, None, None]) == 2
+    fixed = watch_files.signature_of("a.grad")
+    monkeypatch.setattr(watch_files, "signature_of", lambda path: fixed)  # the clock of the file system stands still
+    assert rounds([None, write("a.grad", "3"), None, None, None]) == 2
+    assert rounds([None, write("a.grad", "3"), None, None, None]) == 1
+    assert rounds([None, write("new.grad"), None, None, None]) == 2
+    monkeypatch.setattr(watch_files, "RACY", 0)
+    assert rounds([None, write("a.grad", "4"), None, None, None]) == 1
+
+
+def test_many_files_are_cheap(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_files, "RACY", 0)  # they are new
     for folder in range(20):
         os.mkdir(f"{folder}")
         for number in range(125):

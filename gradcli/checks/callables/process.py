@@ -25,7 +25,7 @@ from gradcli.checks.callables.api import About, failed, report_on
 from gradcli.checks.callables.runner import FIELDS, RUNNING
 from gradcli.checks.report import Check, Report, Settings, timed
 from gradcli.checks.witnesses import parse_witnesses
-from gradcli.child_process import kill_group, listen, receive, send, start
+from gradcli.child_process import MARK, kill_all, listen, receive, send, start
 from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.frameworks.box import Box
 from gradcli.frameworks.call_arguments import Argument
@@ -64,12 +64,13 @@ def check_target(
     lenient: bool = False,
     limits: Limits | None = None,
     witnesses: str = "none",
+    memory: int | None = None,
 ) -> Report:
     """Judge the function `python` by its hand-written gradient `grad`; both are TARGET:NAME.
 
     TARGET is a path that ends in .py, or a dotted module. Without `grad` the function has gradients of its own (a
     `torch.autograd.Function`, a function of tensors, a `custom_vjp`), or returns the pair (value, gradient). For a
-    function that returns an array, `grad` gives its Jacobian.
+    function that returns an array, `grad` gives its Jacobian. `memory` is how many MiB its process may have.
 
     Raises GradcliError: GC731 where a target is malformed or missing, GC732 where the point does not fit.
     """
@@ -86,6 +87,7 @@ def check_target(
     arrays = {name: np.asarray(array_of(value)) for name, value in point.items()}
     seconds = max(timeout, LEAST)
     request: Message = {"python": python, "grad": grad, "timeout": seconds, "dtype": dtype, "point": arrays}
+    request["memory"] = memory
     request["wrt"] = None if wrt is None else list(wrt)
     report: Report | None
     with closing(Runner(seconds)) as child:
@@ -258,7 +260,9 @@ class Runner:
         self.rest: list[bytes] = []  # what it wrote beside messages: where it crashed
         self.written = b""  # the beginning of what it wrote past Python's own streams
         self.messages: SimpleQueue[Message | None] = SimpleQueue()
-        self.process = start(runner.__name__, own_session=True, errors=subprocess.PIPE, encoding=None)
+        self.mark = f"{os.getpid()}-{id(self)}-{monotonic()}"
+        marked = {MARK: self.mark}
+        self.process = start(runner.__name__, marked, own_session=True, errors=subprocess.PIPE, encoding=None)
         assert self.process.stdout is not None
         said = iter(partial(receive, self.process.stdout, self.rest), None)
         self.threads = [listen(said, self.messages.put), Thread(target=self._read, daemon=True)]
@@ -284,7 +288,7 @@ class Runner:
                 message = self.messages.get(timeout=PAUSE)
             except Empty:
                 if exited(self.process):
-                    kill_group(self.process)  # with what it forked, which may hold its pipes open
+                    self.kill()  # with what it forked, which may hold its pipes open
                     self.threads[0].join(timeout=GRACE)
                     if self.messages.empty():
                         return None
@@ -300,7 +304,7 @@ class Runner:
 
     def close(self) -> None:
         """Kill the process and what it started, and read the rest of what it wrote."""
-        kill_group(self.process)
+        self.kill()
         self.process.wait()
         for thread in self.threads:
             thread.join(timeout=GRACE)
@@ -308,6 +312,13 @@ class Runner:
             if stream is not None and not any(thread.is_alive() for thread in self.threads):
                 with suppress(OSError):
                     stream.close()
+
+    def kill(self) -> None:
+        """Kill the process and what it started."""
+        if hasattr(os, "killpg"):
+            kill_all(self.process.pid, self.mark)
+        else:
+            self.process.kill()
 
     def _read(self) -> None:
         """Read all that it writes, so that it never waits; keep the beginning."""

@@ -19,7 +19,7 @@ import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from gradcli.child_process import receive, send
+from gradcli.child_process import MARK, MIB, adopt_orphans, kill_all, limit_memory, receive, send
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.frameworks.box import Defined, backward_of, boxed, opened
 from gradcli.frameworks.call_arguments import takes_cotangent
@@ -48,6 +48,7 @@ def main() -> None:
     os.dup2(2, 1)  # and does not write among the answers
     if hasattr(os, "fork"):
         guard(int(sys.argv[-1]))
+    adopt_orphans()
     faulthandler.enable(answers)
     request = receive(requests)
     if request is not None:
@@ -81,7 +82,7 @@ def guard(lifeline: int) -> None:
         while os.read(lifeline, 1):
             pass
     finally:
-        os.killpg(0, signal.SIGKILL)
+        kill_all(os.getpgrp(), os.environ.get(MARK))
 
 
 def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -90,6 +91,8 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
     plain = {name: complex if value.dtype.kind == "c" else float for name, value in at.items()}
     at = {name: array if array.shape else plain[name](array) for name, array in at.items()}
     wrt, seconds, dtype = request["wrt"], request["timeout"], request["dtype"]
+    if request["memory"] is not None:
+        limit_memory(request["memory"] * MIB)
     send(answers, {"stage": LOADING})
     loader = Loader(Listener())
     about: Message = {"line": None, "rule": None}
