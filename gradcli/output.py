@@ -75,7 +75,9 @@ class Output:
         endings: Mapping[str, tuple[str, Sequence[object]]],
     ) -> None:
         self.settings = settings
-        self.endings = endings  # further endings of the output file, each with a setting that it needs, and its values
+        self.endings = (
+            endings  # further endings of the output file, each with a setting that it needs, and its values; () for any
+        )
         self.explicit = explicit  # names of the options on the command line
         self.path: str | None = settings["output"]
         self.file: IO[str] | None = None
@@ -90,7 +92,8 @@ class Output:
         """The format for the ending of the output file; raises GC721 for one that the command does not write."""
         ending = os.path.splitext(path)[1].lower()
         known = {end: form for end, forms in SUFFIXES.items() for form in forms[::-1] if form in formats}
-        own = {end: self.format for end, (name, fit) in self.endings.items() if self.settings[name] in fit}
+        values = {end: (self.settings[name], fit) for end, (name, fit) in self.endings.items()}
+        own = {end: self.format for end, (value, fit) in values.items() if (value in fit if fit else value)}
         if ending not in known | own:
             written = " ".join(filter(None, sorted({**known, **own})))
             hint = f"let its name end in one of {written}, or choose a format with --format"

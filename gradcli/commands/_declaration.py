@@ -150,7 +150,7 @@ class Declaration:
     `short` has what a short spelling stands for, `{"-q": "--show=summary"}`, with `{}` for its value if it takes one;
     `renamed` what earlier spellings stand for, which take a value if the option does and it is not given here.
     `conflicts` has options that do not go with others. `endings` are endings of the output file that mean no format,
-    each with an option or operand, and the values of it that write such a file.
+    each with an option or operand, and the values of it that write such a file, () for any.
     """
 
     __slots__ = (

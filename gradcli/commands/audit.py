@@ -233,6 +233,7 @@ DECLARATION = Declaration(
         Option("--sarif", metavar="FILE", help="Write a SARIF report to FILE, in addition to the output."),
         *OUTPUT,
     ),
+    endings={".toml": ("scan", ())},
     short={"-v": "--show=all"},
     renamed={"--lenient": "--allow=inconclusive"},
 )

@@ -118,5 +118,9 @@ TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop t
 SYMBOLIC = Option("--symbolic", kind="flag", help="Show each local partial as a formula beside its number.")
 QUIZ = Option("--quiz", kind="flag", help="Ask you for the local partials one by one, and check your answers.")
 DECLARATION = Declaration(
-    trace, (SCRIPT,), (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, QUIZ, *OUTPUT), groups=(Point,)
+    trace,
+    (SCRIPT,),
+    (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, QUIZ, *OUTPUT),
+    groups=(Point,),
+    conflicts={"plan": ("why_topo", "style", "all", "full", "turn", "symbolic", "quiz")},
 )
