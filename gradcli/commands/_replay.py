@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcli.commands._check_inputs import is_expression
+from gradcli.commands._shared import is_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +26,8 @@ def replay(
     from gradcli.rendering.documents.cards import Replay
 
     def called(report: Any, check: Any) -> Replay:
-        text = report.expression if targets[:1] == ("-",) else "".join(targets[:1]).removesuffix("\n")
-        where = ["-e", text] if text and not is_expression(text) else [text] if text else []
-        if report.file:
-            where = [report.file if report.file[0] != "-" else f"./{report.file}"]
+        text = report.file or (report.expression if targets[:1] == ("-",) else "".join(targets[:1]))
+        where = operand(text, file=bool(report.file)) if text else []
         if report.block:
             where.append("--docs")
         seed = check.evidence.get("seed")
@@ -36,6 +35,14 @@ def replay(
         return Replay(check_command(where, words), written_arrays(options))
 
     return called
+
+
+def operand(text: str, file: bool = False) -> list[str]:
+    """The arguments by which a text is a file, or an expression, to `check`."""
+    text = text.removesuffix("\n")
+    if file or is_file(text):
+        return [f"./{text}" if text.startswith("-") else text]
+    return [text] if is_expression(text) else ["-e", text]
 
 
 def check_command(operands: Sequence[str], options: Sequence[tuple[str, Sequence[str]]]) -> str:

@@ -55,16 +55,17 @@ def grad(
             raise  # some names have values, so a point is meant
         output.emit(derivation(formulas))
         return 0
-    output.emit(calculation("grad", result, lambda: to_check(script, at, wrt, dtype)))
+    output.emit(calculation("grad", result, lambda: to_check(script, point)))
     return 0
 
 
-def to_check(script: str, at: tuple[str, ...], wrt: str | None, dtype: str) -> str:
+def to_check(script: str, point: Point) -> str:
     """How to check this gradient, in one line."""
-    from gradcli.commands._replay import check_command
+    from gradcli.commands._replay import check_command, operand
 
-    options = [("--at", at), ("--wrt", (wrt,) if wrt else ()), ("--dtype", () if dtype == "float64" else (dtype,))]
-    command = check_command((script,), options) if script != "-" else ""
+    options = [("--at", point.at), ("--wrt", (point.wrt,) if point.wrt else ())]
+    options += [] if point.dtype == "float64" else [("--dtype", (point.dtype,))]
+    command = check_command(operand(script), options) if script != "-" else ""
     return f"checked? {command}" if command else ""
 
 
