@@ -3,9 +3,9 @@
 
 Source: Zhang and Sennrich, Root mean square layer normalization (2019).
 
-    $ gradcli check --python samples/python/rms_norm.py:rms_norm --grad samples/python/rms_norm.py:backward --at x=randn(4,5)
+    $ gradcli check --python samples/python/rms_norm.py:rms_norm --grad samples/python/rms_norm.py:backward --at "x=randn(4,5)"
     PROVED
-    $ gradcli check --python samples/python/rms_norm.py:rms_norm --grad samples/python/rms_norm.py:summed_backward --at x=randn(4,5)
+    $ gradcli check --python samples/python/rms_norm.py:rms_norm --grad samples/python/rms_norm.py:summed_backward --at "x=randn(4,5)"
     DISAGREES exactly: the factor 1/5 is missing
 """
 
