@@ -13,6 +13,8 @@ import re
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.checks.challenge import Member, counterexample
+from gradcli.checks.decide.assumptions import Assumption, conditions_of_set
 from gradcli.checks.decide.granting import granted_on_set
 from gradcli.checks.report import GOOD
 from gradcli.diagnostics import GradcliError
@@ -25,19 +27,23 @@ from gradcli.language.syntax import Assert, Call, Declare, FunctionDef, Name, no
 from gradcli.lowering import lower
 from gradcli.lowering.calls import FILLED
 from gradcli.lowering.names import OpenShapes
-from gradcli.lowering.ranks import PRIMES
+from gradcli.lowering.ranks import PAIRS, probes
 from gradcli.lowering.scan import assigned_names
 from gradcli.primitives import functions
+from gradcli.results.calculations import wherever
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gradcli.checks.challenge import ClaimAt
     from gradcli.checks.decide.case import Outcome
+    from gradcli.checks.oracle.oracle_client import Exact
+    from gradcli.checks.subjects import Subject
     from gradcli.formulas.index_proof import Assumed, Identity
     from gradcli.graph.node import Node
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script, Statement
-    from gradcli.lowering import Lowered
+    from gradcli.lowering import Claim, Lowered
     from gradcli.lowering.names import Names
 
 UNIFORM = frozenset((  # functions of whole arrays that are defined alike at every size, as those of numbers are
@@ -47,6 +53,8 @@ UNIFORM = frozenset((  # functions of whole arrays that are defined alike at eve
     "vdot", *FILLED,
 ))  # fmt: skip
 TOO_LARGE = "GC508"  # of an array
+# what a proof for all sizes may assume to count at a point with this verdict, where it has been decided then
+DECIDED = {"PROVED": {"defined", "kink", "apart"}, "CERTIFIED": {"defined"}, "AGREES": set[str]()}
 SECOND = (3, 5, 4, 7)  # sizes at which a claim that is not proved for all is judged as well
 
 
@@ -59,7 +67,7 @@ class Sizes(NamedTuple):
     sizes: dict[str, int]
     chosen: bool
     reason: str | None
-    assumed: Assumed | None = None
+    assumed: Assumed
 
 
 class OtherSizes(OpenShapes):
@@ -150,32 +158,41 @@ def known_sizes(
 
 
 def proved(
-    script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits, place: int = 0
+    script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits
 ) -> tuple[str | None, Assumed]:
     """Why the one claim of a script is not proved for all sizes, None where it is; and what the proof assumes."""
     uniform = UNIFORM | {name for name, function in functions().items() if function.pointwise}
     uniform |= {statement.name.id for statement in script.statements if isinstance(statement, FunctionDef)}
-    for tree in (script, *[parse(Source(text)) for text in claims.values()]):
-        for node in nodes_of(tree):
-            if isinstance(node, Call) and node.function.id not in uniform:
-                return f"it calls `{node.function.id}`", {}
-    both = [SymbolicSizes(PRIMES[place]), SymbolicSizes(PRIMES[place + 1])]
-    try:
-        identity, second = [read(script, claims, at, limits, shapes) for shapes in both]
-    except NoFormula as problem:
-        return str(problem), {}
-    except GradcliError as problem:
-        (first, *_) = problem.diagnostics
-        if first.code == TOO_LARGE and place == 0:
-            return proved(script, claims, at, limits, 2)  # smaller primes
-        if first.code == "GC306":
-            return "a size decides what it computes", {}
-        names = {size: name for shapes in both for name, size in shapes.sizes.items()}
-        message = re.sub(r"\b\d+\b", lambda number: names.get(int(number[0]), number[0]), first.message)
-        return f"it is refused where sizes differ: {message}", {}
-    if identity.text != second.text:
-        return "the script is not the same at every size", {}
-    return None if identity.holds() else "no identity of matrices proves it", identity.assumed
+    trees = [script, *[parse(Source(text)) for text in claims.values()]]
+    for node in [node for tree in trees for node in nodes_of(tree)]:
+        if isinstance(node, Call) and node.function.id not in uniform:
+            return f"it calls `{node.function.id}`", {}
+    reason = ""
+    for pair in PAIRS:
+        both = [SymbolicSizes(probes(trees, place)) for place in pair]
+        try:
+            identity, second = [read(script, claims, at, limits, shapes) for shapes in both]
+        except NoFormula as problem:
+            return str(problem), {}
+        except GradcliError as problem:
+            (first, *_) = problem.diagnostics
+            if first.code == "GC306":
+                return "a size decides what it computes", {}
+            reason = f"it is refused where sizes differ: {in_names(first.message, both)}"
+            if first.code == TOO_LARGE:  # for smaller sizes
+                continue
+            return reason, {}
+        if identity.text == second.text:
+            assumed = identity.proof()
+            return None if assumed is not None else "no identity of matrices proves it", assumed or {}
+        reason = "the script is not the same at every size"
+    return reason, {}
+
+
+def in_names(message: str, shapes: Sequence[SymbolicSizes]) -> str:
+    """A message with the names of sizes in place of the numbers that stand for them."""
+    names = {size: name for own in shapes for name, size in own.sizes.items()}
+    return re.sub(r"\b\d+\b", lambda number: names.get(int(number[0]), number[0]), message)
 
 
 def read(
@@ -183,45 +200,62 @@ def read(
 ) -> Identity:
     """The one claim of a script in index notation; raises NoFormula where it has none."""
     (claim,) = lower(script, at=at, limits=limits, claims=claims, shapes=shapes).claims
-    names = {size: name for name, size in shapes.sizes.items()}
+    return identity_of(claim, {size: name for name, size in shapes.sizes.items()})
+
+
+def identity_of(claim: Claim, symbols: Mapping[int, str]) -> Identity:
+    """A claim in index notation; raises NoFormula where it has none."""
     if claim.derivative is None or claim.derivative[0].shape:
-        return identity(claim.left, None, claim.right, names)
-    return identity(*claim.derivative, claim.right, names)
+        return identity(claim.left, None, claim.right, symbols)
+    return identity(*claim.derivative, claim.right, symbols)
 
 
 def for_other_sizes(
-    outcome: Outcome, known: Sizes, second_verdict: Callable[[], tuple[Mapping[str, int], Outcome] | None]
+    outcome: Outcome, known: Sizes, exact: Exact, claim_at: ClaimAt, judged: Callable[[Subject], Outcome]
 ) -> Outcome:
-    """A verdict with what is known for other sizes; `second_verdict` returns other sizes and the verdict there."""
+    """A verdict with what is known for other sizes: all of them, or those of a second point, where it is judged too."""
     if outcome.verdict not in GOOD:
         return outcome
-    names, at_point = list(known.sizes), sizes_text(known.sizes)
-    sizes: dict[str, Any] = {"all": known.reason is None, "point": known.sizes}
-    message = outcome.message
-    if known.reason is None:
-        every = f"for all {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
-        defined = ", wherever both sides are defined" if outcome.evidence.get("region") else ""
-        defined = ", wherever no comparison is a tie" if "apart" in (known.assumed or {}).values() else defined
-        if outcome.verdict == "IMPRECISE":
-            message = f"{message}; right {every}"
-        else:
-            message = f"equal by algebra, {every}{defined}"
+    reason, at_point, message = known.reason, sizes_text(known.sizes), outcome.message
+    assumed = tuple([Assumption(kind, node=node) for node, kind in known.assumed.items()])
+    member = counterexample(exact, claim_at, assumed) if reason is None else second_point(claim_at)
+    if reason is None and member is not None:
+        reason = f"it does not hold for {member.place}"
+    sizes: dict[str, Any] = {"all": reason is None, "point": known.sizes}
+    evidence: dict[str, Any] = {"sizes": sizes}
+    if reason is None:
+        *names, last = known.sizes
+        said = conditions_of_set(assumed)
+        evidence |= {"assumptions": said} if said else {}
+        every = f"for all {', '.join(names)}{' and ' if names else ''}{last}{wherever(said)}"
+        if outcome.verdict in DECIDED and DECIDED[outcome.verdict].issuperset(known.assumed.values()):
+            message = f"equal by algebra, {every}"
             outcome = granted_on_set(outcome, True, message)
-    else:
-        sizes["reason"] = known.reason
-        others, other = second_verdict() or ({}, outcome)
-        there = sizes_text(others)
-        if other.verdict == "DISAGREES":
-            sizes["wrong"] = others
-            if known.chosen:
-                outcome, message = other, f"right for {at_point}, but for {there} {other.message}"
-            else:
-                message = f"{message}; for {at_point}, but not for {there}"
         else:
-            if others and other.verdict in GOOD:
-                sizes["beside"], at_point = others, f"{at_point} and {there}"
-            message = f"{message}; for {at_point}, not proved for all: {known.reason}"
-    return outcome._replace(message=message, evidence={**outcome.evidence, "sizes": sizes})
+            message = f"{message}; right {every}"
+    else:
+        sizes["reason"] = reason
+        other = outcome if member is None else judged(member.subject)
+        if member is not None and other.verdict == "DISAGREES":
+            sizes["wrong"] = member.sizes
+            if known.chosen:
+                outcome, message = other, f"right for {at_point}, but for {member.place} {other.message}"
+            else:
+                message = f"{message}; for {at_point}, but not for {member.place}"
+        else:
+            if member is not None and other.verdict in GOOD:
+                sizes["beside"], at_point = member.sizes, f"{at_point} and {member.place}"
+            message = f"{message}; for {at_point}, not proved for all: {reason}"
+    return outcome._replace(message=message, evidence={**outcome.evidence, **evidence})
+
+
+def second_point(claim_at: ClaimAt) -> Member | None:
+    """A claim at a second set of sizes; None where the script cannot have these."""
+    try:
+        sizes, _, subject = claim_at(SECOND)
+    except GradcliError:
+        return None
+    return Member(subject, sizes, "")
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:

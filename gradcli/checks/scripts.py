@@ -153,23 +153,24 @@ def at_other_sizes(
     all_sizes, (point, _) = room("all_sizes"), read_point(at, limits)
 
     @cache
-    def second() -> tuple[dict[str, int], list[Subject]]:
-        shapes, values = all_sizes.OtherSizes(), all_sizes.without_sizes(lowered.script, point)
+    def claims_at(choice: tuple[int, ...]) -> tuple[dict[str, int], Lowered, list[Subject]]:
+        shapes, values = all_sizes.OtherSizes(choice), all_sizes.without_sizes(lowered.script, point)
         other = lower(lowered.script, at=values, wrt=lowered.wrt, limits=limits, claims=claims, shapes=shapes)
         bare = settings._replace(witnesses=(), steps=False, dodge=False)
         sampled = place(other, bare, {})
         assert sampled is not None  # no value is complex that was not before
-        return shapes.sizes, [subject for subject in subjects(other, sampled, bare) if subject.kind == "claim"]
+        return shapes.sizes, other, [subject for subject in subjects(other, sampled, bare) if subject.kind == "claim"]
 
-    def second_verdict(i: int) -> tuple[dict[str, int], Outcome] | None:
-        try:
-            sizes, others = second()
-            return sizes, verdict_on(exact.beside(others[i].nodes()), others[i])[1]
-        except GradcliError:  # the script cannot have these sizes
-            return None
+    def claim_at(i: int, choice: tuple[int, ...]) -> tuple[dict[str, int], Lowered, Subject]:
+        sizes, other, others = claims_at(choice)
+        return sizes, other, others[i]
+
+    def judged(subject: Subject) -> Outcome:
+        return verdict_on(exact.beside(subject.nodes()), subject)[1]
 
     for i, known in enumerate(all_sizes.known_sizes(lowered, point, claims, limits)):
-        yield partial(all_sizes.for_other_sizes, known=known, second_verdict=partial(second_verdict, i))
+        about = {"known": known, "exact": exact, "claim_at": partial(claim_at, i), "judged": judged}
+        yield partial(all_sizes.for_other_sizes, **about)
 
 
 def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[Subject, Outcome]:
@@ -287,7 +288,7 @@ def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats] |
         values[name] = np.array(value, dtype=settings.doubles)
     if box:
         values |= room("decide.boxes").point_inside(box, values, shapes)
-    sides = [side for claim in lowered.claims for side in (claim.left, claim.right)]
+    sides = [side for claim in lowered.claims for side in (claim.left, claim.right, *(claim.derivative or ()))]
     outputs = [*lowered.program.outputs, *sides]
     return values | sample_points.sampled(leaves, values, outputs, settings.seed or 0, settings.doubles)
 

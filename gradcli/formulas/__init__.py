@@ -13,6 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.formulas.index_positions import Index
+from gradcli.formulas.index_proof import same_form
 from gradcli.formulas.index_reading import Reader
 from gradcli.formulas.index_terms import (
     EIGENVECTORS,
@@ -31,7 +32,6 @@ from gradcli.formulas.index_terms import (
 )
 from gradcli.formulas.matrix_rules import split_products
 from gradcli.formulas.matrix_text import Writer, list_text
-from gradcli.formulas.normal_form import same_form
 from gradcli.formulas.recognition import shortened
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ is 0 for all sizes from 1 on, wherever both sides have a value, if no term is le
 A step holds for every size, or it is not taken: no axis is cut, and a number that depends on sizes is a product of
 symbols. What is not in the tables stays an unknown function, which nothing is known of.
 
-A comparison is the sign of a difference, which is 1 or -1 where it is no tie. The largest entry is sum(s[i]*x[i]), with
-an s that is 1 at one place and 0 elsewhere, and sort(x) is P@x for a permutation matrix P. Signs, s and P are
-locally constant, so their derivatives are 0.
+A comparison says on which side of 0 a difference is (`normal_form`). The largest entry is sum(s[i]*x[i]), with an s
+that is 1 at one place and 0 elsewhere, and sort(x) is P@x for a permutation matrix P. Sides, s and P are locally
+constant, so their derivatives are 0 except where branches meet. What a proof needs beside the identity are assumptions
+about nodes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from gradcli.formulas.index_positions import Index, affine, difference, parts_of_position, span
 from gradcli.formulas.index_reading import Reader, equal_places, is_diagonal, listed_places, refused
 from gradcli.formulas.index_terms import (
+    COMPARISONS,
     EIGENVECTORS,
     ONE,
     ZERO,
@@ -38,30 +40,35 @@ from gradcli.formulas.index_terms import (
     add,
     bases_in,
     free,
+    is_truth,
     key,
+    lanes_of,
     merged,
     multiplied,
     number,
     over,
     over_all,
-    parts_of,
     power,
     scaled,
     single,
     times,
-    value_of,
 )
 from gradcli.formulas.normal_form import (
     FORMS,
     HALF,
+    continuous,
+    differs,
     expanded,
     exponential,
     function,
-    lanes_of,
+    lowest,
+    passes,
+    pattern,
     square,
-    vanishes,
+    undecided,
 )
 from gradcli.graph.builder import building
+from gradcli.graph.domain import REAL
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
 
 if TYPE_CHECKING:
@@ -72,7 +79,7 @@ if TYPE_CHECKING:
     from gradcli.formulas.index_terms import Sum
     from gradcli.graph.node import Node
 
-    Assumed = dict[Node, Literal["apart", "kink", "nonzero"]]
+    Assumed = dict[Node, Literal["apart", "kink", "defined"]]
 
 MOST_PARTS = 40  # in which a claim about an array is proved
 MOST_CUT = 4  # entries of an axis of any size that a slice may leave out
@@ -127,33 +134,32 @@ class SymbolicNames(Names):
 class Identity(NamedTuple):
     """Two readings of one claim: `text` is the same at every size if the program is, `difference` is to vanish.
 
-    `assumed` are the nodes at which the reading took something for granted: "apart", that what a comparison compares is
-    not equal, or "kink", that the node is not on a kink.
+    `smooth` are what is differentiated and its derivative, if the claim is about one.
     """
 
     text: str
     difference: Sum
-    names: SymbolicNames
-    assumed: Assumed
+    reader: SymbolicReader
+    smooth: tuple[Sum, ...]
 
-    def holds(self) -> bool:
-        """Whether no term of the difference is left, in each part of the array if need be."""
-        return vanishes(self.difference, self.names) or (not self.names.symbols and self._in_parts())
-
-    def _in_parts(self) -> bool:
+    def proof(self) -> Assumed | None:
+        """What is assumed, if no term of the difference is left then, in each part of the array if need be."""
+        names = self.reader.names
         pending, count = [self.difference], 0
+        ties: list[Sum] = []
         while pending:
             remainder = pending.pop()
             count += 1
-            if vanishes(remainder, self.names):
+            needed = undecided(remainder, names)
+            if needed is not None:
+                ties += needed
                 continue
-            parts = next(
-                (parts for index in free(remainder) if (parts := parts_at_deltas(remainder, index, self.names))), []
-            )
+            ways = [] if names.symbols else [parts_at_deltas(remainder, index, names) for index in free(remainder)]
+            parts = next(filter(None, ways), [])
             if not parts or count + len(pending) + len(parts) > MOST_PARTS:
-                return False
-            pending += [self.names.put(remainder, change) for change in parts]
-        return True
+                return None
+            pending += [names.put(remainder, change) for change in parts]
+        return self.reader.assumptions(ties, not all(continuous(part, names) for part in self.smooth))
 
 
 def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[int, str]) -> Identity:
@@ -170,10 +176,29 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
         left = expanded(reader.entry(output, axes if target is None else ()), names)
         other = written_out(reader.entry(right, axes), names)
         text = names.in_symbols(f"{key(left)} == {key(other)} for {', '.join(names.axes.values())}")
-        if target is not None:
-            left = Derivation(leaf, axes, names).of(left)
-        left = written_out(left, names)
-    return Identity(text, add(left, scaled(other, -1)), names, reader.assumed)
+        derivative = left if target is None else Derivation(leaf, axes, names).of(left)
+        smooth = () if target is None else (left, derivative)
+        difference = add(written_out(derivative, names), scaled(other, -1))
+    return Identity(text, difference, reader, smooth)
+
+
+def same_form(node: Node, other: Node, called: Mapping[Node, str]) -> bool:
+    """Whether two nodes have one normal form, and so are equal wherever both are smooth; builders must be open.
+
+    `called` are nodes with names of their own, beside the leaves. `other` may be an array that broadcasts to `node`.
+    False proves nothing.
+    """
+    sizes = zip(other.shape[::-1], node.shape[::-1], strict=False)
+    if len(other.shape) > len(node.shape) or any(n not in (1, m) for n, m in sizes):
+        return False
+    reader = SymbolicReader(SymbolicNames({}), called)
+    axes = tuple([0 if n == 1 else reader.names.index(n) for n in node.shape])
+    last = axes[len(axes) - len(other.shape) :]
+    try:
+        right = reader.entry(other, tuple([0 if n == 1 else i for n, i in zip(other.shape, last, strict=True)]))
+        return undecided(add(reader.entry(node, axes), scaled(right, -1)), reader.names) is not None
+    except NoFormula:
+        return False
 
 
 def parts_at_deltas(total: Sum, index: Index, names: Names) -> list[dict[Index, Position]]:
@@ -195,27 +220,6 @@ def parts_at_deltas(total: Sum, index: Index, names: Names) -> list[dict[Index, 
             count = len(range(start, high, period))
             parts.append({index: start if count == 1 else affine(start, ((names.index(count), period),))})
     return parts if len(parts) > 1 else []
-
-
-def may_divide_by_zero(total: Sum) -> bool:
-    """Whether a sum, or its derivative, may divide by 0 in a whole region: by what contains signs or choices."""
-    for term in total:
-        for base, exponent in term.factors:
-            if not is_branch(base) and any(map(has_branches, parts_of(base))):
-                entire = isinstance(base, Group) or base.name in ENTIRE
-                safe = entire and exponent > 0 and exponent.denominator == 1
-                if not safe or any(map(may_divide_by_zero, parts_of(base))):
-                    return True
-    return False
-
-
-def is_branch(base: Any) -> bool:
-    """Whether a base is a sign or a choice."""
-    return (isinstance(base, Call) and base.name == "sign") or bool(lanes_of(base))
-
-
-def has_branches(total: Sum) -> bool:
-    return any(map(is_branch, bases_in(total)))
 
 
 def written_out(total: Sum, names: Names) -> Sum:
@@ -247,12 +251,11 @@ class SymbolicReader(Reader):
         super().__init__(called, names)
         self.names: SymbolicNames = names
         self.parts: set[bool] = set()  # whether those of axes of any size are single entries
-        self.assumed: Assumed = {}
+        self.branches: dict[Node, tuple[Sum, ...]] = {}  # what compares numbers, with what it reads
+        self.single: dict[Node, tuple[Sum, At]] = {}  # of which one entry is taken to be the best: an entry, its lane
 
     def _rule(self, node: Node, at: At) -> Rule:
         name = node.primitive.name
-        if node.primitive.kinks:
-            self.assumed.setdefault(node, "kink")
         if node in self.called or node.primitive is LEAF or node.primitive is CONSTANT or name in PLAIN:
             return super()._rule(node, at)
         if node.builder.vocabulary.get(name) is not node.primitive:  # a function with a rule by hand is its value
@@ -286,49 +289,73 @@ class SymbolicReader(Reader):
             raise NoFormula("it reads whole numbers")
         return (yield arg, at)
 
-    def _where(self, node: Node, at: At) -> Rule:
-        """c*x + (1 - c)*y for a condition c that is 1 or 0; `where(u == 0, 0, sqrt(u))` is sqrt(u).
+    def assumptions(self, ties: Sequence[Sum], meets: bool) -> Assumed:
+        """What is assumed about the nodes that were read.
 
-        A branch that is not taken may divide by 0, if only at single points: a proof multiplies by denominators.
+        "apart": what a node compares is not equal, or the entry that it chooses is the only one; "kink": the same where
+        that leaves out a set of measure 0, on which branches meet; "defined": the node has a value. `ties` are compared
+        numbers that must not be 0; `meets`: branches meet in the claim with different derivatives.
         """
+        assumed: Assumed = {node: "kink" for node in self.branches if meets}
+        for node in dict.fromkeys([node for node, _ in self.known]):
+            if self._may_have_no_value(node):
+                assumed[node] = "defined"
+        for x in ties:
+            node = self._comparing(x)
+            if node is None or passes(x, self.names):
+                for branch in self.branches if node is None else [node]:
+                    assumed.setdefault(branch, "kink")
+            else:
+                assumed[node] = "apart"
+        for node, (entry, lane) in self.single.items():
+            fresh = {index: self.names.index(index.size) for index in lane if isinstance(index, Index)}
+            gap = expanded(add(entry, scaled(self.names.put(entry, fresh), -1)), self.names)
+            assumed[node] = "kink" if differs(gap, self.names) else "apart"
+        return assumed
+
+    def _comparing(self, x: Sum) -> Node | None:
+        """The node that compares a number with 0; None where it is not seen."""
+        own = pattern(x)
+        for node, args in self.branches.items():
+            sides = expanded(single(Call(node.primitive.name, (), args)), self.names) if args else ZERO
+            if any(isinstance(base, Call) and base.args and pattern(base.args[0]) == own for base in bases_in(sides)):
+                return node
+        return None
+
+    def _may_have_no_value(self, node: Node) -> bool:
+        """Whether a node divides by what may be 0, or leaves its domain, as far as the form of its operands shows."""
+        name = node.primitive.name
+        operand, least = LEAST.get(name, (0, None))  # 1 where it has to be positive, 0 where not negative
+        if name == "power":
+            n = Fraction(node.params["n"])
+            least = int(n < 0) if n < 0 or n.denominator > 1 else -1
+        if least is None:
+            return name in POLES or any(domain != REAL for domain in node.primitive.domain)
+        arg = node.args[operand]
+        try:
+            entry = self.entry(arg, tuple([self.names.index(n) for n in arg.shape]))
+            bounds = [lowest(scaled(entry, factor), self.names) for factor in ((1, -1) if name == "div" else (1,))]
+        except NoFormula:
+            return True
+        return not any(least < 0 or (bound is not None and bound >= least) for bound in bounds)
+
+    def _call(self, node: Node, at: At) -> Rule:
+        read = yield from super()._call(node, at)
+        if node.primitive.kinks or node.primitive.name in COMPARISONS:
+            self.branches[node] = read[0].factors[0][0].args
+        return read
+
+    def _where(self, node: Node, at: At) -> Rule:
+        """A choice; `where(u == 0, 0, sqrt(u))` is sqrt(u)."""
         condition, chosen, other = node.args
         if condition.primitive.name == "equal" and chosen.constant == 0 and condition.args[1].constant == 0:
             if other.primitive.name == "sqrt" and other.args[0] is condition.args[0]:
                 return (yield other, at)
-        truth = yield condition, at
-        branches = (yield chosen, at), (yield other, at)
-        if any(map(may_divide_by_zero, branches)):
-            raise NoFormula("a branch divides by what another one may make 0")
-        return add(times(truth, branches[0]), times(add(ONE, scaled(truth, -1)), branches[1]))
-
-    def _comparison(self, node: Node, at: At) -> Rule:
-        self.assumed[node] = "apart"
-        left, right = yield from self._operands(node, at)
-        less = node.primitive.name.startswith("less")
-        return step(add(right, scaled(left, -1)) if less else add(left, scaled(right, -1)))
-
-    def _step(self, node: Node, at: At) -> Rule:
-        (x,) = node.args
-        while x.primitive.name == "relu":  # which is positive where its operand is
-            (x,) = x.args
-        return step((yield x, at))
-
-    def _connective(self, node: Node, at: At) -> Rule:
-        left, *rest = yield from self._operands(node, at)
-        if not rest:
-            return add(ONE, scaled(left, -1))
-        (right,) = rest
-        both = times(left, right)
-        return both if node.primitive.name == "and" else add(left, right, scaled(both, -1))
+        return (yield from self._call(node, at))
 
     def _equal(self, node: Node, at: At) -> Rule:
-        """`x == max(x)`: what chooses the largest entry, if there is only one. A sum of squares is not 0."""
-        self.assumed[node] = "apart"
-        name = node.primitive.name
-        if node.args[1].constant == 0:
-            differs = yield from self._differs(node.args[0], at)
-            return differs if name == "not_equal" else add(ONE, scaled(differs, -1))
-        for x, best in (node.args, node.args[::-1]) if name == "equal" else ():
+        """`x == max(x)` is what chooses the largest entry, if there is only one."""
+        for x, best in (node.args, node.args[::-1]) if node.primitive.name == "equal" else ():
             best = best.args[0] if best.primitive.name == "broadcast" else best
             shape = best.shape
             while best.primitive.name == "reshape":
@@ -336,29 +363,17 @@ class SymbolicReader(Reader):
             if best.primitive.name in ("max", "min") and best.args[0] is x:
                 axes = tuple([axis % len(at) for axis in best.params["axis"]])
                 if shape == tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)]):
-                    return (yield from self._chosen(best.primitive.name, x, at, axes))
-        raise NoFormula(f"it reads `{name}`")
-
-    def _differs(self, node: Node, at: At) -> Rule:
-        """Whether a number differs from 0; a truth that was made a number is its own answer."""
-        entry = yield node, at
-        value = value_of(entry)
-        if value is not None:
-            return ONE if value else ZERO
-        while node.primitive.name in MOVED:
-            (node,) = node.args
-        if node.type.kind == "bool":
-            return entry
-        if node.primitive.name == "div" and node.args[1].constant:
-            node = node.args[0]
-        if node.primitive.name == "sum" and is_square(node.args[0]):
-            return ONE
-        raise NoFormula("it reads `equal`")
+                    return (yield from self._one_best(best.primitive.name, x, at, axes))
+        return (yield from self._call(node, at))
 
     def _largest(self, node: Node, at: At) -> Rule:
-        self.assumed[node] = "apart"
         axes = (node.params["axis"] % len(at),)
-        return (yield from self._chosen(node.primitive.name.removeprefix("is_"), node.args[0], at, axes))
+        return (yield from self._one_best(node.primitive.name.removeprefix("is_"), node.args[0], at, axes))
+
+    def _one_best(self, name: str, x: Node, at: At, axes: tuple[int, ...]) -> Rule:
+        chosen = yield from self._chosen(name, x, at, axes)
+        self.single[x] = (yield x, at), tuple([at[axis] for axis in axes])
+        return chosen
 
     def _sum(self, node: Node, at: At) -> Rule:
         """A sum; of what chooses the largest entry of each lane it is 1."""
@@ -367,17 +382,9 @@ class SymbolicReader(Reader):
         if chosen.primitive.name in ("is_max", "is_min"):
             axes = [axis % len(chosen.shape) for axis in node.params["axis"]]
             if axes == [chosen.params["axis"] % len(chosen.shape)]:
-                self.assumed[chosen] = "apart"
+                yield chosen, tuple([self.names.index(n) for n in chosen.shape])
                 return ONE
         return (yield from super()._rule(node, at))
-
-    def _piecewise(self, node: Node, at: At) -> Rule:
-        args = []
-        for arg in node.args:
-            args.append((yield arg, at))
-        if node.primitive.name == "sign":
-            self.assumed[node] = "apart"
-        return PIECEWISE[node.primitive.name](*args)
 
     # --- the largest entry, and entries in order -----------------------------------------------------------------
 
@@ -390,6 +397,7 @@ class SymbolicReader(Reader):
 
     def _extreme(self, node: Node, at: At) -> Rule:
         (x,) = node.args
+        self.branches[node] = ()
         inner, bound = self._lane(node, at)
         axes = tuple([axis % len(inner) for axis in node.params["axis"]])
         chosen = yield from self._chosen(node.primitive.name, x, inner, axes)
@@ -408,6 +416,7 @@ class SymbolicReader(Reader):
         return over(times(chosen, (yield x, other)), place, self.names)
 
     def _sort(self, node: Node, at: At) -> Rule:
+        self.branches[node] = ()
         return self._permuted(node.args[0], node.args[0], at, node.params["axis"] % len(at))
 
     # --- entries chosen by positions -----------------------------------------------------------------------------
@@ -427,6 +436,7 @@ class SymbolicReader(Reader):
             return self._picked(node, at)
         if len(sorts) > 2 or any(sort.params["axis"] % len(sort.shape) != lane for sort in sorts):
             return refused("it reads positions")
+        self.branches[node] = ()
         return self._permuted(x, order, at, axis, (len(sorts) == 1) is (node.primitive.name == "put_along"))
 
     def _norm(self, node: Node, at: At) -> Rule:
@@ -515,52 +525,16 @@ def reversed_axis(node: Node) -> int | None:
     return axes[0] if len(axes) == 1 else None
 
 
-def is_square(node: Node) -> bool:
-    """Whether a node is the square of a number."""
-    if node.primitive.name == "mul":
-        return node.args[0] is node.args[1]
-    return node.primitive.name == "square" or (node.primitive.name == "power" and node.params["n"] == 2)
-
-
-def step(x: Sum) -> Sum:
-    """1 where x is positive, 0 where it is negative."""
-    return scaled(add(ONE, function("sign")(x)), HALF)
-
-
-def absolute(x: Sum) -> Sum:
-    return times(x, function("sign")(x))
-
-
-def larger(x: Sum, y: Sum) -> Sum:
-    """The larger of two numbers."""
-    return scaled(add(x, y, absolute(add(x, scaled(y, -1)))), HALF)
-
-
-def smaller(x: Sum, y: Sum) -> Sum:
-    return add(x, y, scaled(larger(x, y), -1))
-
-
-PIECEWISE: dict[str, Callable[..., Sum]] = {
-    "sign": function("sign"),
-    "abs": absolute,
-    "relu": lambda x: larger(x, ZERO),
-    "maximum": larger,
-    "minimum": smaller,
-    "leaky_relu": lambda x, slope: add(larger(x, ZERO), times(slope, smaller(x, ZERO))),
-    "clamp": lambda x, low, high: smaller(larger(x, low), high),
-    "elu": lambda x, alpha: add(
-        larger(x, ZERO), times(times(alpha, step(scaled(x, -1))), add(exponential(x), number(-1)))
-    ),
-}
-# functions whose derivatives divide by nothing that may be 0
-ENTIRE = frozenset(["exp", "sin", "cos", "sinh", "cosh", "tanh", "sigmoid", "softplus"])
-
 PLAIN = frozenset(
     ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul"]
     + ["permute", "broadcast", "data", "reshape", "unslice", "concat", "take_static", "put_static"]
 )
-MOVED = frozenset(["cast", "reshape", "broadcast", "permute", "slice", "unslice", "take_static"])  # truths stay 1 or 0
 REFUSED = frozenset(["detach", "frechet"])
+# functions with poles, or defined for some matrices only
+LEAST = {"div": (1, 1), "sqrt": (0, 0), **dict.fromkeys(("rsqrt", "log", "log2", "log10", "pow"), (0, 1))}
+POLES = frozenset(
+    ["tan", "reciprocal", "gamma", "lgamma", "digamma", "polygamma", "zeta", "inv", "solve", "logdet", "logabsdet"]
+)
 OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "cast": SymbolicReader._cast,
     "cumsum": SymbolicReader._cumsum,
@@ -576,12 +550,8 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     **dict.fromkeys(("is_max", "is_min"), SymbolicReader._largest),
     "sort": SymbolicReader._sort,
     "sum": SymbolicReader._sum,
-    "step": SymbolicReader._step,
     **dict.fromkeys(("take_along", "put_along"), SymbolicReader._along),
-    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), SymbolicReader._comparison),
-    **dict.fromkeys(("and", "or", "not"), SymbolicReader._connective),
     **dict.fromkeys(("max", "min"), SymbolicReader._extreme),
-    **dict.fromkeys(PIECEWISE, SymbolicReader._piecewise),
 }
 
 
@@ -625,7 +595,7 @@ class Derivation:
 
     def _call(self, base: Call) -> Sum:
         inner = [self.of(arg) for arg in base.args]
-        if not any(inner) or base.name == "sign":
+        if not any(inner) or is_truth(base):
             return ZERO
         if base.name == "pow":
             x, n = base.args

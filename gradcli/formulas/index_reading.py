@@ -222,6 +222,13 @@ class Reader:
             left = inside
         return single(Call(name, (), (left, right)))
 
+    def _larger(self, node: Node, at: At) -> Rule:
+        """The larger or smaller of two numbers, or the share of one in that: of two that are one formula 1/2."""
+        left, right = yield from self._operands(node, at)
+        if key(left) == key(right):
+            return number(Fraction(1, 2)) if node.primitive.name == "tie_step" else left
+        return (yield from self._definition(node, at) if node.primitive.closed else self._call(node, at))
+
     def _connective(self, node: Node, at: At) -> Rule:
         name = node.primitive.name
         args = yield from self._operands(node, at)
@@ -517,6 +524,7 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "div": Reader._product,
     **dict.fromkeys(("power", "pow", *PRODUCTS), Reader._power),
     **dict.fromkeys(COMPARISONS, Reader._comparison),
+    **dict.fromkeys(("maximum", "minimum", "tie_step"), Reader._larger),
     **dict.fromkeys(("and", "or", "not"), Reader._connective),
     "where": Reader._where,
     "sum": Reader._sum,

@@ -44,6 +44,10 @@ class TooLong(NoFormula):
     """A computation that index notation does not write in a few lines, neither as one array nor entry by entry."""
 
 
+class NoValue(NoFormula):
+    """A computation that divides by 0."""
+
+
 class Leaf(NamedTuple):
     """An entry of an input: `A[i, 0]`."""
 
@@ -113,6 +117,7 @@ TRUTHS = (*COMPARISONS, "and", "or", "not")
 SHALLOW = (Leaf, Delta, Number, Literal)
 EIGENVECTORS, EIGENVALUES = "eigvecs", "eigvalsh"  # of a symmetric matrix
 ONE_HOT = "one_hot"  # of labels: 1 where the last index is the label, else 0
+ABOVE = "above 0"  # a function: 1 where a number is positive, else 0
 MOST_KEPT = 2000  # bases whose keys and free indices are kept
 
 Kept = TypeVar("Kept")
@@ -455,19 +460,19 @@ def power(total: Sum, exponent: Fraction | int) -> Sum:
     if not total:
         if exponent > 0:
             return ZERO
-        raise NoFormula("it divides by 0")
+        raise NoValue("it divides by 0")
     whole = exponent.denominator == 1
     if len(total) == 1 and not total[0].bound:
         term = total[0]
         if whole:
-            factors = [(base, e * exponent) for base, e in term.factors]
+            factors = [(base, e if is_truth(base) else e * exponent) for base, e in term.factors]
             return (merged(term.coefficient ** int(exponent), factors),)
         root = _root(term.coefficient, exponent)
         signs = [base for base, e in term.factors if not _is_positive(base, e)]
         if root is not None and len(signs) <= 1:
             coefficient, number_factors = root
             if all(e.numerator % 2 or _is_positive(base, Fraction(1)) for base, e in term.factors):
-                factors = [(base, e * exponent) for base, e in term.factors]
+                factors = [(base, e if is_truth(base) else e * exponent) for base, e in term.factors]
                 return (merged(coefficient, (*number_factors, *factors)),)
         return single(Group(total), exponent)
     if not whole or len(total) == 1:
@@ -482,7 +487,25 @@ def power(total: Sum, exponent: Fraction | int) -> Sum:
 def _is_positive(base: Any, exponent: Fraction) -> bool:
     """Whether a power is never negative on the reals."""
     positive = isinstance(base, Number) or (isinstance(base, Call) and base.name in ("exp", "sigmoid", "cosh"))
-    return positive or exponent.numerator % 2 == 0 or exponent.denominator % 2 == 0
+    return positive or is_truth(base) or exponent.numerator % 2 == 0 or exponent.denominator % 2 == 0
+
+
+def is_truth(base: Any) -> bool:
+    """Whether a base is 1 or 0 by its kind: the side of 0 on which a number is, or what chooses entries.
+
+    Its reciprocal is taken to be itself, which is right wherever that is defined.
+    """
+    return (isinstance(base, Call) and base.name == ABOVE) or bool(lanes_of(base))
+
+
+def lanes_of(base: Any) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """The groups of axes, with their sizes, along which an array is 1 at one place and 0 at the others.
+
+    A permutation matrix has two.
+    """
+    if isinstance(base, Whole) and base.name == ONE_HOT:
+        return (((len(base.at) - 1, dict(base.params)["size"]),),)
+    return dict(base.params).get("lanes", ()) if isinstance(base, Whole) else ()
 
 
 def _root(coefficient: Fraction, exponent: Fraction) -> tuple[Fraction, list[Factor]] | None:

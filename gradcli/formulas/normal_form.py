@@ -2,32 +2,45 @@
 
 Everything is multiplied out, functions are written by few others, and no numerator contains the first term of its
 denominator: `sigmoid(u)` is 1 - 1/(1 + exp(u)). A sum that has no term left then is 0 wherever it has a value.
+
+A comparison is written by p, which is 1 where a number x is positive, and n, which is 1 where it is negative: x > 0 is
+p, x >= 0 is 1 - n, x == 0 is 1 - p - n, relu(x) is x*p. They are 1 or 0, p*n is 0, and at a tie both are 0. So what is
+equal in this form is equal at ties too, even where a tie lasts: where every entry that a relu reads is negative, p is
+0 and what comes after it is 0. What is equal only if p + n is 1 is equal wherever x is not 0 (`undecided`).
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
-from itertools import product
+from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.formulas.index_positions import Index, Place, affine, difference, indices_in, is_dense, solution, span
-from gradcli.formulas.index_reading import Reader
 from gradcli.formulas.index_terms import (
+    ABOVE,
     ONE,
-    ONE_HOT,
+    TRUTHS,
     ZERO,
     Call,
     Delta,
     Group,
+    Leaf,
     NoFormula,
+    NoValue,
     Number,
     Term,
     Whole,
     add,
     base_key,
+    bases_in,
     denominators,
+    free,
     free_of,
+    is_truth,
     key,
+    lanes_of,
     merged,
     multiplied,
     number,
@@ -44,54 +57,18 @@ from gradcli.formulas.index_terms import (
 from gradcli.formulas.matrix_rules import split_products
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from gradcli.formulas.index_positions import Position
-    from gradcli.formulas.index_reading import At
     from gradcli.formulas.index_terms import Factor, Names, Sum
-    from gradcli.graph.node import Node
 
 MOST_TERMS = 400  # of a sum that is multiplied out
-MOST_ENTRIES = 9  # of an array that is compared entry by entry
 MOST_POWER = 9  # of a bracket that is multiplied out
+TIE = "tie"  # a symbol for x*(1 - p - n)
 HALF = Fraction(1, 2)
 
 
-def same_form(node: Node, other: Node, called: Mapping[Node, str] | None = None) -> bool:
-    """Whether two nodes have the same normal form, and so are equal wherever both are smooth; builders must be open.
-
-    `called` are nodes with names of their own, beside the leaves. `other` may be an array that broadcasts to `node`.
-    False proves nothing.
-    """
-    reader = Reader(called)
-    rank = len(other.shape)
-    sizes = zip(other.shape[::-1], node.shape[::-1], strict=False)
-    if rank > len(node.shape) or any(n not in (1, m) for n, m in sizes):
-        return False
-
-    def alike(axes: At) -> bool:
-        last = axes[len(axes) - rank :]
-        left = reader.entry(node, axes)
-        right = reader.entry(other, tuple([0 if n == 1 else i for n, i in zip(other.shape, last, strict=True)]))
-        return key(left) == key(right) or vanishes(add(left, scaled(right, -1)), reader.names)
-
-    try:
-        return alike(tuple([0 if n == 1 else reader.names.index(n) for n in node.shape]))
-    except NoFormula:
-        if not 0 < node.type.size <= MOST_ENTRIES:
-            return False
-    try:
-        return all(map(alike, product(*map(range, node.shape))))
-    except NoFormula:
-        return False
-
-
 # --- functions that are written by others ---------------------------------------------------------------------------
-
-
-def exponential(x: Sum) -> Sum:
-    """exp(x)."""
-    return single(Call("exp", (), (x,)))
 
 
 def function(name: str) -> Callable[[Sum], Sum]:
@@ -99,28 +76,91 @@ def function(name: str) -> Callable[[Sum], Sum]:
     return lambda x: single(Call(name, (), (x,)))
 
 
+exponential, log, above = map(function, ("exp", "log", ABOVE))
+
+
+def below(x: Sum) -> Sum:
+    """1 where x is negative, else 0."""
+    return above(scaled(x, -1))
+
+
 def square(x: Sum) -> Sum:
     """x**2."""
     return times(x, x)
 
 
+def opposite(truth: Sum) -> Sum:
+    """1 where a truth value is 0, 0 where it is 1."""
+    return add(ONE, scaled(truth, -1))
+
+
+def chosen(truth: Sum, x: Sum, y: Sum) -> Sum:
+    """The first number where a truth value is 1, else the second."""
+    return add(times(truth, x), times(opposite(truth), y))
+
+
+def sign(x: Sum) -> Sum:
+    """1, -1 or 0."""
+    return add(above(x), scaled(below(x), -1))
+
+
+def larger(x: Sum, y: Sum) -> Sum:
+    """The larger of two numbers; where they are equal, each has half of the derivative."""
+    gap = add(x, scaled(y, -1))
+    return scaled(add(x, y, times(gap, sign(gap))), HALF)
+
+
+def between(x: Sum, low: Sum, high: Sum) -> Sum:
+    """A number limited to an interval."""
+    return scaled(larger(scaled(larger(x, low), -1), scaled(high, -1)), -1)
+
+
+def compared(form: Callable[[Sum], Sum]) -> Callable[[Sum, Sum], Sum]:
+    """A function of the difference of two numbers."""
+    return lambda x, y: form(add(x, scaled(y, -1)))
+
+
 FORMS: dict[str, Callable[..., Sum]] = {
+    "greater": compared(above),
+    "greater_equal": compared(lambda gap: opposite(below(gap))),
+    "less": compared(below),
+    "less_equal": compared(lambda gap: opposite(above(gap))),
+    "not_equal": compared(lambda gap: add(above(gap), below(gap))),
+    "equal": compared(lambda gap: opposite(add(above(gap), below(gap)))),
+    "tie_step": compared(lambda gap: scaled(add(ONE, sign(gap)), HALF)),
+    "not": opposite,
+    "and": times,
+    "or": lambda x, y: opposite(times(opposite(x), opposite(y))),
+    "where": chosen,
+    "step": above,
+    "sign": sign,
+    "heaviside": lambda x, y: add(above(x), times(y, opposite(add(above(x), below(x))))),
+    "div_no_nan": lambda x, y: times(times(x, power(y, -1)), add(above(y), below(y))),
+    "abs": lambda x: times(x, sign(x)),
+    "relu": lambda x: times(x, above(x)),
+    "maximum": larger,
+    "minimum": lambda x, y: between(x, x, y),
+    "leaky_relu": lambda x, slope: chosen(above(x), x, times(slope, x)),
+    "elu": lambda x, alpha: chosen(above(x), x, times(alpha, add(exponential(x), number(-1)))),
+    "clamp": between,
+    "hardtanh": lambda x: between(x, number(-1), ONE),
+    "hardsigmoid": lambda x: scaled(between(add(x, number(3)), ZERO, number(6)), Fraction(1, 6)),
     "sigmoid": lambda x: power(add(ONE, exponential(scaled(x, -1))), -1),
     "tanh": lambda x: add(ONE, scaled(power(add(ONE, exponential(scaled(x, 2))), -1), -2)),
     "cosh": lambda x: scaled(add(exponential(x), exponential(scaled(x, -1))), HALF),
     "sinh": lambda x: scaled(add(exponential(x), scaled(exponential(scaled(x, -1)), -1)), HALF),
-    "softplus": lambda x: single(Call("log", (), (add(ONE, exponential(x)),))),
+    "softplus": lambda x: log(add(ONE, exponential(x))),
     "expm1": lambda x: add(exponential(x), number(-1)),
-    "log1p": lambda x: single(Call("log", (), (add(ONE, x),))),
-    "logit": lambda x: add(function("log")(x), scaled(function("log")(add(ONE, scaled(x, -1))), -1)),
-    "log2": lambda x: times(function("log")(x), power(function("log")(number(2)), -1)),
-    "log10": lambda x: times(function("log")(x), power(function("log")(number(10)), -1)),
-    "exp2": lambda x: exponential(times(x, function("log")(number(2)))),
+    "log1p": lambda x: log(add(ONE, x)),
+    "logit": lambda x: add(log(x), scaled(log(add(ONE, scaled(x, -1))), -1)),
+    "log2": lambda x: times(log(x), power(log(number(2)), -1)),
+    "log10": lambda x: times(log(x), power(log(number(10)), -1)),
+    "exp2": lambda x: exponential(times(x, log(number(2)))),
     "reciprocal": lambda x: power(x, -1),
     "erfc": lambda x: add(ONE, scaled(function("erf")(x), -1)),
     "tan": lambda x: times(function("sin")(x), power(function("cos")(x), -1)),
     "silu": lambda x: times(x, power(add(ONE, exponential(scaled(x, -1))), -1)),
-    "logaddexp": lambda x, y: single(Call("log", (), (add(exponential(x), exponential(y)),))),
+    "logaddexp": lambda x, y: log(add(exponential(x), exponential(y))),
     "hypot": lambda x, y: power(add(square(x), square(y)), HALF),
 }
 
@@ -171,15 +211,11 @@ def _settled(term: Term, names: Names) -> Sum:
                 return add(*[_settled(part, names) for part in again])
     for place, (base, exponent) in enumerate(term.factors):
         others = (*term.factors[:place], *term.factors[place + 1 :])
-        inner = _sign_in(base)
-        if inner is not None:  # u is (1 + s)/2 times what it is where the sign s is 1, and (1 - s)/2 times the other
-            cases = [(_replaced(term, _fixed(inner, side)), side) for side in (1, -1)]
-            parts = [
-                multiplied((part,), scaled(add(ONE, scaled(single(inner), side)), HALF), names) for part, side in cases
-            ]
-            return expanded(add(*parts), names)
+        side = _side_in(base)
+        if side is not None:
+            return _by_cases(term, base, side, names)
         if exponent > 0 and lanes_of(base):
-            chosen = _replaced(term._replace(factors=others), _choice(base))
+            (chosen,) = _replaced((term._replace(factors=others),), _choice(base))
             if chosen.factors != others:
                 return expanded((merged(term.coefficient, (*chosen.factors, (base, exponent)), term.bound),), names)
             for lane in lanes_of(base):
@@ -189,6 +225,9 @@ def _settled(term: Term, names: Names) -> Sum:
                 if alone and own.issubset(term.bound) and not any(own.intersection(free_of(x)) for x, _ in others):
                     bound = tuple([i for i in term.bound if i not in own])
                     return _settled(Term(term.coefficient, others, bound), names)
+    sides = {base_key(base, {}): base for base, _ in term.factors if _is_side(base)}
+    if any(base_key(_opposite(base), {}) in sides for base in sides.values()):
+        return ZERO
     reduced = merged(term.coefficient, [(base, _exponent(base, e)) for base, e in term.factors], term.bound)
     return (reduced,) if reduced.factors == term.factors else _settled(reduced, names)
 
@@ -235,78 +274,129 @@ def _positions_in(base: Any) -> Iterator[Position]:
 
 
 def _exponent(base: Any, exponent: Fraction) -> Fraction:
-    """The exponent of what is 1 or -1, or 1 or 0, is 0 or 1."""
-    if _is_sign(base) and exponent.denominator == 1:
-        return exponent % 2
-    return Fraction(1) if isinstance(base, Delta) or (exponent > 0 and lanes_of(base)) else exponent
+    """The exponent of what is 1 or 0 is 0 or 1."""
+    return Fraction(1) if isinstance(base, Delta) or is_truth(base) else exponent
 
 
-# --- signs, and arrays that choose entries --------------------------------------------------------------------------
+# --- on which side of 0 a number is, and arrays that choose entries -------------------------------------------------
 
 
-def lanes_of(base: Any) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """The groups of axes, with their sizes, along which an array is 1 at one place and 0 at the others.
-
-    A permutation matrix has two.
-    """
-    if isinstance(base, Whole) and base.name == ONE_HOT:
-        return (((len(base.at) - 1, dict(base.params)["size"]),),)
-    return dict(base.params).get("lanes", ()) if isinstance(base, Whole) else ()
+def _is_side(base: Any) -> bool:
+    return isinstance(base, Call) and base.name == ABOVE
 
 
-def _is_sign(base: Any) -> bool:
-    return isinstance(base, Call) and base.name == "sign"
+def _opposite(side: Call) -> Call:
+    return Call(ABOVE, (), (scaled(side.args[0], -1),))
 
 
-def _sign_in(base: Any) -> Call | None:
-    """A sign inside a base that reads no other indices than the base does."""
-    if not isinstance(base, (Call, Group)) or "sign" not in base_key(base, {}):
+def _side(x: Sum) -> Sum:
+    """Whether a number is positive, in a form that does not depend on its size."""
+    if lower_bound(x) == 1:
+        return ONE
+    if not x or lower_bound(scaled(x, -1)) is not None:
+        return ZERO
+    if len(x) == 1 and not x[0].bound:  # x**3*exp(y) has the sign of x
+        factors = [(base, Fraction(1) if e.numerator % 2 and e.denominator == 1 else e) for base, e in x[0].factors]
+        x = (merged(x[0].coefficient, [(base, e) for base, e in factors if not _bound(base, e)]),)
+    return above(scaled(x, 1 / max(abs(term.coefficient) for term in x)))
+
+
+def lower_bound(total: Sum) -> int | None:
+    """0 where a sum is never negative, 1 where it is always positive, by what it consists of; else None."""
+    terms = [[_bound(base, exponent) for base, exponent in term.factors] for term in total]
+    known = all(term.coefficient > 0 for term in total) and not any(None in bounds for bounds in terms)
+    return int(any(map(all, terms))) if known else None
+
+
+def _bound(base: Any, exponent: Fraction) -> int | None:
+    """0 where a power is never negative, 1 where it is always positive; what divides by 0 has no value."""
+    name = base.name if isinstance(base, Call) else ""
+    if isinstance(base, Number) or name in ("exp", "exp2", "cosh", "sigmoid", "softplus"):
+        return 1
+    if is_truth(base) or isinstance(base, Delta) or name in TRUTHS or (name in ("abs", "relu") and exponent > 0):
+        return 0
+    if isinstance(base, Group) and (least := lower_bound(base.inside)) is not None:
+        return int(least > 0 or exponent < 0)
+    even = exponent.numerator % 2 == 0 or exponent.denominator % 2 == 0
+    return int(exponent < 0) if even else None
+
+
+def lowest(total: Sum, names: Names) -> int | None:
+    """The lower bound of a sum, or of what it is as one fraction."""
+    bound = lower_bound(total)
+    whole = _without_denominators(total := expanded(total, names)) if bound is None else total
+    below = denominators(total) if bound is None else []
+    positive = below and all(_bound(base, exponent) == 1 for base, exponent in below)
+    return lower_bound(expanded(whole, names)) if positive else bound
+
+
+def _side_in(base: Any) -> Call | None:
+    """A side of 0 inside a base that reads no other indices than the base does."""
+    if not isinstance(base, (Call, Group)) or base_key(base, {}).count(f"{ABOVE}()") == _is_side(base):
         return None
     outside = free_of(base)
-    inner = [factor for part in parts_of(base) for term in part for factor, _ in term.factors]
-    for factor in inner:
-        sign = _sign_in(factor) or (factor if _is_sign(factor) else None)
-        if sign is not None and set(free_of(sign)).issubset(outside):
-            return sign
+    for factor in [factor for part in parts_of(base) for term in part for factor, _ in term.factors]:
+        side = _side_in(factor) or (factor if _is_side(factor) else None)
+        if side is not None and set(free_of(side)).issubset(outside):
+            return side
     return None
 
 
-def _fixed(sign: Call, side: int) -> Callable[[Any], Sequence[Factor] | None]:
-    """What replaces a sign by the number that it is."""
-    own = base_key(sign, {})
-    value = () if side == 1 else ((Group(number(-1)), Fraction(1)),)
-    return lambda base: value if _is_sign(base) and base_key(base, {}) == own else None
+def _by_cases(term: Term, base: Any, side: Call, names: Names) -> Sum:
+    """A term without a side of 0 inside one of its bases: what it is where that is 1, times the side, and the rest.
+
+    Where a case divides by 0 it has no value, or is a branch that is not taken: it is left out.
+    """
+    inside = {base_key(inner, {}) for part in parts_of(base) for inner in bases_in(part) if _is_side(inner)}
+    both = {base_key(side, {}): single(side), base_key(_opposite(side), {}): single(_opposite(side))}
+    sides = {own: condition for own, condition in both.items() if own in inside}
+    cases = [(condition, {**dict.fromkeys(both, ZERO), own: ONE}) for own, condition in sides.items()]
+    cases.append((add(ONE, *[scaled(condition, -1) for condition in sides.values()]), dict.fromkeys(sides, ZERO)))
+    total = ZERO
+    for condition, values in cases:
+        with suppress(NoValue):
+            total = add(total, expanded(multiplied(_with((term,), values), condition, names), names))
+    return total
 
 
-def _choice(base: Whole) -> Callable[[Any], Sequence[Factor] | None]:
+def _with(total: Sum, values: Mapping[str, Sum]) -> Sum:
+    """A sum in which some sides of 0 have values."""
+    return _replaced(total, lambda base: values.get(base_key(base, {})) if _is_side(base) else None)
+
+
+def _choice(base: Whole) -> Callable[[Any], Sum | None]:
     """What replaces the entries that are 0, or 1, where one entry of an array that chooses is 1."""
     own = base_key(base._replace(at=()), {})
 
-    def change(entry: Any) -> Sequence[Factor] | None:
+    def change(entry: Any) -> Sum | None:
         if isinstance(entry, Whole) and base_key(entry._replace(at=()), {}) == own:
             other = {axis for axis, (i, j) in enumerate(zip(entry.at, base.at, strict=True)) if i != j}
             if any(other.issubset(dict(lane)) for lane in lanes_of(base)):
-                return [(Delta(entry.at[axis], base.at[axis]), Fraction(1)) for axis in sorted(other)]
+                return _product([(Delta(entry.at[axis], base.at[axis]), Fraction(1)) for axis in sorted(other)])
         return None
 
     return change
 
 
-def _replaced(term: Term, change: Callable[[Any], Sequence[Factor] | None]) -> Term:
-    """A term with other factors for some bases, inside functions and brackets as well."""
-    factors: list[Factor] = []
-    for base, exponent in term.factors:
-        new = change(base)
-        if new is not None:
-            factors += [(inner, exponent) for inner, _ in new]
-        elif isinstance(base, Group):
-            factors.append((Group(tuple([_replaced(part, change) for part in base.inside])), exponent))
-        elif isinstance(base, Call):
-            args = tuple([tuple([_replaced(part, change) for part in arg]) for arg in base.args])
-            factors.append((base._replace(args=args), exponent))
-        else:
-            factors.append((base, exponent))
-    return term._replace(factors=tuple(factors))
+def _replaced(total: Sum, change: Callable[[Any], Sum | None]) -> Sum:
+    """A sum with other sums for some bases that are 1 or 0, inside functions, arrays and brackets as well."""
+    terms = []
+    for term in total:
+        factors: list[Factor] = []
+        for base, exponent in term.factors:
+            if isinstance(base, Group):
+                base = Group(_replaced(base.inside, change))
+            elif isinstance(base, Call):
+                base = base._replace(args=tuple([_replaced(arg, change) for arg in base.args]))
+            elif isinstance(base, Whole):
+                base = base._replace(args=tuple([(own, _replaced(arg, change)) for own, arg in base.args]))
+            new = change(base)
+            one_term = new is not None and len(new) == 1 and new[0].coefficient == 1
+            factors += (
+                [(base, exponent)] if new is None else new[0].factors if one_term else [(Group(new), Fraction(1))]
+            )
+        terms.append(term._replace(factors=tuple(factors)))
+    return tuple(terms)
 
 
 def _factor(base: Any, exponent: Fraction, names: Names) -> Sum:
@@ -323,28 +413,18 @@ def _factor(base: Any, exponent: Fraction, names: Names) -> Sum:
         return _raised(expanded(FORMS[base.name](*args), names), exponent, names)
     if base.name == "exp":
         return _product([(_exponential(term), term.coefficient * exponent) for term in args[0]])
+    if base.name == "log" and not args[0]:
+        raise NoValue("it takes the logarithm of 0")
     if base.name == "log" and len(args[0]) == 1 and (logarithm := _logarithm(args[0][0])) is not None:
         return _raised(logarithm, exponent, names)
     if base.name == "pow":
         return _power(args, exponent)
-    if base.name == "sign" and not base.params:
-        return _sign(args[0], exponent)
+    if _is_side(base):
+        return _side(args[0])
     if base.name == "sin" and exponent >= 2 and exponent.denominator == 1:
         square = add(ONE, scaled(single(Call("cos", (), args), 2), -1))
         return multiplied(square, _factor(base, exponent - 2, names), names)
     return single(base._replace(args=args), exponent) if exponent else ONE
-
-
-def _sign(x: Sum, exponent: Fraction) -> Sum:
-    """A sign, which is odd and does not depend on the size of a number."""
-    first = min(x, key=lambda term: (not term.factors, term_key(term, {})), default=None)
-    if first is None:
-        raise NoFormula("it compares equal values")
-    size = abs(first.coefficient)
-    side = power(number(first.coefficient / size), exponent)
-    if value_of(x) is not None:
-        return side
-    return times(side, single(Call("sign", (), (scaled(x, 1 / first.coefficient),)), exponent))
 
 
 def _exponential(term: Term) -> Any:
@@ -382,7 +462,7 @@ def _raised(inside: Sum, exponent: Fraction, names: Names) -> Sum:
         return ONE
     if not inside:
         if exponent < 0:
-            raise NoFormula("it divides by 0")
+            raise NoValue("it divides by 0")
         return ZERO
     if len(inside) == 1 and not inside[0].bound:
         return power(inside, exponent)
@@ -430,11 +510,128 @@ def vanishes(total: Sum, names: Names) -> bool:
         total = _divided(expanded(split_products(total, names), names), names)
         if not total:
             return True
-        inverse = [(base, -exponent) for base, exponent in denominators(total)]
-        whole = tuple([merged(term.coefficient, (*term.factors, *inverse), term.bound) for term in total])
-        return not _divided(expanded(whole, names), names)
+        return not _divided(expanded(_without_denominators(total), names), names)
     except NoFormula:
         return False
+
+
+def _without_denominators(total: Sum) -> Sum:
+    """A sum times its denominators."""
+    inverse = [(base, -exponent) for base, exponent in denominators(total)]
+    return tuple([merged(term.coefficient, (*term.factors, *inverse), term.bound) for term in total])
+
+
+# --- what is 0 except where two numbers that are compared are equal -------------------------------------------------
+
+
+def undecided(total: Sum, names: Names) -> list[Sum] | None:
+    """The compared numbers that must not be 0 for a sum to be 0; None where it may differ from 0 beside them as well.
+
+    Where x is not 0, n is 1 - p, and p is 1 if x is never negative. That changes the sum by a multiple of 1 - p - n. If
+    the multiple is 0 at x = 0, then x may be 0.
+    """
+    if vanishes(total, names):
+        return []
+    try:
+        terms = expanded(total, names)
+    except NoFormula:
+        return None
+
+    def blind(x: Sum) -> str:
+        return key(x, dict.fromkeys(free(x), ""))
+
+    compared = {blind(base.args[0]) for base in bases_in(terms) if _is_side(base)}
+
+    def beside_ties(base: Any, bound: Collection[Index]) -> Sum | None:
+        if not _is_side(base):
+            return None
+        x, below_zero = base.args[0], scaled(base.args[0], -1)
+        if lower_bound(x) is not None:
+            return add(ONE, scaled(_at_tie(x), -1))
+        inner = dict.fromkeys(bound, "")
+        if blind(below_zero) not in compared or key(x, inner) < key(below_zero, inner):
+            return None
+        return add(opposite(above(below_zero)), scaled(_at_tie(below_zero), -1))
+
+    try:
+        parts = [_replaced((term,), partial(beside_ties, bound=term.bound)) for term in terms]
+        needed, rest = _needed(tuple([term for part in parts for term in part]), terms, names)
+    except NoFormula:
+        return None
+    return needed if vanishes(rest, names) else None
+
+
+def continuous(total: Sum, names: Names) -> bool:
+    """Whether a sum is seen to have no jump where two numbers that are compared are equal."""
+    if any(map(lanes_of, bases_in(total))):
+        return False
+    try:
+        tied = _replaced(total, lambda base: _at_tie(base.args[0]) if _is_side(base) else None)
+        return not _needed(tied, total, names)[0]
+    except NoFormula:
+        return False
+
+
+def _at_tie(x: Sum) -> Sum:
+    """1 - p - n, as a symbol for x*(1 - p - n), which is 0, over x."""
+    return times(single(Call(TIE, (), (x,))), power(x, -1))
+
+
+def _needed(total: Sum, before: Sum, names: Names) -> tuple[list[Sum], Sum]:
+    """The numbers x for which 1 - p - n is left in a sum, over x, and the sum without ties.
+
+    What divides by nothing that it did not divide by before has no x below.
+    """
+
+    def divisors(terms: Iterable[Term]) -> set[str]:
+        below = [base for term in terms for base, exponent in term.factors if exponent < 0]
+        return {base_key(base, dict.fromkeys(free_of(base), "")) for base in below if not isinstance(base, Number)}
+
+    needed: dict[str, Sum] = {}
+    total, known = _divided(expanded(total, names), names), divisors(_terms_in(before))
+    for term in _terms_in(total):
+        for x in [base.args[0] for base, _ in term.factors if isinstance(base, Call) and base.name == TIE]:
+            if divisors([term]) - (known - divisors(expanded(power(x, -1), names))):
+                needed[pattern(x)] = x
+    rest = _replaced(total, lambda base: ZERO if isinstance(base, Call) and base.name == TIE else None)
+    return list(needed.values()), expanded(rest, names)
+
+
+def _terms_in(total: Sum) -> Iterator[Term]:
+    """The terms of a sum, and of the sums inside it."""
+    for term in total:
+        yield term
+        for base, _ in term.factors:
+            for part in parts_of(base):
+                yield from _terms_in(part)
+
+
+def pattern(total: Sum) -> str:
+    """A key that is the same for sums that differ in the names of their indices."""
+    return key(total, {index: f"{place}:{index.size}" for place, index in enumerate(free(total))})
+
+
+def passes(x: Sum, names: Names) -> bool:
+    """Whether a number that inputs decide is 0 on a set of measure 0 only, for all of its indices.
+
+    It is so where it is analytic and not 0 everywhere, in each part in which no compared number changes its sign.
+    """
+    indices = free(x)
+    changes: list[dict[Index, Position]] = [{j: i} for i, j in combinations(indices, 2) if i.size == j.size]
+    changes += [dict.fromkeys(indices[1:], indices[0])] if len(changes) > 1 else []
+    return differs(x, names) and all(differs(names.put(x, change), names) for change in changes)
+
+
+def differs(x: Sum, names: Names, most: int = 4) -> bool:
+    """Whether a number is 0 on a set of measure 0 only, for indices that differ."""
+    side = next(filter(is_truth, bases_in(x)), None)
+    if side is None:
+        return any(isinstance(base, Leaf) for base in bases_in(x)) and not vanishes(x, names)
+    if not (most and _is_side(side) and set(free_of(side)).issubset(free(x)) and passes(side.args[0], names)):
+        return False
+    ours, theirs = base_key(side, {}), base_key(_opposite(side), {})
+    parts = [expanded(_with(x, values), names) for values in ({ours: ONE, theirs: ZERO}, {ours: ZERO, theirs: ONE})]
+    return all(differs(part, names, most - 1) for part in parts)
 
 
 def _divided(total: Sum, names: Names) -> Sum:

@@ -17,13 +17,15 @@ from gradcli.formulas.index_terms import (
     Leaf,
     NoFormula,
     add,
+    bases_in,
+    is_truth,
     leaves_in,
     multiplied,
     over_all,
     scaled,
     single,
 )
-from gradcli.formulas.normal_form import vanishes
+from gradcli.formulas.normal_form import undecided
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, reachable
 
@@ -48,9 +50,9 @@ def equal_as_formulas(left: Node, target: Node | None, right: Node) -> Assumed |
     """
     reason = None
     try:
-        whole = identity(left, target, right, {})
-        if whole.holds():
-            return whole.assumed
+        assumed = identity(left, target, right, {}).proof()
+        if assumed is not None:
+            return assumed
     except NoFormula as problem:
         reason = problem
     if target is not None and not left.shape:
@@ -129,9 +131,9 @@ class Stages:
         return written_out(total, self.names), readers
 
     def read(self, node: Node, at: At, called: Mapping[Node, str]) -> Sum:
-        reader = SymbolicReader(self.names, called)
-        entry = written_out(reader.entry(node, at), self.names)
-        self.assumed |= reader.assumed
+        self.reader = SymbolicReader(self.names, called)
+        entry = written_out(self.reader.entry(node, at), self.names)
+        self.assumed |= self.reader.assumptions([], any(map(is_truth, bases_in(entry))))
         return entry
 
     def named(self, value: Sum, at: At, readers: list[Node], nodes: list[Node]) -> Node | None:
@@ -144,7 +146,9 @@ class Stages:
                         gap = add(value, scaled(self.read(candidate, at, called), -1))
                     except NoFormula:
                         continue
-                    if vanishes(gap, self.names):
+                    ties = undecided(gap, self.names)
+                    if ties is not None:
+                        self.assumed |= self.reader.assumptions(ties, False)
                         return candidate
         return None
 

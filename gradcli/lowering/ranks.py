@@ -21,6 +21,7 @@ from gradcli.language.syntax import (
     Call,
     Comprehension,
     Name,
+    Number,
     Subscript,
     Transpose,
     children,
@@ -30,11 +31,11 @@ from gradcli.language.syntax import (
 from gradcli.lowering import lower
 from gradcli.lowering.names import OpenShapes
 from gradcli.primitives import functions
-from gradcli.primitives.sizes import MAX_ENTRIES, named_size, sum_of_sizes, sum_text
+from gradcli.primitives.sizes import MAX_ENTRIES, MOST_MORE, named_size, sum_of_sizes, sum_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from gradcli.graph.node import Node
@@ -44,13 +45,19 @@ if TYPE_CHECKING:
 
     Symbols = tuple[str | int, ...]  # the sizes of a name: symbols, or numbers that the script fixes
 
-# Pairs of sets of sizes: primes p with (p - 1)/2 prime as well, so that p and p - 1 can be distinguished in a product.
-PRIMES = (
-    (2039, 2063, 2099, 2207, 2447, 2459, 2579, 2819, 2879, 2903, 2963, 2999),
-    (3023, 3119, 3167, 3203, 3467, 3623, 3779, 3803, 3863, 3947, 4007, 4079),
-    (47, 83, 107, 179, 263, 359, 467, 503, 587, 839, 887, 1019),  # where arrays are too large with those
-    (23, 59, 167, 227, 347, 383, 479, 563, 719, 863, 983, 1187),
+# Sizes that stand for symbols: primes p with (p - 1)/2 prime as well, so that p and p - 1 can be distinguished in a
+# product. The small ones are for arrays that are too large with the others.
+LARGE = (
+    *(2039, 2063, 2099, 2207, 2447, 2459, 2579, 2819, 2879, 2903, 2963, 2999),
+    *(3023, 3119, 3167, 3203, 3467, 3623, 3779, 3803, 3863, 3947, 4007, 4079),
+    *(4127, 4139, 4259, 4283, 4547, 4679, 4703, 4787, 4799, 4919, 5087, 5099),
 )
+SMALL = (
+    *(47, 83, 107, 179, 263, 359, 467, 503, 587, 839, 887, 1019),
+    *(23, 59, 167, 227, 347, 383, 479, 563, 719, 863, 983, 1187),
+)
+PROBES = 12  # of a set
+PAIRS = ((0, 1), (1, 2), (3, 4))  # of sets, the last of small sizes: what both of a pair agree on holds at every size
 # sizes while shapes are inferred: primes whose sums in pairs are far apart, so that a sum shows what it consists of
 GUESSED = (101, 127, 173, 317, 557, 821, 1163, 1447, 1931, 2459, 2861, 3659)
 LETTERS = ("m", "n", "k", "p", "q", "r", "h", "d", "t", "s", "l", "g", "j", "u", "v", "w")
@@ -114,6 +121,17 @@ def value_of(size: str, value: Callable[[str], int]) -> int:
     parts = re.findall(r"(-?) ?(?:(\d+)\*)?(\w+)", size)
     values = [int(count or 1) * (int(part) if part.isdecimal() else value(part)) for _, count, part in parts]
     return sum([-own if sign else own for own, (sign, _, _) in zip(values, parts, strict=True)])
+
+
+def probes(scripts: Iterable[Syntax], place: int) -> tuple[int, ...]:
+    """A set of sizes that stand for symbols, none of which is found in a number of some scripts."""
+    numbers = {n for script in scripts for node in nodes_of(script) if isinstance(node, Number) for n in node.ratio}
+
+    def stands_alone(p: int) -> bool:
+        return all(n % part and abs(n - part) > MOST_MORE for n in numbers - {0} for part in (p, p // 2))
+
+    sizes = [*filter(stands_alone, LARGE if place < 3 else SMALL)]
+    return tuple(sizes[place % 3 * PROBES :][:PROBES])
 
 
 def symbols_of(shape: Shape, sizes: Mapping[str, int]) -> Symbols:

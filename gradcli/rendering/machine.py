@@ -55,7 +55,8 @@ def result_fields(result: Any) -> Payload:
 def derivation(command: str, result: Derivation) -> Payload:
     """Formulas by leaf, with their assumptions and how far they were checked."""
     names = (
-        "expression", "formula", "text", "verdict", "assumes", "others", "checked", "every", "only", "missing", "rows",
+        "expression", "formula", "text", "verdict", "assumes", "others", "checked", "every", "only", "missing",
+        "assumptions", "rows",
     )  # fmt: skip
     fields: Payload = {name: getattr(result, name) for name in names}
     if result.parts is not None:

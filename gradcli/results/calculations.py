@@ -11,7 +11,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
     from numpy.typing import NDArray
@@ -183,6 +183,9 @@ class Jacobian(Shown):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
+MOST_CONDITIONS = 4  # in one sentence
+
+
 class DerivationStep(Record):
     """One line of a derivation: the operation, its rule, and the derivative as `line` and, in the leaf, as `result`.
 
@@ -207,9 +210,10 @@ class Derivation(Shown):
     formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers, `others` the
     ranks that a name might have as well, `every` the leaves whose formula is proved for all sizes. `only` lists the
     formulas that depend on the sizes, with the sizes that they hold for, and `missing` the derivatives without a
-    formula, with the reason. With `rows` the formulas are Jacobians of an array. `steps`, if requested, are the lines
-    of the derivation by each leaf; `emitted` is a file in another language. `short` is `text` with names for long parts
-    that repeat, and `parts` defines these names, if there are any.
+    formula, with the reason. `assumptions` are the conditions under which a formula holds. With `rows` the formulas
+    are Jacobians of an array. `steps`, if requested, are the lines of the derivation by each leaf; `emitted` is a file
+    in another language. `short` is `text` with names for long parts that repeat, and `parts` defines these names, if
+    there are any.
     """
 
     expression: str
@@ -222,12 +226,21 @@ class Derivation(Shown):
     every: list[str]
     only: dict[str, dict[str, int]]
     missing: dict[str, str]
+    assumptions: dict[str, list[dict[str, str]]]
     rows: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
     steps: dict[str, list[DerivationStep]] | None = None
     emitted: str | None = None
     short: dict[str, str] | None = None
     parts: dict[str, str] | None = None
+
+
+def wherever(conditions: Sequence[Mapping[str, str]]) -> str:
+    """Conditions as the end of a sentence: ", wherever both sides are defined and no comparison is a tie"."""
+    texts = [condition["text"] for condition in conditions]
+    if len(texts) > MOST_CONDITIONS:
+        texts = [*texts[: MOST_CONDITIONS - 1], f"{len(texts) - MOST_CONDITIONS + 1} more conditions hold"]
+    return f", wherever {', '.join(texts[:-1])}{' and ' if texts[1:] else ''}{texts[-1]}" if texts else ""
 
 
 def derivative_label(key: str) -> str:
@@ -246,7 +259,8 @@ class SelfContained(Record):
     """A script as a function of its leaves: the value and the gradient in formulas, and a point with its numbers.
 
     `leaves` has the shape of each leaf, `sizes` the leaf and the axis from which each size is read. `parts` are names
-    with formulas, in order, which `value` and `gradient` use.
+    with formulas, in order, which `value` and `gradient` use. `conditions` says of each leaf, in a sentence, where its
+    gradient holds, if not everywhere.
     """
 
     expression: str
@@ -258,6 +272,7 @@ class SelfContained(Record):
     at: dict[str, Any]
     number: float
     numbers: dict[str, Any]
+    conditions: list[str]
 
     def shape_of(self, size: str) -> int:
         """A size at the point of the test."""

@@ -7,6 +7,7 @@ the same text. Before it is shown, `checks` judges it like a hand-written claim,
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations_with_replacement, islice
 from math import inf
@@ -18,10 +19,13 @@ from gradcli.calculator.closed_forms.quiz import Question
 from gradcli.calculator.closed_forms.self_contained import LONG, named_parts, self_contained, simple
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.checks import check_script
-from gradcli.checks.all_sizes import known_sizes
+from gradcli.checks.all_sizes import identity_of, proved
+from gradcli.checks.challenge import CHOICES, counterexample
+from gradcli.checks.decide.assumptions import Assumption, conditions_of_set, joined_conditions
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import GOOD
+from gradcli.checks.subjects import of_claim
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
 from gradcli.graph.builder import building, uncollected
@@ -31,7 +35,7 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Unary, names_in, nodes_of
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import PRIMES, Assumed, FixedShapes, assumed_shapes, symbols_of
+from gradcli.lowering.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, probes, symbols_of
 from gradcli.results.calculations import Derivation, DerivationStep
 from gradcli.transforms import derivatives
 
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from gradcli.checks.report import Check
+    from gradcli.formulas import index_proof
     from gradcli.graph.domain import Interval
     from gradcli.graph.program import Program
     from gradcli.language.limits import Limits, LimitsLike
@@ -60,6 +66,8 @@ MOST_WAYS = 4  # of writing a formula of numbers that are checked
 FOR_OPERATION, FOR_NEW_NAME = 2, 30  # the price of an operation and of a function that the script does not use
 SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
 TOO_LARGE = "GC508"  # of an array
+BY_LEAF = ("formula", "text", "verdict", "checked", "only", "missing", "assumptions")  # fields of a derivation
+SOME_REGION = ["signs are those at the points that were checked"]
 MARK = 0xE000  # private characters that stand for sizes until a text is written for people or for programs
 
 
@@ -94,7 +102,7 @@ class Subject(NamedTuple):
 
     def primes(self, place: int) -> dict[str, int]:
         """Sizes by which a formula is derived for all sizes."""
-        return dict(zip(self.assumed.symbols, PRIMES[place], strict=False))
+        return dict(zip(self.assumed.symbols, probes([self.script], place), strict=False))
 
     def marked(self, place: int) -> tuple[dict[str, int], dict[int, str]]:
         """Such sizes, and the marks that stand for them in texts."""
@@ -152,13 +160,15 @@ def subject_of(
 class Formula(NamedTuple):
     """A confirmed formula: its text with marks for sizes, the weakest verdict on it, and the sizes that were checked.
 
-    `general`: it is the same at every size.
+    `general`: it is the same at every size; `every`: it is proved for all of them, under the assumptions.
     """
 
     text: str
     verdict: str
     checked: list[dict[str, int]]
     general: bool
+    every: bool = False
+    assumptions: list[dict[str, str]] = []
 
 
 def derive(
@@ -324,10 +334,7 @@ def along(
             raise error("GC307", "a Hessian needs a scalar output", output.span, help="leave out --hessian")
         second = derived(Source(f"{source.text}\n{moved}", source.name), [leaf], known, style, False, limits)
         second = renamed(second, leaf, f"{leaf},{leaf} along {name}")
-        fields: dict[str, Any] = {
-            field: {**getattr(derivation, field), **getattr(second, field)}
-            for field in ("formula", "text", "verdict", "checked", "only", "missing")
-        }
+        fields: dict[str, Any] = {field: {**getattr(derivation, field), **getattr(second, field)} for field in BY_LEAF}
         derivation = replace(derivation, every=[*derivation.every, *second.every], **fields)
     free = {own_name: own for own_name, own in derivation.assumes.items() if own_name != weight}
     return replace(
@@ -342,7 +349,7 @@ def renamed(derivation: Derivation, leaf: str, key: str) -> Derivation:
     """The derivations with another key for one of them."""
     fields: dict[str, Any] = {
         field: {key if name == leaf else name: value for name, value in getattr(derivation, field).items()}
-        for field in ("formula", "text", "verdict", "checked", "only", "missing")
+        for field in BY_LEAF
     }
     return replace(derivation, every=[key if name == leaf else name for name in derivation.every], **fields)
 
@@ -360,6 +367,7 @@ def joined(derivation: Derivation, key: str, leaf: str, style: str, limits: Limi
         places = [axis if isinstance(axis, int) else Assumed(shapes, (), {}).place(axis) for axis in axes]
         fields: dict[str, Any] = {"formula": zeros(places), "text": zeros(axes), "verdict": GOOD[0]}
         fields |= {"checked": derivation.checked[key]} if key in derivation.checked else {}
+        fields["assumptions"] = derivation.assumptions[key]
         if key in derivation.every:
             derivation = replace(derivation, every=[*derivation.every, own])
     else:
@@ -368,8 +376,8 @@ def joined(derivation: Derivation, key: str, leaf: str, style: str, limits: Limi
         except GradcliError as problem:
             reason = problem.diagnostics[0].message.rpartition("closed form: ")[2]
             return replace(derivation, missing={**derivation.missing, own: reason})
-        names = ("formula", "text", "verdict", "checked", "only")
-        fields = {name: getattr(more, name)[leaf] for name in names if leaf in getattr(more, name)}
+        fields = {name: getattr(more, name)[leaf] for name in BY_LEAF if leaf in getattr(more, name)}
+        fields["assumptions"] = joined_conditions(derivation.assumptions[key], more.assumptions[leaf])
         if leaf in more.every and key in derivation.every:
             derivation = replace(derivation, every=[*derivation.every, own])
     changed: dict[str, Any] = {name: {**getattr(derivation, name), own: value} for name, value in fields.items()}
@@ -406,11 +414,11 @@ def derived(
     texts = {leaf: ways for leaf, ways in general_texts(subject, reasons).items() if ways}
     if style != "derived" and not any(leaf.node.shape for leaf in lowered.program.leaves.values()):
         texts = {leaf: shorter_texts(subject, ways, style) for leaf, ways in texts.items()}
-    formulas = confirmed(subject, texts, small, general=True)
+    formulas = confirmed(subject, texts, small, reasons, general=True)
     rest = [leaf for leaf in leaves if leaf not in formulas]
     if rest and assumed.symbols and small:
         texts = derived_texts(subject, small[0], {}, reasons)
-        formulas |= confirmed(subject, {leaf: texts[leaf] for leaf in rest}, small[:1] * WANTED, general=False)
+        formulas |= confirmed(subject, {leaf: texts[leaf] for leaf in rest}, small[:1] * WANTED, reasons, general=False)
     missing = {leaf: reasons.get(leaf, UNCONFIRMED) for leaf in leaves if leaf not in formulas}
     if not formulas:
         leaf, reason = next(iter(missing.items()))
@@ -427,30 +435,61 @@ def derived(
         {name: list(axes) for name, axes in assumed.shapes.items() if name != subject.rows},
         {name: list(ranks) for name, ranks in assumed.others.items()},
         {leaf: formula.checked for leaf, formula in formulas.items()} if assumed.symbols else {},
-        proved_for_all_sizes(subject, formulas),
+        [leaf for leaf, formula in formulas.items() if formula.every],
         {leaf: small[0] for leaf, formula in formulas.items() if not formula.general},
         missing,
+        {leaf: formula.assumptions for leaf, formula in formulas.items()},
         subject.rows is not None,
         lowered.notes,
     )
 
 
-def proved_for_all_sizes(subject: Subject, formulas: Mapping[str, Formula]) -> list[str]:
-    """The leaves whose formulas are proved for all sizes, as claims of a script that declares its arrays."""
-    shapes = subject.assumed.shapes
-    if not subject.assumed.symbols:
-        return []
+def stated(subject: Subject, leaf: str, formula: Formula, regions: Sequence[Sequence[str]]) -> Formula | str:
+    """A formula with the conditions under which it holds, or the member of the set that it is for at which it fails.
+
+    That set is all sizes where the formula is the same at each. `regions` are the signs of its proofs at points, which
+    count where it is not proved for all values.
+    """
+    claims, script, symbols = {leaf: subject.claim(leaf, formula.text)}, subject.script, subject.assumed.symbols
+
+    def claim_at(choice: tuple[int, ...]) -> tuple[Mapping[str, int], Lowered, Any]:
+        sizes = {name: choice[i % len(choice)] for i, name in enumerate(symbols)}
+        sizes = sizes if formula.general else formula.checked[0]
+        bare, shapes = subject.lowered(sizes), FixedShapes(subject.assumed.at(sizes), sizes)
+        labels = {name: next(places(bare, 0))[name] for name in label_counts(bare.program)}
+        lowered = lower(script, at=labels, wrt=subject.wrt, limits=subject.limits, claims=claims, shapes=shapes)
+        return sizes, lowered, of_claim(lowered, lowered.claims[-1], {})
+
+    proof = proof_for_all_sizes(subject, claims) if formula.general and symbols else None
+    every = proof is not None
+    if proof is None:
+        with suppress(NoFormula):
+            small = tuple(formula.checked[0].values()) or (1,)
+            proof = identity_of(claim_at(small)[1].claims[-1], {}).proof()
+    assumed = [Assumption(kind, node=node) for node, kind in (proof or {}).items()]
+    oracle = oracle_client.shared()
+    with oracle:
+        choices = CHOICES if formula.general and symbols else CHOICES[:1]
+        member = counterexample(Exact(oracle, [], SECONDS), claim_at, assumed, choices)
+    if member is not None:
+        return f"the formula that was found fails for {member.place}"
+    if proof is None and formula.verdict == GOOD[0]:
+        alike = regions[0] if all(region == regions[0] for region in regions) else SOME_REGION
+        assumed = [Assumption("sign", text) for text in alike]
+    return formula._replace(every=every, assumptions=conditions_of_set(assumed))
+
+
+def proof_for_all_sizes(subject: Subject, claims: Mapping[str, str]) -> index_proof.Assumed | None:
+    """What the proof of a formula for all sizes assumes, as a claim of a script that declares its arrays."""
     declared = {statement.name.id for statement in subject.script.statements if isinstance(statement, Declare)}
-    lines = [f"{name}[{', '.join(map(str, axes))}] in real" for name, axes in shapes.items() if axes]
-    lines = [line for line in lines if line.partition("[")[0] not in declared]
-    claims = {leaf: subject.claim(leaf, formula.text) for leaf, formula in formulas.items() if formula.general}
+    shapes = {name: axes for name, axes in subject.assumed.shapes.items() if axes and name not in declared}
+    lines = [f"{name}[{', '.join(map(str, axes))}] in real" for name, axes in shapes.items()]
     try:
         script = parse(Source("\n".join([*lines, subject.source.text])), subject.limits)
-        lowered = lower(script, wrt=subject.wrt, limits=subject.limits, claims=claims)
-        known = known_sizes(lowered, {}, claims, subject.limits)
+        reason, assumed = proved(script, claims, {}, subject.limits)
     except GradcliError:  # a shape that the script gives a name in another way
-        return []
-    return [leaf for leaf, sizes in zip(claims, known[-len(claims) :], strict=False) if sizes.reason is None]
+        return None
+    return assumed if reason is None else None
 
 
 def with_rows(subject: Subject) -> Subject:
@@ -475,21 +514,24 @@ UNCONFIRMED = "the formula that was found could not be confirmed"
 
 def general_texts(subject: Subject, reasons: dict[str, str]) -> dict[str, list[str]]:
     """Formulas for each leaf that are the same at every size."""
-    first: dict[str, list[str]] = {}
-    others: list[dict[str, list[str]]] = []
-    for places in ((0, 1), (2, 3)) if subject.assumed.symbols else ((0,),):
+    general: dict[str, list[str]] = {}
+    for pair in PAIRS if subject.assumed.symbols else ((0,),):
         try:
-            first, *others = [derived_texts(subject, *subject.marked(place), reasons) for place in places]
-            break
+            first, *others = [derived_texts(subject, *subject.marked(place), reasons) for place in pair]
         except GradcliError as problem:
             code = problem.diagnostics[0].code
             if not (subject.assumed.symbols and code.startswith("GC5")):
                 raise
             if code != TOO_LARGE:  # at any size
                 break
-    return {
-        leaf: [text for text in texts if all(text in other[leaf] for other in others)] for leaf, texts in first.items()
-    }
+            continue
+        for leaf, texts in first.items():
+            general[leaf] = general.get(leaf) or [
+                text for text in texts if all(text in other[leaf] for other in others)
+            ]
+        if all(general[leaf] for leaf, texts in first.items() if texts):
+            break
+    return general
 
 
 def derived_texts(
@@ -565,7 +607,11 @@ def own_names(lowered: Lowered) -> set[str]:
 
 
 def confirmed(
-    subject: Subject, texts: Mapping[str, list[str]], choices: list[dict[str, int]], general: bool
+    subject: Subject,
+    texts: Mapping[str, list[str]],
+    choices: list[dict[str, int]],
+    reasons: dict[str, str],
+    general: bool,
 ) -> dict[str, Formula]:
     """For each leaf the first of its texts that holds at the wanted number of choices of sizes, and fails at none.
 
@@ -578,28 +624,34 @@ def confirmed(
         asked = {leaf: ways.pop(0) for leaf, ways in waiting.items()}
         verdicts: dict[str, list[str]] = {leaf: [] for leaf in asked}
         held: dict[str, list[dict[str, int]]] = {leaf: [] for leaf in asked}
+        regions: dict[str, list[Any]] = {leaf: [] for leaf in asked}
         for place, sizes in enumerate(choices):
             open_leaves = [leaf for leaf, known in verdicts.items() if len(known) < WANTED]
             claims = {leaf: subject.claim(leaf, asked[leaf]) for leaf in open_leaves}
-            for leaf, verdict in judged(subject, claims, sizes, FIRST_SEEDS[place % WANTED]).items():
-                verdicts[leaf].append(verdict)
+            for leaf, check in judged(subject, claims, sizes, FIRST_SEEDS[place % WANTED]).items():
+                verdicts[leaf].append(check.verdict)
+                regions[leaf].append(check.evidence.get("region", []))
                 held[leaf] += [sizes] if sizes not in held[leaf] else []
-                if verdict not in GOOD:
+                if check.verdict not in GOOD:
                     del verdicts[leaf]
         for leaf, known in verdicts.items():
             if len(known) == WANTED:
-                formula = Formula(asked[leaf], max(known, key=GOOD.index), held[leaf], general)
-                formulas[leaf] = min(formulas.get(leaf, formula), formula, key=lambda way: way.verdict == POOR)
+                checked = Formula(asked[leaf], max(known, key=GOOD.index), held[leaf], general)
+                formula = stated(subject, leaf, checked, regions[leaf])
+                if isinstance(formula, str):
+                    reasons[leaf] = formula
+                else:
+                    formulas[leaf] = min(formulas.get(leaf, formula), formula, key=lambda way: way.verdict == POOR)
         unsettled = {leaf for leaf in waiting if leaf not in formulas or formulas[leaf].verdict == POOR}
         waiting = {leaf: ways for leaf, ways in waiting.items() if ways and leaf in unsettled}
     return formulas
 
 
-def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int], seed: int) -> dict[str, str]:
-    """The verdict on each formula at the first point that decides."""
-    verdicts: dict[str, str] = {}
+def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int], seed: int) -> dict[str, Check]:
+    """The check of each formula at the first point that decides."""
+    checks: dict[str, Check] = {}
     if not claims:
-        return verdicts
+        return checks
     waiting = dict(claims)
     for place in islice(places(subject.lowered(sizes), seed), MOST_POINTS):
         try:
@@ -610,11 +662,11 @@ def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int]
             break
         for check in report.checks:
             if check.kind == "claim" and check.leaf in waiting and check.verdict in (*GOOD, "DISAGREES"):
-                verdicts[check.leaf] = check.verdict
-        waiting = {leaf: text for leaf, text in waiting.items() if leaf not in verdicts}
+                checks[check.leaf] = check
+        waiting = {leaf: text for leaf, text in waiting.items() if leaf not in checks}
         if not waiting:
             break
-    return verdicts
+    return checks
 
 
 def places(lowered: Lowered, first: int) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ from gradcli.language.syntax import Assert, Assign, Call, Declare, ExpressionSta
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import FixedShapes
-from gradcli.results.calculations import SelfContained
+from gradcli.results.calculations import SelfContained, derivative_label, wherever
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,6 +206,11 @@ def self_contained(
         {name: at[name] for name in leaves},
         number,
         {leaf: numbers[leaf] for leaf in shown},
+        [
+            f"{derivative_label(leaf)} holds {wherever(derivation.assumptions[leaf])[2:]}."
+            for leaf in shown
+            if derivation.assumptions[leaf]
+        ],
     )
 
 

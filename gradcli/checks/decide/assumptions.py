@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from gradcli.checks.formatting import counted
+from gradcli.checks.formatting import counted, node_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from gradcli.formulas.index_proof import Assumed
     from gradcli.graph.node import Node
 
-    Kind = Literal["sign", "connected", "fixed", "apart", "kink", "nonzero", "sizes"]
+    Kind = Literal["sign", "connected", "fixed", "apart", "kink", "defined", "sizes"]
 
 MOST_SIGNS = 4  # of a region that a message lists
+ON_SETS = ("sign", "defined", "kink", "apart")  # kinds of conditions of statements about sets, in their order
+BEST = {"max": "largest", "is_max": "largest", "min": "smallest", "is_min": "smallest"}
 
 
 class Assumption(NamedTuple):
@@ -26,8 +28,8 @@ class Assumption(NamedTuple):
 
     sign: an expression has the sign that `text` states; connected: all of the region where the signs hold can be
     reached from the point; fixed: the leaf `text` stays at its value; apart: what `node` compares is not equal, or the
-    entry that it chooses is the only one; kink: the point does not lie on a kink of `node`; nonzero: what `node`
-    divides by is not 0; sizes: what `text` says of the sizes of arrays.
+    entry that it chooses is the only one; kink: the same, where that leaves out a set of measure 0 only; defined: the
+    node has a value; sizes: what `text` says of the sizes of arrays.
     """
 
     kind: Kind
@@ -72,3 +74,43 @@ def conditions(signs: Sequence[str]) -> str:
     if not readable:
         return f"in the region of the point ({counted(len(signs), 'condition')})"
     return f"where {', '.join(readable[:2])}, ... {len(signs) - len(readable[:2])} more"
+
+
+# --- what is said of sets of points -------------------------------------------------------------------------------
+
+
+def conditions_of_set(assumed: Sequence[Assumption]) -> list[dict[str, str]]:
+    """The conditions under which a statement about a set holds, each of its kind, in words."""
+    ordered = sorted(assumed, key=lambda assumption: ON_SETS.index(assumption.kind))
+    conditions = [{"kind": assumption.kind, "text": condition_of_set(assumption)} for assumption in ordered]
+    return joined_conditions(conditions)
+
+
+def joined_conditions(*lists: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Conditions that hold together, each once."""
+    return list({condition["text"]: condition for conditions in lists for condition in conditions}.values())
+
+
+def condition_of_set(assumption: Assumption) -> str:
+    """What a proof assumes of all members of a set."""
+    node = assumption.node
+    if assumption.kind == "sign":
+        return assumption.text
+    if assumption.kind == "defined":
+        return "both sides are defined"
+    if assumption.kind == "kink" or node is None:
+        return "no comparison is a tie"
+    args = [inner(arg) for arg in node.args]
+    best = next((arg for arg in args if arg.primitive.name in BEST and arg.args[0] in args), node)
+    if best.primitive.name in BEST:
+        return f"the {BEST[best.primitive.name]} entry of `{node_text(best.args[0])}` is the only one"
+    if len(args) == 1 or args[1].constant == 0:
+        return f"`{node_text(args[0])}` is not 0"
+    return f"`{node_text(args[0])}` and `{node_text(args[1])}` differ"
+
+
+def inner(node: Node) -> Node:
+    """A node without the shape that an operation gave it."""
+    while node.primitive.name in ("broadcast", "reshape"):
+        (node,) = node.args
+    return node

@@ -42,7 +42,7 @@ def doubted(case: Case, proof: Proof) -> str | None:
     """
     comparison = case.comparison
     if comparison is None:
-        return undecided_surface(case) if proof.assumes("apart", "kink", "nonzero") else None
+        return undecided_surface(case) if proof.assumes("apart", "kink", "defined") else None
     if case.ties and proof.assumes("apart", "kink"):
         return case.ties[0]
     agree = set(comparison["relations"]) <= RIGHT

@@ -58,20 +58,25 @@ def sampled(
 
 
 def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float, dtype: str) -> Floats:
-    """A value from a range, as far as it lies in the domain of the leaf; where they do not meet, from the domain."""
-    shape, domain = leaf.node.type.shape, leaf.domain
+    """A value of few digits from a range, as far as it lies in the domain of the leaf."""
     if dtype == "complex128":
-        x, y = generator.uniform(low, high, (2, *shape))
+        x, y = generator.uniform(low, high, (2, *leaf.node.type.shape))
         return np.asarray(np.round(x, 2) + 1j * np.round(y, 2))
+    value = drawn(generator, leaf, low, high)
+    rounded = np.asarray(np.round(value, 2))
+    return np.where((rounded != 0) & inside(leaf.domain, rounded), rounded, value)
+
+
+def drawn(generator: np.random.Generator, leaf: Leaf, low: float, high: float) -> Floats:
+    """A value from a range, as far as it lies in the domain of a leaf; where they do not meet, from the domain."""
+    domain = leaf.domain
     if domain is not None:
         start, end = max(low, domain.low), min(high, domain.high)
         if start >= end:
             start = domain.low if np.isfinite(domain.low) else domain.high - (high - low)
             end = min(domain.high, start + high - low)
         low, high = start, end
-    drawn = generator.uniform(low, high, shape)
-    rounded = np.asarray(np.round(drawn, 2))
-    return np.where((rounded != 0) & inside(domain, rounded), rounded, drawn)
+    return np.asarray(generator.uniform(low, high, leaf.node.type.shape))
 
 
 def inside(domain: Interval | None, x: Floats) -> NDArray[np.bool_]:

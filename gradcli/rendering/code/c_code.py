@@ -576,7 +576,8 @@ def c_file(function: SelfContained) -> str:
     return "\n".join(
         [
             "/* The value and the gradient of", *(f"     {line}" for line in script.splitlines()),
-            f"   Shapes: {shapes}; arrays are in row-major order. Made by gradcli derive --emit c. */", "",
+            f"   Shapes: {shapes}; arrays are in row-major order. Made by gradcli derive --emit c.",
+            *(f"   {line}" for line in function.conditions), "*/", "",
             "#include <math.h>", "#include <stddef.h>", "#include <stdio.h>", "#include <stdlib.h>", "", *helpers,
             "/* The value; the gradient goes to the arrays at the end, which have the shapes of the leaves. */",
             f"double value_and_gradient({', '.join([*sizes, *inputs, *outputs])})", "{",

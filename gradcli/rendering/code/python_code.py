@@ -348,7 +348,7 @@ def python_file(function: SelfContained, target: str, labels: Mapping[str, str])
     header = [f'"""The value and the gradient of {title[0] if len(title) == 1 else "a script"}.', ""]
     if len(title) > 1:
         header += [*(f"    {line}" for line in title), ""]
-    header += [f"Shapes: {shapes}. Made by gradcli derive --emit {target}.", '"""', ""]
+    header += [f"Shapes: {shapes}. Made by gradcli derive --emit {target}.", *function.conditions, '"""', ""]
     helpers: list[str] = []
     for name, body in code.helpers.items():
         helpers += [f"def {name}:", *(f"    {line}" for line in body.split("\n")), "", ""]

@@ -138,7 +138,7 @@ def to_paste(findings: Sequence[Finding]) -> Iterator[Block]:
         yield GAP
 
 
-PLAIN = frozenset({"AGREES", "IMPRECISE", "CERTIFIED", "PROVED"})  # whose reason is no news
+PLAIN = ("AGREES", "IMPRECISE", "CERTIFIED", "PROVED")  # whose reason is no news
 # verdicts that a user may have meant
 EXPECTABLE = frozenset(
     {"DISAGREES", "SURROGATE", "SYMMETRIC", "ON THE SPHERE", "ON THE SIMPLEX", "APPROXIMATE", "STOCHASTIC",

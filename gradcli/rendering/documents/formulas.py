@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from gradcli.rendering.document import GAP, Column, Document, Facts, Formula, Grid, Line, Style, document
-from gradcli.results.calculations import derivative_label
+from gradcli.results.calculations import derivative_label, wherever
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def shape_text(axes: Sequence[str | int]) -> str:
 
 def verdicts(result: Derivation) -> Iterator[tuple[str, str, str]]:
     """One line for formulas with the same verdict at the same sizes."""
-    alike: dict[tuple[str, str], list[str]] = {}
+    alike: dict[tuple[str, str, str], list[str]] = {}
     for leaf, verdict in result.verdict.items():
         sizes = sizes_text(result.checked.get(leaf, []))
         only = result.only.get(leaf)
@@ -88,10 +88,10 @@ def verdicts(result: Derivation) -> Iterator[tuple[str, str, str]]:
             sizes = f"all {' and '.join(part for part in (', '.join(names[:-1]), names[-1]) if part)}"
         elif sizes:
             sizes += ", the same formula at every size"
-        alike.setdefault((verdict, sizes), []).append(leaf)
-    for (verdict, sizes), leaves in alike.items():
+        alike.setdefault((verdict, sizes, wherever(result.assumptions[leaf])), []).append(leaf)
+    for (verdict, sizes, said), leaves in alike.items():
         label = "verdict" if len(alike) == 1 else f"verdict on {', '.join(map(derivative_label, leaves))}"
-        text = verdict + (f" for {sizes}" if sizes else "")
+        text = verdict + (f" for {sizes}" if sizes else "") + said
         if verdict in REMARKS:
             text += f" ({REMARKS[verdict]})"
         yield label, text, "good" if verdict in ("PROVED", "CERTIFIED") else "doubt"
