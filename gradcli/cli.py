@@ -16,7 +16,7 @@ from importlib import import_module
 
 from gradcli.commands import COMMANDS, declaration
 from gradcli.commands._direct import Call, Words, direct
-from gradcli.diagnostics import Diagnostic, GradcliError, visible
+from gradcli.diagnostics import Diagnostic, GradcliError, shadowing, visible
 from gradcli.output import Output, colourful, discard, open_standard_streams, reason, write_error
 
 TYPE_CHECKING = False
@@ -161,6 +161,8 @@ def explained(argv: Sequence[str], problem: Exception) -> int:
     if isinstance(problem, MemoryError):
         hint = "use smaller arrays, or lower --limit nodes=..."
         return refuse(argv, (Diagnostic("GC506", "out of memory", help=hint),), INTERNAL)
+    if (shadow := shadowing(problem)) is not None:
+        return refuse(argv, (shadow,), USAGE)
     if os.environ.get(DEBUG):
         raise problem
     message = f"{type(problem).__name__}: {visible(str(problem), 300)}".rstrip(": ")

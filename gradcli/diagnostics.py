@@ -5,7 +5,9 @@ This module does no output. What a code means is documented in `codes`.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections import namedtuple
 
 TYPE_CHECKING = False
@@ -42,6 +44,7 @@ __all__ = [
     "cover",
     "did_you_mean",
     "error",
+    "shadowing",
     "visible",
 ]
 
@@ -202,6 +205,16 @@ def escaped(char: str) -> str:
 
 
 LONGEST_NAME = 40  # a longer name is never compared: the cost grows with the square of the length
+
+
+def shadowing(problem: Exception) -> Diagnostic | None:
+    """What to say of an import that failed because a file of the user's is named like a module of Python's own."""
+    name, path = getattr(problem, "name", None), str(getattr(problem, "path", None) or "")
+    own = isinstance(problem, ImportError) and str(name).partition(".")[0] in sys.stdlib_module_names
+    if not own or not path or path.startswith(os.path.dirname(os.__file__)):
+        return None
+    message = f"{visible(path, 200)} is imported in place of Python's own module `{name}`"
+    return Diagnostic("GC748", message, help="rename the file, or run gradcli from another folder")
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

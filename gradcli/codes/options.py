@@ -195,4 +195,11 @@ OPTIONS: dict[str, CodeDoc] = {
         "gradcli audit --scan pvlb",
         "Write the name as in `import`, or let `gradcli audit --scan PACKAGE --output pairs.toml` write the file.",
     ),
+    "GC748": CodeDoc(
+        "file named like a module of Python",
+        "A file of yours has the name of a module of Python's standard library, and is imported in its place.",
+        "Python looks into the folder of a script, and with `python -m gradcli` into the current one, before its own.",
+        "python -m gradcli grad 'x**2' --at x=2  # in a folder with a file bisect.py",
+        "Rename the file, or run gradcli from another folder.",
+    ),
 }

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from gradcli.child_process import MARK, MIB, adopt_orphans, kill_all, limit_memory, receive, send
-from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
+from gradcli.diagnostics import GradcliError, did_you_mean, error, shadowing, visible
 from gradcli.frameworks.box import Defined, backward_of, boxed, opened
 from gradcli.frameworks.call_arguments import takes_cotangent
 from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called, place_of
@@ -206,3 +206,8 @@ def answer(box: Box, question: Message) -> Message:
         return {"late": True}
     except Failed as problem:
         return {"failed": vars(problem)}
+    except ImportError as problem:  # of what judges
+        shadow = shadowing(problem)
+        if shadow is None:
+            raise
+        return {"failed": vars(Failed("f", shadow.message, help=shadow.help))}
