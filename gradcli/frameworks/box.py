@@ -34,6 +34,7 @@ from gradcli.frameworks.gradient_libraries import (
     library_at,
     library_of,
     named_by,
+    read_by,
 )
 
 if TYPE_CHECKING:
@@ -164,8 +165,13 @@ class Box:
         return self.form.dtype if self.form else None
 
     def again(self) -> Floats:
-        """The outputs at the given point once more."""
-        return self._call_f(self.x, at_the_point=True)[0]
+        """The outputs at the given point once more. An array that f holds and changes is noted."""
+        held = [(name, array, array.copy()) for name, array in read_by(self.f) if isinstance(array, np.ndarray)]
+        values = self._call_f(self.x, at_the_point=True)[0]
+        for name, now, before in held:
+            if not np.array_equal(now, before, equal_nan=now.dtype.kind in "fc"):
+                self.changed.add(f"f changes {name}, which it holds, in place")
+        return values
 
     def pullback(self, x: Floats, weights: Floats, at_the_point: bool = False) -> Floats:
         """The derivative of a combination of the outputs, flat, as the judged derivative gives it. Raises Failed."""

@@ -434,6 +434,19 @@ def test_changed_arguments_are_told() -> None:
     assert only(found).verdict == "AGREES" and "vjp changes its cotangent in place" in notes(found)
 
 
+def test_a_changed_array_that_a_function_holds_is_named() -> None:
+    """It gives other values when it is called again, and the note says why."""
+    held = np.array([0.5, 0.2])
+
+    def f(x: Any) -> Any:
+        held[:] = held + 0.25
+        return np.sum(x) * held[0]
+
+    report = check_callable(f, lambda x: held[0] * np.ones_like(x), at=X2)
+    assert only(report).verdict == "INCONCLUSIVE"
+    assert "f changes held, which it holds, in place" in notes(report)
+
+
 def test_prints_are_captured_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     def f(x: Any) -> Any:
         print("x" * 10**6)

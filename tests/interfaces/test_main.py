@@ -353,3 +353,13 @@ def wait_until_reading(pid: int) -> None:
             pytest.skip("/proc does not tell system calls here")
         signal.sigtimedwait([], 0.01)
     raise AssertionError("the command does not read standard input")
+
+
+def test_a_file_named_like_a_module_of_python_is_named(tmp_path: Path) -> None:
+    """`python -m` imports from the current folder first: what is imported in place of a module of Python's is the user's."""
+    (tmp_path / "bisect.py").write_text("x = 1\n")
+    command = [sys.executable, "-m", "gradcli", "grad", "x**2", "--at", "x=2"]
+    env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert "error[GC748]" in done.stderr and "bisect.py" in done.stderr and "fault in gradcli" not in done.stderr

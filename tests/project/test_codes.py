@@ -41,6 +41,7 @@ SPECIAL = {
     "GC741": "needs Dask, an extra: tests/batch/test_cluster.py has addresses without a scheduler",
     "GC742": "needs a cluster: tests/batch/test_cluster.py has workers with another gradcli",
     "GC743": "needs a cluster: tests/batch/test_cluster.py ends one",
+    "GC748": "needs a folder with such a file: tests/interfaces/test_main.py makes one",
     "GC999": "there is no way to trigger a fault on purpose: one is put into a command",
 }
 IN_SETTINGS, IN_PYTHON = "  # in gradcli.toml", "  # in Python"
