@@ -4,6 +4,7 @@ with gradcli.watch(model) as w:
     loss = criterion(model(x), y)
     loss.backward()
 print(w.why("encoder.0.weight"))
+w.steps()  # after watch(model, steps=True): a table of the training steps and of the parameters
 
 gradcli.draw(loss, model=model).save("loss.svg")
 """
@@ -20,8 +21,10 @@ from gradcli.frameworks.gradient_libraries import is_a
 from gradcli.frameworks.torch_recorder import TorchWatch, installed
 from gradcli.observe import why
 from gradcli.observe.graphs import drawing, graphs_of
+from gradcli.observe.steps import training_steps
 from gradcli.rendering import plain, tabular
-from gradcli.rendering.document import Style
+from gradcli.rendering.displayed import html
+from gradcli.rendering.document import Style, document
 from gradcli.rendering.documents import reasons
 from gradcli.rendering.graphs import formats
 
@@ -32,8 +35,9 @@ if TYPE_CHECKING:
 
     from gradcli.results.findings import Explanation, Finding
     from gradcli.results.graph_vertices import Graph
+    from gradcli.results.training_steps import TrainingSteps
 
-__all__ = ["Drawing", "Reasons", "Watching", "draw", "watch"]
+__all__ = ["Drawing", "Reasons", "Steps", "Watching", "draw", "watch"]
 
 
 class Reasons:
@@ -55,6 +59,21 @@ class Reasons:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         document = reasons.explanation(self.explanation, Style())
         return {"text/plain": str(self), "text/markdown": tabular.markdown(document)}
+
+
+class Steps:
+    """The steps of training as tables, to print or in a notebook; `table` for programs."""
+
+    def __init__(self, table: TrainingSteps) -> None:
+        self.table = table
+
+    def __str__(self) -> str:
+        return plain.render(document(*reasons.tables(self.table, Style())))
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": html(document(*reasons.tables(self.table, Style())))}
 
 
 class Watching:
@@ -97,6 +116,13 @@ class Watching:
         """What could not be recorded, and why."""
         return tuple(self._record.notes)
 
+    def steps(self) -> Steps:
+        """The training steps so far: loss, gradients, how far parameters moved, zeros, NaN, dead units."""
+        if self._error is None:
+            self._look()
+            self._record.look(self._names)
+        return Steps(training_steps(self._record))
+
     def why(self, tensor: str | None = None) -> Reasons:
         """Why gradients are None, zero, NaN or huge: all that look wrong, or that of one tensor by its name.
 
@@ -109,13 +135,14 @@ class Watching:
         return Reasons(explanation._replace(on=f"PyTorch {self._record.torch.__version__}"))
 
 
-def watch(*watched: Any, every: int = 1, **named: Any) -> Watching:
+def watch(*watched: Any, every: int = 1, steps: bool = False, **named: Any) -> Watching:
     """Record what PyTorch does in a `with` block, to explain the gradients afterwards.
 
     `watched` are modules and tensors whose gradients are of interest. The parameters of a single module have the names
     that `named_parameters()` gives them; with several modules, or one given by keyword, the module's name stands
     before: `watch(encoder=e, decoder=d)` has `encoder.0.weight`. Tensors in variables around the block have the names
-    of these. `every=10` records every tenth training step. Raises GradcliError (GC713) where PyTorch is not installed.
+    of these. `every=10` records every tenth training step; `steps` keeps how far each step moves a parameter, for
+    `Watching.steps()`. Raises GradcliError (GC713) where PyTorch is not installed.
 
     >>> with watch(model) as w:  # doctest: +SKIP
     ...     model(x).sum().backward()
@@ -136,7 +163,7 @@ def watch(*watched: Any, every: int = 1, **named: Any) -> Watching:
     alone = len(modules) == 1 and not modules.keys() & named.keys()
     path = frame.f_code.co_filename
     folder = os.path.dirname(path) + os.sep if os.path.isabs(path) else path.rpartition("-")[0] or path
-    return Watching(TorchWatch(torch, folder, every=every), frame, modules, alone, names)
+    return Watching(TorchWatch(torch, folder, every=every, steps=steps), frame, modules, alone, names)
 
 
 class Drawing:

@@ -9,10 +9,11 @@ from contextlib import nullcontext
 from gradcli.commands import room
 from gradcli.commands._declaration import Option
 from gradcli.diagnostics import error
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from gradcli import observe
@@ -52,34 +53,44 @@ def tensors(file: str, torch: bool, dtype: str) -> AbstractContextManager[None]:
     return torch_recorder.default_dtype(torch_recorder.installed(), dtype)
 
 
+class Recording(NamedTuple):
+    """How a file is run and recorded: on `torch` or on our tensors, the format of floats, every how many steps.
+
+    `extents`: large arrays leave their smallest and largest entries; `steps`: how far steps move parameters is kept;
+    `quiet`: what the file prints is not shown, and a traceback neither (`show_failure`).
+    """
+
+    torch: bool
+    dtype: str = "float32"
+    every: int = 1
+    extents: bool = False
+    steps: bool = False
+    quiet: bool = True
+
+
 def recorded(
-    output: Output, file: str, args: Sequence[str], *, torch: bool, every: int, dtype: str, extents: bool, quiet: bool
+    output: Output, file: str, args: Sequence[str], how: Recording, texts: Mapping[str, str] | None = None
 ) -> tuple[observe.Outcome, observe.Watch, str]:
     """Run a file; returns its outcome, the record, and the version of its PyTorch, empty for our own tensors.
 
-    `quiet`: what it prints is not shown, and a traceback neither (`show_failure`).
+    `texts` stand in the place of files of these names.
     """
     folder = os.path.dirname(os.path.abspath(file)) + os.sep
-    if not torch and every > 1:
+    if not how.torch and how.every > 1:
         raise error("GC721", "--every needs a run on PyTorch", help="add --on torch")
-    inside = tensors(file, torch, dtype)
-    if not torch:
-        ours = run_recorder.EagerWatch(folder, extents)
-        return run(file, args, inside, ours, quiet=quiet), ours, ""
-    watch = torch_recorder.TorchWatch(torch_recorder.installed(), folder, extents, every)
-    outcome = run(file, args, inside, watch, quiet=quiet)
+    inside = tensors(file, how.torch, how.dtype)
+    watch: observe.Watch
+    if how.torch:
+        torch = torch_recorder.installed()
+        watch = torch_recorder.TorchWatch(torch, folder, how.extents, how.every, how.steps)
+    else:
+        watch = run_recorder.EagerWatch(folder, how.extents, how.steps)
+    with observe.silenced() if how.quiet else nullcontext():
+        outcome = observe.run_file(file, args, inside=inside, watch=watch, tell=not how.quiet, texts=texts)
     for note in watch.notes:
         output.say(f"note: {note}")
-    sampled = f", one step in {every}" if every > 1 else ""
-    return outcome, watch, f"PyTorch {watch.torch.__version__}{sampled}"
-
-
-def run(
-    file: str, args: Sequence[str], inside: AbstractContextManager[None], watch: observe.Watch, *, quiet: bool
-) -> observe.Outcome:
-    """Run a file, its output shown or not."""
-    with observe.silenced() if quiet else nullcontext():
-        return observe.run_file(file, args, inside=inside, watch=watch, tell=not quiet)
+    sampled = f", one step in {how.every}" if how.every > 1 else ""
+    return outcome, watch, f"PyTorch {torch.__version__}{sampled}" if how.torch else ""
 
 
 def show_failure(output: Output, outcome: observe.Outcome) -> None:

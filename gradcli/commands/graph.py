@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._python_file import EVERY, ON, on_torch, recorded, show_failure
+from gradcli.commands._python_file import EVERY, ON, Recording, on_torch, recorded, show_failure
 from gradcli.commands._shared import EVALUATION, Point, evaluation, presentation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
@@ -67,9 +67,7 @@ def graph(
 
 def ran(output: Output, file: str, torch: bool, every: int) -> tuple[int, Graph]:
     """The exit code of a Python file, and the graph that it built."""
-    outcome, watch, framework = recorded(
-        output, file, (), torch=torch, every=every, dtype="float32", extents=True, quiet=True
-    )
+    outcome, watch, framework = recorded(output, file, (), Recording(torch, every=every, extents=True))
     show_failure(output, outcome)
     graphs = observe.graphs_of(watch, file)._replace(on=framework)
     return int(outcome.code), observe.drawing(graphs, observe.lines(file))

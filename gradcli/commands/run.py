@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._python_file import EVERY, ON, recorded, tensors
+from gradcli.commands._python_file import EVERY, ON, Recording, recorded, tensors
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
@@ -70,9 +70,8 @@ def run(
         output.expect(graph)
     if not trace and graph is None:
         return int(observe.run_file(file, args, inside=tensors(file, torch, dtype)).code)
-    outcome, watch, framework = recorded(
-        output, file, args, torch=torch, every=every, dtype=dtype, extents=True, quiet=False
-    )
+    how = Recording(torch, dtype, every, extents=True, quiet=False)
+    outcome, watch, framework = recorded(output, file, args, how)
     graphs = observe.graphs_of(watch, file)._replace(on=framework)
     if graph is not None:
         picture = observe.drawing(graphs, observe.lines(file))

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+from time import monotonic
+
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._python_file import EVERY, ON, on_torch, recorded, show_failure
+from gradcli.commands._python_file import EVERY, ON, Recording, on_torch, recorded, show_failure
 from gradcli.commands._shared import OUTPUT, Point, evaluation
 from gradcli.commands._views import View
-from gradcli.diagnostics import error
+from gradcli.diagnostics import error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli import calculator
+    from gradcli import calculator, observe
+    from gradcli.commands import _fixing as fixing
     from gradcli.commands._shared import Output
+    from gradcli.observe import steps as run_steps
     from gradcli.observe import why as watching
     from gradcli.rendering.documents import reasons
+    from gradcli.rendering.graphs import formats
     from gradcli.results.findings import Explanation
+    from gradcli.results.training_steps import TrainingSteps
 else:
     calculator, watching, reasons = room("calculator"), room("watching"), room("reasons")
+    fixing, formats, observe, run_steps = room("fixing"), room("formats"), room("observe"), room("run_steps")
 
 
 def why(
@@ -26,6 +34,10 @@ def why(
     args: tuple[str, ...],
     *,
     tensor: str | None,
+    fix: bool,
+    write: bool,
+    steps: bool,
+    html: str | None,
     at: tuple[str, ...],
     dtype: str | None,
     on: str | None,
@@ -38,13 +50,19 @@ def why(
     on gradcli's tensors, and the first line says so. --every 10 records every tenth training step.
 
     Each reason comes with the line and what to do about it: detached, computed under no_grad, not a leaf,
-    no path from the loss, added up over several backwards, zeroed, changed in place, a step function, dead
-    units, vanishing or exploding, the first NaN. A script is explained at its point.
+    no path from the loss, added up over several backwards, zeroed, changed in place, a step function, an
+    optimizer that does not move it, a loss that is not what is meant, dead units, vanishing or exploding,
+    the first NaN. A script is explained at its point.
+
+    --fix shows each fix as a patch, runs the file with it, and says whether that helps; your file stays as
+    it is. --fix --write then asks, and writes the patches that help. --steps adds tables of the training
+    steps and of the parameters, --html a page with the graph.
 
     Without --tensor only what looks wrong is reported. The exit code is that of the file.
 
     Examples:
       gradcli why snippet.py
+      gradcli why --fix train.py
       gradcli why train.py --tensor w
       gradcli why --on torch --every 10 train.py
       gradcli why loss.grad --at x=0
@@ -53,31 +71,55 @@ def why(
     if not file.endswith(".py"):
         if args:
             raise error("GC721", "only a Python file takes arguments", help="leave out what follows the script")
-        if on is not None or every > 1:
-            raise error("GC721", "--on and --every are for Python files", help="leave them out for a script")
+        if on is not None or every > 1 or fix or write or steps or html is not None:
+            names = "--on, --every, --fix, --write, --steps and --html"
+            raise error("GC721", f"{names} are for Python files", help="leave them out for a script")
         source, options = evaluation(output, file, Point(at, dtype=dtype or "float64"))
         show(output, calculator.why(source, tensor=tensor, **options))
         return 0
     if at:
         raise error("GC721", "--at is for scripts", help="set the values in the Python file")
-    outcome, watch, framework = recorded(
-        output, file, args, torch=on_torch(file, on), every=every, dtype=dtype or "float32", extents=False, quiet=True
-    )
+    begun, tabled = monotonic(), steps or html is not None
+    how = Recording(on_torch(file, on), dtype or "float32", every, extents=html is not None, steps=tabled)
+    outcome, watch, framework = recorded(output, file, args, how)
+    took = monotonic() - begun
     show_failure(output, outcome)
-    show(output, watching.explain(watch, file, outcome.error, tensor)._replace(on=framework))
+    result = watching.explain(watch, file, outcome.error, tensor)._replace(on=framework)
+    if fix or write:
+        result = fixing.Trials(file, args, how, outcome, took).tried(result)
+    table = run_steps.training_steps(watch) if tabled else None
+    show(output, result, table if steps else None)
+    if html is not None:
+        graphs = observe.graphs_of(watch, file)._replace(on=framework)
+        graph = observe.drawing(graphs, observe.lines(file)) if graphs.forward else None
+        output.save(html, (formats.beside(graph, reasons.explanation(result, reasons.PAGE, table), file),))
+    if write:
+        written(output, result)
     return int(outcome.code)
 
 
-def show(output: Output, explanation: Explanation) -> None:
+def written(output: Output, result: Explanation) -> None:
+    """Write the patches that help, after asking for each file."""
+    patches = fixing.combined(result.findings)
+    if not patches:
+        output.say("no patch that helps: nothing is written")
+    for patch in patches:
+        output.say(f"write this to {visible(patch.file, 200)}? [y/N]")
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            output.save(patch.file, (fixing.applied(patch),))
+            output.say(f"wrote {visible(patch.file, 200)}")
+
+
+def show(output: Output, explanation: Explanation, steps: TrainingSteps | None = None) -> None:
     """Emit an explanation."""
-    output.emit(view(explanation))
+    output.emit(view(explanation, steps))
 
 
-def view(explanation: Explanation) -> View:
+def view(explanation: Explanation, steps: TrainingSteps | None = None) -> View:
     """The view of an explanation."""
     return View(
-        document=lambda style: reasons.explanation(explanation, style),
-        payload=lambda: reasons.payload(explanation),
+        document=lambda style: reasons.explanation(explanation, style, steps),
+        payload=lambda: reasons.payload(explanation, steps),
         tidy=lambda: reasons.tidy(explanation),
     )
 
@@ -89,6 +131,10 @@ DECLARATION = Declaration(
     (FILE, ARGS),
     (
         Option("--tensor", metavar="NAME", help="Explain one tensor: w, model.0.weight, or a leaf of a script."),
+        Option("--fix", kind="flag", help="Show fixes as patches, and run the file with each to see whether it helps."),
+        Option("--write", kind="flag", help="After --fix: ask, and write the patches that help."),
+        Option("--steps", kind="flag", help="Add tables of the training steps and of the parameters."),
+        Option("--html", metavar="FILE", help="Write a page with the reasons, the tables and the graph."),
         Option(
             "--at",
             many=True,

@@ -71,7 +71,7 @@ class TorchWatch(Watch):
         self.torch, self.every = torch, every
         self.keeping: dict[int, Any] = {}  # number of a node: a reference to its result, which keeps its gradient
         self.unseen: dict[tuple[int, int], Entry] = {}  # place of a value inside a composite, until a tensor holds it
-        self.notes = untested(TORCH, str(torch.__version__))
+        self.notes += untested(TORCH, str(torch.__version__))
 
     @contextmanager
     def attached(self) -> Iterator[None]:

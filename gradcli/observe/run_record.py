@@ -118,6 +118,7 @@ class Watch(ABC):
         self.calls = Calls(self.owner.near, tensors.layer_call) if extents else None
         self.last: Line | None = None  # where an exception ended the file
         self.running = False
+        self.notes: list[str] = []  # what could not be recorded, and why
 
     @property
     def optimised(self) -> set[int]:
@@ -500,7 +501,8 @@ class Watch(ABC):
         size = tensors.size(value, self.extents)
         kept, probe = tensors.kept(value, self.extents), tensors.probe(value)
         total = tensors.kept(tensors.grad(leaf), True) if self.extents else None
-        sweep.reached.append(Reached(mark, tensors.added(leaf), size, kept, total, probe))
+        counts = tensors.counts(value) if self.steps else None
+        sweep.reached.append(Reached(mark, tensors.added(leaf), size, kept, total, probe, counts))
         line = self.open[-1].line if self.open else self._place()[0]
         self.events.append(Event("added", mark, line, len(self.sweeps), next(_numbers)))
         self.meet(leaf, size if tensors.added(leaf) == 1 else None)

@@ -11,8 +11,9 @@ import os
 import sys
 import traceback
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
-from importlib.machinery import SourceFileLoader
-from importlib.util import decode_source
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.util import decode_source, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +22,7 @@ from gradcli.diagnostics import error, visible
 from gradcli.observe.source_lines import filename_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from gradcli.observe.run_record import Watch
@@ -44,8 +45,8 @@ class Outcome(NamedTuple):
 class _Source(SourceFileLoader):
     """Has the source already: nothing is written beside the file, and no cached code is taken for it."""
 
-    def __init__(self, path: str, source: bytes) -> None:
-        super().__init__("__main__", path)
+    def __init__(self, path: str, source: bytes, name: str = "__main__") -> None:
+        super().__init__(name, path)
         self.source = source
 
     def get_code(self, fullname: str) -> Any:
@@ -59,15 +60,16 @@ def run_file(
     inside: AbstractContextManager[None] | None = None,
     watch: Watch | None = None,
     tell: bool = True,
+    texts: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Run a Python file as a script; an exception is reported on standard error as Python reports it.
 
     `inside`: a context for the run, which may give `torch` a meaning. `watch` records the run. `tell`: print the
-    traceback. The path `-` is standard input. Raises GradcliError where the file cannot be read (GC601) or is not a
-    Python file (GC721).
+    traceback. `texts` stand in the place of files of these names, which are not read. The path `-` is standard input.
+    Raises GradcliError where the file cannot be read (GC601) or is not a Python file (GC721).
     """
-    source = read(path)
-    where = filename_of(path)
+    where, texts = filename_of(path), texts or {}
+    source = texts[where].encode() if where in texts else read(path)
     module, loader = ModuleType("__main__"), _Source(where, source)
     module.__dict__.update(__loader__=loader, __cached__=None)
     if path == "-":
@@ -75,7 +77,7 @@ def run_file(
     else:
         module.__file__ = where
     folder = "" if path == "-" else os.path.dirname(os.path.realpath(path))
-    with _process(module, folder, [path, *args]):
+    with _process(module, folder, [path, *args]), _replaced(texts):
         try:
             with inside or nullcontext(), nullcontext() if watch is None else watch.watching(module.__dict__):
                 loader.exec_module(module)
@@ -124,6 +126,33 @@ def _show_lines(source: bytes, where: str) -> None:
     except (SyntaxError, UnicodeDecodeError):  # the compiler says what is wrong
         return
     linecache.cache[where] = (len(text), None, text.splitlines(keepends=True), where)
+
+
+class _Texts(MetaPathFinder):
+    """Finds modules whose text is not that of their file."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = texts
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        spec = PathFinder.find_spec(fullname, path, target)
+        origin = "" if spec is None else spec.origin or ""
+        if origin not in self.texts:
+            return None
+        return spec_from_file_location(fullname, origin, loader=_Source(origin, self.texts[origin].encode(), fullname))
+
+
+@contextmanager
+def _replaced(texts: Mapping[str, str]) -> Iterator[None]:
+    """While it lasts, texts stand in the place of files."""
+    for name, text in texts.items():
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    finder = _Texts(texts)
+    sys.meta_path[:0] = [finder] if texts else []
+    try:
+        yield
+    finally:
+        sys.meta_path[:] = [each for each in sys.meta_path if each is not finder]
 
 
 @contextmanager

@@ -207,6 +207,17 @@ class Reached:
     value: Any
     total: Any
     probe: Any
+    counts: Any  # the share of zeros and the number of entries that are not finite, where these are wanted
+
+    @property
+    def zeros(self) -> float:
+        """The share of its entries that are zero; NaN where they were not counted."""
+        return math.nan if self.counts is None else float(self.counts[0])
+
+    @property
+    def spoilt(self) -> int:
+        """How many entries are not finite."""
+        return 0 if self.counts is None else int(self.counts[1])
 
     @property
     def norm(self) -> float:
@@ -436,6 +447,11 @@ class Tensors(ABC):
     def is_zero(self, value: Any) -> bool:
         """Whether every entry is zero."""
         return not self.array(value).any()
+
+    def counts(self, value: Any) -> Any:
+        """The share of entries that are zero, and how many are not finite."""
+        array = self.array(value)
+        return ((array == 0).mean(), (~np.isfinite(array)).sum()) if array.size else (0.0, 0)
 
     def probe(self, value: Any) -> Any:
         """A few entries, which distinguish a large gradient from others of the same norm."""

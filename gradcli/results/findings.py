@@ -147,22 +147,23 @@ class Edit(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """A change of a file that may be the fix; `tried` says what a run of the changed file showed."""
+    """A change of a file that may be the fix; `tried` says what a run of the changed file showed.
+
+    `diff` has the lines of the change, where it was tried.
+    """
 
     file: str
     edits: tuple[Edit, ...]
     tried: str = ""
     helps: bool = False
+    diff: tuple[str, ...] = ()
 
     def applied(self, text: str) -> str:
         """The text of the file with the edits."""
-        lines = text.splitlines(keepends=True)
-        starts, at = [], 0
-        for line in lines:
-            starts.append(at)
-            at += len(line.encode())
-        starts.append(at)
         data = text.encode()
+        starts = [0]
+        for line in data.split(b"\n"):
+            starts.append(starts[-1] + len(line) + 1)
         for edit in sorted(self.edits, key=lambda edit: (edit.first, edit.start), reverse=True):
             start, stop = starts[edit.first - 1] + edit.start, starts[edit.last - 1] + edit.stop
             data = data[:start] + edit.text.encode() + data[stop:]

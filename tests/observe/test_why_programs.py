@@ -15,6 +15,7 @@ import pytest
 
 from gradcli import observe
 from gradcli.observe import why
+from gradcli.observe.why.fixes import FIXES
 from gradcli.results.findings import Finding
 from tests.support.healthy_snippets import HEALTHY
 from tests.support.why_corpus import Case, cases
@@ -82,3 +83,9 @@ def test_right_programs_are_left_alone(case: Case, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", HEALTHY)
 def test_programs_of_tutorials_are_left_alone(name: str, tmp_path: Path) -> None:
     is_right(tmp_path, HEALTHY[name])
+
+
+def test_the_tutorial_has_a_question_for_every_reason() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tutorials" / "why.md").read_text(encoding="utf-8")
+    asked = re.findall(r"^\| `([\w-]+)` \| .+ \|$", text, re.MULTILINE)
+    assert sorted(asked) == sorted(FIXES)

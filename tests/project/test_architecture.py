@@ -80,6 +80,7 @@ ALLOWED: dict[str, set[str]] = {
     "audit": {"child_process", "checks", "batch", "frameworks"},
     "rendering": {"codes", "graph", "results", "checks", "batch", "language", "audit"},
     "commands": {
+        "child_process",
         "codes",
         "language",
         "primitives",
@@ -286,7 +287,7 @@ def test_execution_has_no_import_circle() -> None:
 
 @pytest.mark.parametrize(
     ("room", "most_files", "most_lines"),
-    [("execution", 34, 7_500), ("eager", 79, 18_050), ("observe", 28, 6_410)]
+    [("execution", 34, 7_500), ("eager", 79, 18_050), ("observe", 29, 6_570)]
     + [("checks", 67, 16_130), ("formulas", 10, 4_390)],
 )
 def test_a_room_stays_small(room: str, most_files: int, most_lines: int) -> None:

@@ -31,6 +31,14 @@ def atom(tree: SourceTree, node: ast.expr) -> str:
     return text if isinstance(node, ATOMS) else f"({text})"
 
 
+def inlined(tree: SourceTree, place: ast.expr, node: ast.expr) -> str:
+    """The text of an expression in the place of another one, in brackets where what is around it binds tighter."""
+    outer = tree.parents.get(place)
+    loose = isinstance(outer, (ast.stmt, ast.keyword, ast.Tuple, ast.List, ast.Dict, ast.comprehension))
+    loose = loose or (isinstance(outer, ast.Call) and place is not outer.func)
+    return tree.source(node) if loose else atom(tree, node)
+
+
 def swap(story: Story, line: Line | None, node: ast.expr, text: str) -> Patch:
     """A patch that puts a text in the place of an expression."""
     assert line is not None
@@ -114,7 +122,7 @@ def _undone(story: Story, line: Line, *names: str) -> Fix:
         inner = call.args[0]
     if inner is None or call is None:
         return Fix()
-    return Fix("", (tree.patch(tree.replaced(call, tree.source(inner) if inner is not call else "")),))
+    return Fix("", (tree.patch(tree.replaced(call, inlined(tree, call, inner))),))
 
 
 def _rewrapped(story: Story, entry: Entry) -> Fix:
@@ -138,8 +146,7 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
     how = f"use the computed tensor itself: `{text}`"
     if called(call) == "Parameter":
         how += "; nn.Parameter() makes a new leaf and leaves the history behind"
-    outer = tree.parents.get(call)
-    return Fix(how, (swap(story, line, call, text if isinstance(outer, ast.stmt) else atom(tree, data)),))
+    return Fix(how, (swap(story, line, call, inlined(tree, call, data)),))
 
 
 def is_list(tree: SourceTree, name: ast.Name) -> bool:

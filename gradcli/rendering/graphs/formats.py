@@ -10,6 +10,7 @@ from gradcli.rendering.graphs.picture import MOST_BOXES, payload, picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gradcli.rendering.document import Document
     from gradcli.results.graph_vertices import Graph
 
 __all__ = ["form_of", "payload", "saved", "text"]
@@ -26,6 +27,15 @@ def text(
     if form == "html":
         return str(module.page(graph, style, backward=backward, torch=torch, most=most))
     return str(getattr(module, form)(picture(graph, style, torch=torch, most=most, short=form != "tree"), backward))
+
+
+def beside(graph: Graph | None, document: Document, title: str) -> str:
+    """A page with a document, and the graph that can be moved and searched beside it, if there is one."""
+    module = import_module("gradcli.rendering.graphs.page")
+    text = import_module("gradcli.rendering.displayed").html(document)
+    if graph is None:
+        return str(module.plain_page(text, title))
+    return str(module.page(graph, Style(), backward=True, torch=True, most=MOST_BOXES, text=text))
 
 
 def form_of(path: str) -> str:

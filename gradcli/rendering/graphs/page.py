@@ -24,8 +24,8 @@ CONTROLS = (
 )
 
 
-def page(graph: Graph, style: Style, *, backward: bool, torch: bool, most: int) -> str:
-    """The page as text; above `most` nodes with groups that open and close."""
+def page(graph: Graph, style: Style, *, backward: bool, torch: bool, most: int, text: str = "") -> str:
+    """The page as HTML; above `most` nodes with groups that open and close. `text` is HTML to stand beside it."""
     large = len(graph.vertices) > most
     if large:
         drawing = '<canvas class="stage" role="img" aria-label="graph"></canvas>'
@@ -41,11 +41,18 @@ def page(graph: Graph, style: Style, *, backward: bool, torch: bool, most: int) 
         "TOLD": usage,
         "CHECKED_FORWARD": "" if backward else " checked",
         "CHECKED_BACKWARD": " checked" if backward else "",
+        "TEXT": f"<aside>{text}</aside>" if text else "",
         "DRAWING": drawing,
         "SCRIPT": resource("groups.js" if large else "drawn.js"),
     }
     parts = resource("page.html").split("%%")
     return "".join(words[part] if at % 2 else part for at, part in enumerate(parts))
+
+
+def plain_page(text: str, title: str) -> str:
+    """A page of HTML without a graph."""
+    head, _, _ = resource("page.html").partition("<body>")
+    return head.replace("%%TITLE%%", escaped(title)) + f"<body><aside>{text}</aside></body></html>\n"
 
 
 def resource(name: str) -> str:
