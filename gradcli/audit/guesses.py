@@ -2,9 +2,10 @@
 
 A pair is a guess, and so is the reading of its derivative. A reading counts where it agrees. One that does not agree
 refutes only where the same reading agreed at another call of the pair, for two other parts of the derivative, or for
-other pairs of the same rule in its module or package, of which fewer agree with nothing. Where the arguments were
-invented, one that agrees at another call may be outside of its domain here. Else the pair is one to LOOK
-at, or UNPAIRED. A pair that the file confirms is no guess: its least wrong reading counts.
+other pairs of the same rule in its module or package, of which fewer agree with nothing. Invented arguments may lie
+outside of a domain: with these, three other pairs have to agree, none may disagree, and a pair that agrees at another
+call is not accused. Else the pair is one to LOOK at, or UNPAIRED. A pair that the file confirms is no guess: its least
+wrong reading counts.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 LOOK, UNPAIRED = "LOOK", "UNPAIRED"
 REFUTING = ("DISAGREES", "INCONCLUSIVE", "SURROGATE")
 SLIGHT = 0.01  # relative: a smaller error may be that of an interpolation or of an iteration, which nobody meant
+SIBLINGS = 3  # pairs that have to agree, and none that does not, where arguments were invented
 ALWAYS = 2**20  # the backing of a reading that agreed at another call
 PHRASES = {-1.0: "minus the derivative", 2.0: "twice the derivative", 0.5: "half of the derivative"}
 
@@ -53,8 +55,9 @@ class Support:
             others = {other for other, _, _ in self.agreeing[name]} - {key}
             if any(which == part and at != call for at, which in own):
                 return 0 if pair.get("invented") else ALWAYS
-            most = max(most, ALWAYS // 2 if len(parts) > 1 else 0)
-            most = max(most, len(others) if len(others) > len(self.failing[family(pair)] - {key}) else 0)
+            failing = self.failing[family(pair)] - {key}
+            enough = len(others) >= SIBLINGS and not failing if pair.get("invented") else len(others) > len(failing)
+            most = max(most, ALWAYS // 2 if len(parts) > 1 else 0, len(others) if enough else 0)
         return most
 
 
@@ -64,8 +67,9 @@ def family(pair: Row) -> tuple[str, str]:
     Functions that return both say nothing of others, but for methods of one name.
     """
     module, _, name = pair["derivative"].partition(":")
-    rule = pair["rule"] if pair["value"] != pair["derivative"] else name.rpartition(".")[2]
-    return rule, module.partition(".")[0] if "." in name else module
+    if pair["value"] == pair["derivative"]:
+        return (pair["derivative"], "") if pair.get("invented") else (name.rpartition(".")[2], module.partition(".")[0])
+    return pair["rule"], module.partition(".")[0] if "." in name else module
 
 
 def names_of(pair: Row, row: Row, factor: float) -> Iterator[object]:

@@ -24,13 +24,15 @@ SOURCE = Path(__file__).parent.parent / "support" / "audited_pairs.py"
 VERDICTS = {
     "square_grad": "AGREES",
     "cube_grad": "AGREES",
+    "sines_grad": "AGREES",
     "quartic_grad": "DISAGREES",
-    "width_grad": "UNPAIRED",
+    "width_jac": "UNPAIRED",
     "mass_der": "LOOK",
     "affine_jacobian": "AGREES",
     "loss_and_grad": "AGREES",
     "decay_and_derivatives": "AGREES",
     "Line.fit_deriv": "AGREES",
+    "Arc.fit_deriv": "AGREES",
     "Wave.fit_deriv": "AGREES",
     "Decay.fit_deriv": "DISAGREES",
     "Link.deriv": "AGREES",
@@ -301,12 +303,24 @@ def test_what_a_guess_allows(name: str, confirmed: bool) -> None:
     assert row["verdict"] == (calls["a"][0]["verdict"] if confirmed else word)
 
 
-def test_an_invented_point_may_be_outside_of_the_domain() -> None:
-    """A pair that agrees at one of them is not accused at another."""
-    pair = pairs.Pair("m:f_grad", "m:f", "X_grad -> X")._asdict() | {"invented": True}
-    answers = [{"checks": [row], "call": k} for k, row in enumerate((W, R))]
-    (row,) = guesses.settled({"a": {"pair": pair}}, {"a": answers})["a"][0]["checks"]
-    assert row["verdict"] == "LOOK"
+INVENTED: dict[str, tuple[dict[str, list[dict[str, Any]]], str]] = {
+    "another call agrees": ({"a": [W, R]}, "LOOK"),
+    "two siblings agree": ({"a": [W], "b": [R], "c": [R]}, "LOOK"),
+    "three siblings agree": ({"a": [W], "b": [R], "c": [R], "d": [R]}, "DISAGREES"),
+    "three siblings agree, and one does not": ({"a": [W], "b": [R], "c": [R], "d": [R], "e": [W]}, "LOOK"),
+}
+
+
+@pytest.mark.parametrize("name", INVENTED)
+def test_an_invented_point_may_be_outside_of_the_domain(name: str) -> None:
+    calls, word = INVENTED[name]
+    gradients, answers = {}, {}
+    for key, rows in calls.items():
+        pair = pairs.Pair(f"m:{key}_grad", f"m:{key}", "X_grad -> X")._asdict()
+        gradients[key] = {"pair": pair | {"invented": True}}
+        answers[key] = [{"checks": [row], "call": k + 1} for k, row in enumerate(rows)]
+    (row,) = guesses.settled(gradients, answers)["a"][0]["checks"]
+    assert row["verdict"] == word
 
 
 def test_a_guess_without_any_reading_is_unpaired() -> None:

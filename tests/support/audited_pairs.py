@@ -32,11 +32,19 @@ def quartic_grad(x):
     return 3 * x**3
 
 
+def sines(x):
+    return np.sum(np.sin(x))
+
+
+def sines_grad(x):
+    return np.cos(x)
+
+
 def width(x):
     return np.sum(x)
 
 
-def width_grad(x):
+def width_jac(x):
     return np.ones((7, 5))
 
 
@@ -89,6 +97,16 @@ class Line(Model):
     @staticmethod
     def fit_deriv(x, a, b):
         return [np.ones_like(x), x]
+
+
+class Arc(Model):
+    @staticmethod
+    def evaluate(x, a, b):
+        return a * x + b**2
+
+    @staticmethod
+    def fit_deriv(x, a, b):
+        return [x, np.full_like(x, 2 * b)]
 
 
 class Wave(Model):
