@@ -109,10 +109,29 @@ def replace(owner: Any, name: str, row: Arguments) -> None:
     if not callable(plain):
         return
     counted = watched(owner, name, plain, kind is None and isinstance(owner, type), row)
+    if hasattr(plain, "py_func") and type(plain).__module__.startswith("numba."):
+        counted = compiled(plain, counted)
     setattr(owner, name, counted if kind is None else kind(counted))
     for table in () if isinstance(owner, type) else vars(owner).values():
         if type(table) is dict:
             table.update({key: counted for key, entry in table.items() if entry is plain})
+
+
+def compiled(function: Any, counted: Any) -> Any:
+    """What stands for a function that Numba compiled: code that Numba compiles calls the function itself."""
+    from numba.extending import typeof_impl
+
+    from gradcli.audit.watching.recorder import MARK
+
+    class StandIn:
+        def __call__(self, *args: Any, **options: Any) -> Any:
+            return counted(*args, **options)
+
+        def __getattr__(self, attribute: str) -> Any:
+            return getattr(counted if attribute == MARK else function, attribute)
+
+    typeof_impl.register(StandIn)(lambda value, context: typeof_impl(function, context))
+    return StandIn()
 
 
 def watched(owner: Any, name: str, derivative: Any, is_method: bool, row: Arguments) -> Any:
