@@ -45,7 +45,7 @@ COMMANDS = {
     "jacobian": "all partial derivatives of an array",
     "eval": "the value",
     "ops": "the operations of the language",
-    "explain": "what an error code means",
+    "explain": "what an error code or a verdict means",
 }
 OWN = {"names": "what is defined", "forget": "forget all names", "help": "this list", "quit": "leave; so does Ctrl-D"}
 BRACKETS = {"(": ")", "[": "]", "{": "}"}

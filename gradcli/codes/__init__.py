@@ -18,9 +18,9 @@ from gradcli.codes.protocol import PROTOCOL
 from gradcli.codes.row import CodeDoc
 from gradcli.codes.shapes import SHAPES
 from gradcli.codes.text import TEXT
-from gradcli.codes.verdicts import VERDICT_CODES
+from gradcli.codes.verdicts import VERDICT_CODES, WORDS
 
-__all__ = ["CODES", "FAMILIES", "CodeDoc"]
+__all__ = ["CODES", "FAMILIES", "VERDICTS", "CodeDoc"]
 
 FAMILIES: dict[str, str] = {
     "GC1": "text and syntax",
@@ -37,3 +37,9 @@ FAMILIES: dict[str, str] = {
 CODES: dict[str, CodeDoc] = {
     **TEXT, **NAMES, **SHAPES, **DOMAINS, **LIMITS, **FILES, **OPTIONS, **VERDICT_CODES, **PROTOCOL,
 }  # fmt: skip
+# the documentation of a verdict by its word
+VERDICTS: dict[str, tuple[str, CodeDoc]] = {
+    **{word: (word, doc) for word, doc in WORDS.items()},
+    **dict.fromkeys(("ON THE SPHERE", "ON THE SIMPLEX"), ("SYMMETRIC", WORDS["SYMMETRIC"])),
+    **{doc.title.partition(":")[0]: (code, doc) for code, doc in VERDICT_CODES.items() if doc.title[:3].isupper()},
+}

@@ -84,3 +84,86 @@ VERDICT_CODES: dict[str, CodeDoc] = {
         "Remove the remark, or correct its code.",
     ),
 }
+
+# verdicts without a code, because they pass, or because they are those of an audit
+WORDS: dict[str, CodeDoc] = {
+    "PROVED": CodeDoc(
+        "equal as formulas",
+        "The difference of the derivative and the claim is 0 as a formula, under the signs that hold at the point.",
+        "Algebra does not round, so this verdict holds for all digits, and near the point as well.",
+        "x**2  # with --at x=3",
+        "Nothing. The reason beside the verdict says what the proof assumes.",
+    ),
+    "CERTIFIED": CodeDoc(
+        "enclosed in exact numbers",
+        "Exact enclosures of both sides agree at the points, and the number is within 1,024 units in its last place.",
+        "Two functions may agree at some points by luck, so a proof would be stronger.",
+        "bessel_j0(x)  # with --at x=2",
+        "Nothing; --samples checks at more points.",
+    ),
+    "AGREES": CodeDoc(
+        "no difference seen",
+        "Numerical evidence only: finite differences agree with the claim to the bound that is stated.",
+        "Functions of Python that cannot be read as formulas are judged by their values.",
+        "gradcli check --python samples/python/noisy.py:single --grad samples/python/noisy.py:single_slope --at "
+        '"x=[0.3,-1.2,0.8]"',
+        "Nothing, or ask for more with --require certified.",
+    ),
+    "SURROGATE": CodeDoc(
+        "a gradient on purpose",
+        "In an audit: forward does not change with its input, or is the identity, and backward is something else.",
+        "Straight-through estimators and reversed gradients are meant so, and are no derivative.",
+        "gradcli audit -- python train.py",
+        'Nothing, or write it down: [tool.gradcli.audit.expect] "layers.RoundSte" = "SURROGATE".',
+    ),
+    "SYMMETRIC": CodeDoc(
+        "right for the arguments that are allowed",
+        "In an audit: the gradient differs from the derivative, but not along symmetric matrices. So do those ON THE "
+        "SPHERE, for vectors of one length, and ON THE SIMPLEX, for vectors of one sum.",
+        "Only such arguments are passed to the function, so both conventions train alike.",
+        "gradcli audit -- python fit.py",
+        "Nothing, if the function is called with such arguments only.",
+    ),
+    "APPROXIMATE": CodeDoc(
+        "a finite difference",
+        "In an audit: the gradient has the error of finite differences.",
+        "It is computed by differences, so it is right to some digits only.",
+        "gradcli audit -- python fit.py",
+        "Nothing, or replace it by an exact gradient.",
+    ),
+    "STOCHASTIC": CodeDoc(
+        "two calls at one point differ",
+        "In an audit: the function or its gradient returns other numbers when it is called again.",
+        "Differences of random numbers show nothing about a gradient.",
+        "gradcli audit -- python train.py",
+        "Fix the seed inside the function, to have it judged.",
+    ),
+    "STATE CHANGED": CodeDoc(
+        "no longer the value of the run",
+        "In an audit: the function no longer gives the value that it gave during the run.",
+        "Its values at other points cannot be compared with the recorded call.",
+        "gradcli audit -- python train.py",
+        "Leave arguments and state as they are, to have it judged.",
+    ),
+    "LOOK": CodeDoc(
+        "a pair that a person should read",
+        "In an audit with --pairs: two functions whose names are those of a function and its derivative do not agree.",
+        "That they are a pair is a guess, and one call that differs may have another reason.",
+        "gradcli audit --pairs pvlib",
+        "Read both functions. If they are a pair, confirm it in a file of pairs: then a difference fails.",
+    ),
+    "UNPAIRED": CodeDoc(
+        "no pair after all",
+        "In an audit with --pairs: no reading of the second function is a derivative of the first.",
+        "Names alone were the reason to compare them.",
+        "gradcli audit --pairs pvlib",
+        "Nothing; if they are a pair, confirm it in a file of pairs.",
+    ),
+    "NOT JUDGED": CodeDoc(
+        "recorded, but not checked",
+        "In an audit: there was no time, no memory or no way to call the function again; the reason says which.",
+        "What was not checked must not look as if it had passed.",
+        "gradcli audit --budget 900 -- python train.py",
+        "Raise --budget or --size, or run the command that the report names.",
+    ),
+}

@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "freeze": ("gradcli.commands.freeze", "Record results in scripts, for check to compare."),
     "batch": ("gradcli.commands.batch", "Answer JSON Lines requests, one line each."),
     "ops": ("gradcli.commands.ops", "The operations of the language: derivatives, domains, kinks."),
-    "explain": ("gradcli.commands.explain", "What an error code means and what to do."),
+    "explain": ("gradcli.commands.explain", "What an error code or a verdict means and what to do."),
     "completions": ("gradcli.commands.completions", "Print a completion script for bash, zsh or fish."),
 }
 

@@ -7,15 +7,17 @@ import re
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Operand, Option
-from gradcli.diagnostics import error, visible
+from gradcli.commands._views import calculation, derivation
+from gradcli.diagnostics import GradcliError, error, visible
 from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import Any, Protocol
 
     from gradcli.batch import points as many
+    from gradcli.calculator.closed_forms import deriving
     from gradcli.commands._views import View
     from gradcli.diagnostics import Diagnostic
     from gradcli.language import limits, source
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 else:
     limits, many, source = room("limits"), room("many"), room("source")
+    deriving = room("deriving")
 
 BINDING = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")  # NAME= at the start of an operand
 
@@ -274,3 +277,30 @@ def evaluation(output: Output, script: str, point: Point) -> tuple[Source, dict[
     options = {**point._asdict(), "wrt": names(point.wrt), "limits": bounds}
     del options["limit"]
     return load(script, output, bounds), options
+
+
+def answered(
+    output: Output, source: Source, options: dict[str, Any], command: str, result: Callable[[], Any], **more: Any
+) -> int:
+    """Emit a result at a point; where no point is given, the formulas that `derive` has for it.
+
+    `more` are options of `derive`, and the `hint` of `calculation`.
+    """
+    hint = more.pop("hint", str)
+    try:
+        view = calculation(command, result(), hint)
+    except GradcliError as problem:
+        free = all(note.code == "GC202" for note in problem.diagnostics)
+        numbers = all(note.code.startswith("GC3") for note in problem.diagnostics)  # which free names counted as
+        if options["at"] or not (free or numbers):
+            raise
+        try:
+            closed = deriving.derive(source, wrt=options["wrt"], limits=options["limits"], **more)
+        except GradcliError as other:
+            raise (problem if numbers else other) from None
+        leaves = {key.partition(",")[0] for key in (*closed.formula, *closed.missing)}
+        if not leaves <= closed.assumes.keys():
+            raise  # some names have values, so a point is meant
+        view = derivation(closed)
+    output.emit(view)
+    return 0

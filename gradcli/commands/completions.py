@@ -5,7 +5,7 @@ The scripts are static text: completing a word never starts Python.
 
 from __future__ import annotations
 
-from gradcli.codes import CODES
+from gradcli.codes import CODES, VERDICTS
 from gradcli.commands import COMMANDS, declaration, room
 from gradcli.commands._declaration import Declaration, Operand
 from gradcli.commands._shared import presentation
@@ -158,7 +158,11 @@ def completions(output: Output, shell: str) -> int:
     if shell not in SHELLS:
         raise error("GC721", f"unknown shell `{visible(shell)}`", help="choose bash, zsh or fish")
     operations = sorted(name for name, primitive in primitives.catalogue().items() if not primitive.internal)
-    words = {"ops": operations, "explain": sorted(CODES), "completions": sorted(SHELLS)}
+    words = {
+        "ops": operations,
+        "explain": [*sorted(CODES), *(word for word in VERDICTS if " " not in word)],
+        "completions": sorted(SHELLS),
+    }
     offers = {
         command: Offer(summary, declaration(command), words.get(command, ()))
         for command, (_, summary) in COMMANDS.items()

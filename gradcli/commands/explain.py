@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gradcli.codes import CODES
+from gradcli.codes import CODES, VERDICTS
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
-from gradcli.diagnostics import error, visible
+from gradcli.diagnostics import did_you_mean, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +19,14 @@ else:
 
 
 def explain(output: Output, code: str | None) -> int:
-    """What an error code means and what to do.
+    """What an error code or a verdict means and what to do.
 
-    Every error names a code such as GC301. This command prints what the code means, the reason, an example,
-    and what to do. Without a code, it lists all codes.
+    Every error names a code such as GC301, every check ends in a verdict such as KINK. This command prints what
+    it means, the reason, an example, and what to do. Without a code, it lists all codes.
 
     Examples:
       gradcli explain GC301
+      gradcli explain kink
       gradcli explain
     """
     if code is None:
@@ -44,10 +45,12 @@ def explain(output: Output, code: str | None) -> int:
             )
         )
         return 0
-    name = f"GC{code}" if code.isdecimal() else code.upper()
-    if name not in CODES:
-        raise error("GC726", f"unknown code `{visible(code)}`", help="gradcli explain lists all codes")
-    doc = CODES[name]
+    word = " ".join(code.upper().split())
+    name, doc = VERDICTS.get(word) or (name := f"GC{code}" if code.isdecimal() else word, CODES.get(name))
+    if doc is None:
+        guess = did_you_mean(word, [*CODES, *VERDICTS])
+        hint = f"did you mean `{guess}`?" if guess else "gradcli explain lists all codes"
+        raise error("GC726", f"unknown code `{visible(code)}`", help=hint)
     output.emit(
         View(
             document=lambda style: catalogue.explanation(name, doc, style),
@@ -58,5 +61,5 @@ def explain(output: Output, code: str | None) -> int:
     return 0
 
 
-CODE = Operand("code", "[CODE]", "A code, such as GC301.", required=False)
+CODE = Operand("code", "[CODE]", "A code such as GC301, or a verdict such as KINK.", required=False)
 DECLARATION = Declaration(explain, (CODE,), OUTPUT)

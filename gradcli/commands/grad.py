@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Option
-from gradcli.commands._shared import CLUSTER, EVALUATION, OUTPUT, POINTS, RELAX, SCRIPT, Point, evaluation, many_points
-from gradcli.commands._views import calculation, derivation
-from gradcli.diagnostics import GradcliError
+from gradcli.commands._shared import (
+    CLUSTER,
+    EVALUATION,
+    OUTPUT,
+    POINTS,
+    RELAX,
+    SCRIPT,
+    Point,
+    answered,
+    evaluation,
+    many_points,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
-    from gradcli.calculator.closed_forms import deriving
     from gradcli.commands._shared import Output
 else:
-    calculator, deriving = room("calculator"), room("deriving")
+    calculator = room("calculator")
 
 
 def grad(
@@ -44,19 +54,8 @@ def grad(
     if points is not None or cluster is not None:
         return many_points(output, script, point, points, True, relax=relax, cluster=cluster)
     source, options = evaluation(output, script, point)
-    try:
-        result = calculator.grad(source, **options, order=order, relax=relax, exact=True)
-    except GradcliError as problem:
-        if point.at or any(note.code != "GC202" for note in problem.diagnostics):
-            raise
-        formulas = deriving.derive(source, wrt=options["wrt"], order=order, limits=options["limits"])
-        leaves = {key.partition(",")[0] for key in (*formulas.formula, *formulas.missing)}
-        if not leaves <= formulas.assumes.keys():
-            raise  # some names have values, so a point is meant
-        output.emit(derivation(formulas))
-        return 0
-    output.emit(calculation("grad", result, lambda: to_check(script, point)))
-    return 0
+    result = partial(calculator.grad, source, **options, order=order, relax=relax, exact=True)
+    return answered(output, source, options, "grad", result, order=order, hint=lambda: to_check(script, point))
 
 
 def to_check(script: str, point: Point) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration
-from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, Point, evaluation
-from gradcli.commands._views import calculation
+from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, Point, answered, evaluation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ def hessian(output: Output, script: str, *, point: Point) -> int:
     """Value, gradient and second derivatives at a point.
 
     The output must be a number. The block of two leaves a and b has the shape of a followed by the shape
-    of b; the matrix is symmetric wherever the second derivatives are continuous.
+    of b; the matrix is symmetric wherever the second derivatives are continuous. Without a point it is shown
+    as a formula, as `gradcli derive --hessian` does.
 
     Examples:
       gradcli hessian "x**2*y + sin(y)" --at x=1.5,y=-0.5
@@ -27,9 +29,8 @@ def hessian(output: Output, script: str, *, point: Point) -> int:
       gradcli hessian loss.grad --wrt w --format json
     """
     source, options = evaluation(output, script, point)
-    result = calculator.hessian(source, **options)
-    output.emit(calculation("hessian", result))
-    return 0
+    result = partial(calculator.hessian, source, **options)
+    return answered(output, source, options, "hessian", result, quantity="hessian")
 
 
 DECLARATION = Declaration(hessian, (SCRIPT,), (*EVALUATION, *OUTPUT), groups=(Point,))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration
-from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, Point, evaluation
-from gradcli.commands._views import calculation
+from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, Point, answered, evaluation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ else:
 def jacobian(output: Output, script: str, *, point: Point) -> int:
     """All partial derivatives of an array or of several outputs.
 
-    The array of a leaf has the shape of the output followed by the shape of the leaf.
+    The array of a leaf has the shape of the output followed by the shape of the leaf. Without a point it is
+    shown as a formula, as `gradcli derive --jacobian` does.
 
     Examples:
       gradcli jacobian "[x*y, x + y]" --at x=2,y=3
@@ -26,9 +28,8 @@ def jacobian(output: Output, script: str, *, point: Point) -> int:
       gradcli jacobian "x*y, x/y" --at x=2,y=3 --format csv
     """
     source, options = evaluation(output, script, point)
-    result = calculator.jacobian(source, **options)
-    output.emit(calculation("jacobian", result))
-    return 0
+    result = partial(calculator.jacobian, source, **options)
+    return answered(output, source, options, "jacobian", result, quantity="jacobian")
 
 
 DECLARATION = Declaration(jacobian, (SCRIPT,), (*EVALUATION, *OUTPUT), groups=(Point,))

@@ -143,7 +143,7 @@ def test_output_file_that_cannot_be_written(calculator: Calculator, capsys: pyte
 def test_refusal(calculator: Calculator, capsys: pytest.CaptureFixture[str]) -> None:
     source = Source("y = a + b", name="loss.grad")
     calculator.result = error("GC301", "cannot add f64[3] and f64[4]", Span(1, 7, 1, 8), source=source)
-    assert cli.main(["grad", "y", "--format", "json"]) == 2
+    assert cli.main(["grad", "y", "--at", "y=1", "--format", "json"]) == 2
     out, err = capsys.readouterr()
     assert json.loads(out)["error"] == {
         "code": "GC301",
@@ -153,7 +153,7 @@ def test_refusal(calculator: Calculator, capsys: pytest.CaptureFixture[str]) -> 
     }
     place = " --> loss.grad:1:7\n  1 | y = a + b\n    |       ^\n"
     assert err == f"error[GC301]: cannot add f64[3] and f64[4]\n{place}help: gradcli explain GC301\n"
-    assert cli.main(["grad", "y"]) == 2
+    assert cli.main(["grad", "y", "--at", "y=1"]) == 2
     assert capsys.readouterr().out == ""
 
 
