@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from inspect import Parameter, ismodule, signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.frameworks.failures import Failed
 from gradcli.frameworks.gradient_libraries import JAX, TORCH, array_of, is_function_class, is_tensor, kind_of
 
@@ -220,6 +222,9 @@ def _fitted(f: Any, values: Mapping[str, Any], known: Sequence[str]) -> set[str]
     for name in values:
         if name not in known and not free:
             raise error("GC732", f"the function has no argument `{visible(name)}`", help=_meant(name, known))
+    missing = [name for name in known if name not in values and needed(taken.get(name))]
+    if missing:
+        raise without_values(f, missing)
     skipped = False
     keywords = {name for name in values if name not in known}
     for name in known:
@@ -228,12 +233,35 @@ def _fitted(f: Any, values: Mapping[str, Any], known: Sequence[str]) -> set[str]
             if parameter is not None and (parameter.kind not in POSITIONAL or skipped):
                 keywords.add(name)
             continue
-        kinds = (*POSITIONAL, Parameter.KEYWORD_ONLY)
-        if parameter is not None and parameter.default is Parameter.empty and parameter.kind in kinds:
-            hint = f"give it one: --at {name}=2.0, or at={{'{name}': 2.0}}"
-            raise error("GC732", f"the argument `{name}` has no value", help=hint)
         skipped = True
     return keywords
+
+
+def needed(parameter: Parameter | None) -> bool:
+    """Whether a call has to give an argument."""
+    kinds = (*POSITIONAL, Parameter.KEYWORD_ONLY)
+    return parameter is not None and parameter.default is Parameter.empty and parameter.kind in kinds
+
+
+def without_values(f: Any, missing: Sequence[str]) -> GradcliError:
+    """The error for arguments that have no value: all of them, with an example of each."""
+    owner, _, name = str(getattr(f, "__qualname__", "")).rpartition(".")
+    if missing[0] == "self" and owner:
+        module = vars(sys.modules[f.__module__]) if getattr(f, "__module__", None) in sys.modules else {}
+        known = next((key for key, value in module.items() if type(value).__qualname__ == owner), None)
+        instance = known or owner.rpartition(".")[2].lower()
+        place = str(module.get("__file__", "FILE.py")).rpartition(os.sep)[2]
+        hint = f"name a method of one: --python {visible(place)}:{instance}.{name}"
+        hint += "" if known else f", with {instance} = {owner}(...) in the file"
+        return error("GC732", f"`{visible(owner)}.{visible(name)}` is a method, which needs an instance", help=hint)
+    shown = [visible(text) for text in missing]
+    if len(shown) == 1:
+        hint = f'give it one: --at "{shown[0]}=randn(4,5)" for an array, {shown[0]}=2.0 for a number'
+        return error("GC732", f"the argument `{shown[0]}` has no value", help=hint)
+    example = ",".join(f"{text}=randn({'4,5' if not at else '5'})" for at, text in enumerate(shown))
+    hint = f'give each one, in its shape: --at "{example}"; a number is {shown[-1]}=2.0'
+    names = ", ".join(f"`{text}`" for text in shown[:-1]) + f" and `{shown[-1]}`"
+    return error("GC732", f"the arguments {names} have no value", help=hint)
 
 
 def _meant(name: str, known: Any) -> str | None:
