@@ -7,7 +7,7 @@ import math
 from gradcli.calculator.answers import point_of
 from gradcli.calculator.questions import prepare
 from gradcli.calculator.repeated.compiled import Compiled
-from gradcli.diagnostics import error, visible
+from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.language.limits import limits_of
 from gradcli.points import read_point
 from gradcli.results.curves import Curves
@@ -42,7 +42,8 @@ def plot(
     differences at the point are computed for a sequence of steps instead. The default range of a leaf is 3 to both
     sides of the point.
 
-    Raises GradcliError GC721 unless there are one or two leaves that are numbers, and as `grad` does.
+    Raises GradcliError GC721 unless there are one or two leaves that are numbers, GC206 for a range of what is no leaf,
+    and as `grad` does.
 
     >>> found = plot("x**2", ranges={"x": (0, 1)})
     >>> found.value[-1], found.gradient["x"][-1]
@@ -52,6 +53,11 @@ def plot(
     ranges = dict(ranges or {})
     lowered = prepare(script, {**dict.fromkeys(ranges, 0.0), **point}, wrt, limits_of(limits))
     known = {**lowered.values, **{name: value for name, value in point.items() if name in lowered.program.leaves}}
+    for name in ranges:
+        if name not in lowered.program.leaves:
+            guess = did_you_mean(name, lowered.program.leaves)
+            hint = f"did you mean `{guess}`?" if guess else f"the leaves are {', '.join(lowered.program.leaves)}"
+            raise error("GC206", f"unknown leaf `{visible(name)}` for a range", help=hint)
     leaves = list(ranges) if ranges and wrt is None else list(lowered.wrt)
     leaves = [name for name in leaves if wrt is not None or not lowered.program.leaves[name].node.type.shape]
     most = 1 if claim is not None or steps else 2

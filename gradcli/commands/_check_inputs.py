@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from gradcli.commands import room
 from gradcli.commands._check_options import FILES, FUNCTION, KINDS
@@ -21,6 +22,7 @@ else:
     language = room("language")
 
 
+RANGE = re.compile(r"\s*\w+\s*=[^][():@=]+:[^][():@=]+")
 OPERATORS = frozenset("()*+^=<>")
 PERMITTED = ("kink", "inconclusive", "empty")  # the words of --allow
 SHOWN = ("failing", "all", "files", "summary")
@@ -76,7 +78,7 @@ def permitted(texts: Sequence[str] | str, words: Sequence[str] = PERMITTED) -> f
 def claims(texts: tuple[str, ...]) -> dict[str, str]:
     """`LEAF = SCRIPT` texts by leaf; raises GC725 if one does not have that form or a leaf comes twice."""
     scripts: dict[str, str] = {}
-    for text in [claim for claims in texts for claim in _separate(claims)]:
+    for text in [claim for claims in texts for claim in separate(claims)]:
         leaf, equals, script = text.partition("=")
         leaf = leaf.strip()
         if not equals or not leaf.isidentifier():
@@ -97,8 +99,8 @@ def one_claim(text: str) -> tuple[str, str]:
     return first
 
 
-def _separate(text: str) -> list[str]:
-    """The claims in a text such as `x = 2*x*y, y = x**2`; a text of several statements is one claim."""
+def separate(text: str) -> list[str]:
+    """The parts of a text such as `x = 2*x*y, y = x**2`; a text of several statements is one part."""
     if ";" in text or "\n" in text:
         return [text]
     claims, start, end = [], 0, value_end(text, 0)
@@ -127,6 +129,13 @@ def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
             raise error("GC735", f"{what} `{text}`", help=hint)
         intervals[leaf.strip()] = interval
     return intervals
+
+
+def ranges_apart(at: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The texts of a point without its ranges, such as `x=-10:10`, and the ranges."""
+    parts = [part for text in at for part in separate(text)]
+    ranges = tuple(part for part in parts if RANGE.fullmatch(part))
+    return (tuple(part for part in parts if part not in ranges), ranges) if ranges else (at, ())
 
 
 def python_targets(targets: Sequence[str]) -> None:

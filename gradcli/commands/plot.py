@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.commands import room
-from gradcli.commands._check_inputs import boxes, one_claim
+from gradcli.commands._check_inputs import boxes, one_claim, ranges_apart
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import EVALUATION, SCRIPT, allowed, load, names, presentation
 from gradcli.commands._views import View
@@ -42,12 +42,13 @@ def plot(
 
     Examples:
       gradcli plot "x*exp(-x**2)"
-      gradcli plot "sin(a*x)" --wrt x --at a=2 --box x=0:6.28
+      gradcli plot "sin(a*x)" --at a=2,x=0:6.28
       gradcli plot "x**2 + x*y + 2*y**2"
       gradcli plot "sin(x**2)" --claim "x = cos(x**2)" --box x=0:2
       gradcli plot "exp(x)" --at x=1 --step-sizes
     """
     bounds = allowed(limit, output)
+    at, ranges = ranges_apart(at)
     leaf, stated = (None, None) if claim is None else one_claim(claim)
     if leaf is not None and wrt not in (None, leaf):
         raise error("GC721", "--claim and --wrt name different leaves", help="leave --wrt out")
@@ -58,7 +59,7 @@ def plot(
         load(script, output, bounds),
         at=at,
         wrt=names(leaf or wrt),
-        ranges=boxes(box),
+        ranges=boxes((*box, *ranges)),
         claim=stated,
         steps=step_sizes,
         limits=bounds,
@@ -89,7 +90,7 @@ DECLARATION = Declaration(
             "--box",
             many=True,
             metavar="LEAF=LO:HI",
-            help="The range of a leaf. Default: 3 to either side of the point.",
+            help="The range of a leaf, as --at x=0:1 gives it too. Default: 3 to either side of the point.",
         ),
         Option("--claim", metavar="LEAF=SCRIPT", help="A hand-written derivative, drawn next to the right one."),
         Option("--step-sizes", kind="flag", help="Draw the error of finite differences against their step."),

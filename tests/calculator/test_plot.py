@@ -106,6 +106,50 @@ def test_a_plot_fits_its_width_and_obeys_its_schema(arguments: list[str], capsys
     assert len(capsys.readouterr().out.splitlines()) == len(payload["value"]) + 1
 
 
+@pytest.mark.parametrize(
+    ("at", "low", "high"),
+    [
+        (["x=-10:10"], -10, 10), (["x=0:1"], 0, 1), (["x=-1e3:+.5"], -1000, 0.5), (["x = 2 : 3"], 2, 3), (["x=-3:-1"], -3, -1),
+        (["x=0:1,a=2"], 0, 1), (["a=2,x=0:1"], 0, 1), (["a=2", "x=0:1"], 0, 1), (["a=2, x=0.25:0.5"], 0.25, 0.5),
+        (["x=0:6.28", "a=3,b=[1,2]"], 0, 6.28),
+    ],
+)  # fmt: skip
+def test_a_point_may_hold_a_range(at: list[str], low: float, high: float, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [word for text in at for word in ("--at", text)]
+    expression = "sin(a*x)*sum(b)" if "b=" in "".join(at) else "sin(a*x)" if "a=" in "".join(at) else "sin(x)"
+    assert cli.main(["plot", expression, *words, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert list(told["points"]) == ["x"]
+    assert (told["points"]["x"][0], told["points"]["x"][-1]) == (low, high)
+    assert set(told["at"]) == ({"a"} if "a=" in "".join(at) else set()) | ({"b"} if "b=" in "".join(at) else set())
+
+
+def test_two_ranges_are_a_map(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plot", "x*y", "--at", "x=0:1,y=2:3", "--format", "json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [(points[name][0], points[name][-1]) for name in ("x", "y")] == [(0, 1), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--at", "x=1:0"], "GC735"), (["--at", "x=0:0"], "GC735"), (["--at", "x=0:a"], "GC735"), (["--at", "x=:1"], "GC701"),
+        (["--at", "x=0:"], "GC701"), (["--at", "x=0:1:2"], "GC7"), (["--at", "x=0:inf"], "GC735"),
+        (["--at", "x=0:1", "--box", "x=0:2"], "GC735"), (["--at", "x=0:1", "--at", "x=0:2"], "GC735"),
+        (["--at", "=0:1"], "GC7"), (["--at", "z=0:1"], "GC206"), (["--box", "z=0:1"], "GC206"),
+    ],
+)  # fmt: skip
+def test_what_is_no_range(words: list[str], code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plot", "sin(x)", *words]) == 2
+    assert f"error[{code}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["grad", "eval", "check", "trace"])
+def test_only_a_plot_takes_a_range_as_a_point(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([command, "sin(x)", "--at", "x=0:1"]) == 2
+    assert "--box" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("cells", [40, 60, 120])
 def test_a_plot_follows_the_width_of_the_terminal(cells: int) -> None:
     for script in ("sin(x)", "x*y"):
