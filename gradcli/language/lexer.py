@@ -55,6 +55,9 @@ IS_WORD, IS_NUMBER, IS_OPERATOR, IS_LINE_END, IS_COMMENT, IS_STRING, IS_STRAY, I
 # a line that cannot stand inside brackets, so one was forgotten before it (compiled when first needed)
 STATEMENT = r"[ \t]*(?:def|assert|const|return|import|from|class|while)\b"
 HEADER = r"[ \t]*(?:for|if|elif|else)\b[^\r\n#]*"
+# what a root sign without parentheses covers: a name or a number, if nothing follows that could belong to it
+FURTHER = f"[(.'′ᵀ{''.join(POWERS)}{''.join(SUBSCRIPTS)}\\[^]|\\*\\*"
+RADICAND = rf"[ \t]*(?:((?>{WORD}))|((?>{DIGITS}(?:\.{DIGITS})?))(?![ \t]*[A-Za-z_{GREEK}]))(?![ \t]*(?:{FURTHER}))"
 ASSIGNMENT = rf"[ \t]*{WORD}[ \t]*(?:\[[^\]\r\n]*\][ \t]*)?(?:[-+*/@^]|\*\*)?=(?!=)"
 
 
@@ -278,6 +281,14 @@ class Lexer:
             self.add(NAME, "T", line, column)
         elif char == "√" and text[end : end + 1] == "(":
             self.add(NAME, "sqrt", line, column)
+        elif char == "√" and (match := re.compile(RADICAND).match(text, end, self.end)):
+            operand = match[1] or match[2]
+            start, stop = (column + place - at for place in (match.end() - len(operand), match.end()))
+            self.add(NAME, "sqrt", line, column)
+            self.add("(", "", line, start)
+            self.add(NAME if match[1] else NUMBER, operand, line, start)
+            self.add(")", "", line, stop)
+            return match.end()
         else:
             return at
         return end

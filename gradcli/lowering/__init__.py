@@ -219,6 +219,7 @@ def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnosti
     """An error for each leaf that the outputs need and that has a value neither in the script nor at the point."""
     needed = {node.params["name"] for node in lowered.program.nodes() if node.primitive.name == "leaf"}
     problems = []
+    text = lowered.source.text
     for name in lowered.program.leaves:
         if name in needed and name not in lowered.values and name not in point:
             problems.append(
@@ -226,20 +227,22 @@ def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnosti
                     "GC202",
                     f"`{visible(name)}` has no value",
                     lowered.uses.get(name),
-                    help=_missing_help(name, [*lowered.values, *point], lowered.program.leaves[name].node.shape),
+                    help=_missing_help(name, [*lowered.values, *point], lowered.program.leaves[name].node.shape, text),
                     source=lowered.source,
                 )
             )
     return problems
 
 
-def _missing_help(name: str, known: Sequence[str], shape: Shape) -> str:
+def _missing_help(name: str, known: Sequence[str], shape: Shape, text: str) -> str:
+    quotient = re.search(r"\bd(\w*)\s*/\s*d(\w+)", text) if name[0] == "d" else None  # dy/dx
     if name == "π":
         return "write pi for the number"
     if len(name) > 1 and all(char in known for char in name):
         return f"did you mean {'*'.join(name)}?"
     guess = did_you_mean(name, known)
+    derivative = f"; a derivative is grad({quotient[1] or '...'}, {quotient[2]})" if quotient else ""
     value = f'"{visible(name)}=randn({", ".join(map(str, shape))})"' if shape else f"{visible(name)}=1"
     if guess:
         return f"did you mean `{guess}`? Else give it a value: --at {value}"
-    return f"give it a value: --at {value}"
+    return f"give it a value: --at {value}{derivative}"

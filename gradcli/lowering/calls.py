@@ -6,6 +6,8 @@ in one place. Parameters that the declaration names static are computed exactly;
 
 from __future__ import annotations
 
+import re
+
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.exact import number_text
@@ -220,7 +222,10 @@ def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
     message = f"unknown function `{visible(name)}`"
     if guess:
         message += f"; did you mean `{guess}`?"
-    unknown = error("GC201", message, span, help="`gradcli ops` lists all functions")
+    hint = "`gradcli ops` lists all functions"
+    if not guess and re.fullmatch(r"d[^\W\d]\w?", name):  # d/dx(...)
+        hint = f"for a derivative write grad(..., {name[1:]}); `gradcli derive` shows the formula"
+    unknown = error("GC201", message, span, help=hint)
     return GradcliError(*unknown.diagnostics, *plugins.problems())
 
 

@@ -152,6 +152,15 @@ READ = {
     "x × 3 ÷ y": "x*3/y",
     "x ≤ 3": "x <= 3",
     "√(x) + |−x|": "sqrt(x) + abs(-x)",
+    "√x": "sqrt(x)",
+    "√2 + √ 2.5": "sqrt(2) + sqrt(2.5)",
+    "2√x": "2*sqrt(x)",
+    "√x/2 + √x*y": "sqrt(x)/2 + sqrt(x)*y",
+    "|√x|": "abs(sqrt(x))",
+    "[√x, √y_1]": "[sqrt(x), sqrt(y_1)]",
+    "√θ - √rate": "sqrt(θ) - sqrt(rate)",
+    "x = √y; -√x": "x = sqrt(y)\n-sqrt(x)",
+    "exp(-√x)": "exp(-sqrt(x))",
     "‖x‖ + ||y||": "norm(x) + norm(y)",
     "Aᵀ @ A": "A.T @ A",
     "xⁿ + x¹²": "x**n + x**12",
@@ -404,3 +413,64 @@ def test_what_sympy_prints_has_its_value(rounds: int) -> None:
             continue
         value = gradcli.evaluate(f"{text} \\,", at=names).value
         assert value == pytest.approx(float(exact), rel=1e-9, abs=1e-9), text
+
+
+ROOTS_WITH_TWO_READINGS = [
+    "√x²",
+    "√x^2",
+    "√x**2",
+    "√2x",
+    "√2 x",
+    "√x(y)",
+    "√sin(x)",
+    "√√x",
+    "√x.T",
+    "√x₁",
+    "√-x",
+    "√|x|",
+    "√x[0]",
+    "√x'",
+]
+
+
+@pytest.mark.parametrize("text", ROOTS_WITH_TWO_READINGS)
+def test_a_root_of_more_than_a_name_or_a_number_needs_parentheses(text: str) -> None:
+    with pytest.raises(GradcliError, match="sqrt"):
+        parse(Source(text))
+
+
+NOTATION = [
+    ("sin^2(x)", "write sin(x)**2"), ("sin**2(x)", "write sin(x)**2"), ("cos^2 x", "write cos(x)**2"), ("tan^3(x)", "write tan(x)**3"),
+    ("log^2(x)", "write log(x)**2"), ("sin²(x)", "write sin(x)**2"), ("1 + exp^2(x)", "write exp(x)**2"), ("sin^-1(x)", "write asin(x)"),
+    ("tanh^-1(x)", "write atanh(x)"), ("log^-1(x)", "write log(x)**-1"), ("norm^2(x)", "write norm(x)**2"), ("cos^-2(x)", "write cos(x)**-2"),
+    ("d/dx sin(x)", "write grad(sin(x), x)"), ("d/dx x^2", "write grad(x^2, x)"), ("d/dt exp(t)*t", "write grad(exp(t)*t, t)"),
+    ("d/dx 3x", "write grad(3x, x)"), ("y = d/dx sin(x); y", "write grad(sin(x), x)"), ("d^2/dx^2 sin(x)", "write grad(grad(sin(x), x), x)"),
+    ("d²/dx² sin(x)", "--order 2"), ("d/dx (x**2)", "grad(..., x)"), ("d/dx(x^2)", "grad(..., x)"), ("d/dθ(θ^2)", "grad(..., θ)"),
+    ("df/dx", "grad(f, x)"), ("dy/dx + 1", "grad(y, x)"), ("2*dL/dw", "grad(L, w)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "hint"), NOTATION)
+def test_notation_of_papers_that_is_not_read_has_a_hint(text: str, hint: str) -> None:
+    with pytest.raises(GradcliError) as caught:
+        gradcli.grad(text, at={"x": 0.5})
+    helps = [note.help or "" for note in caught.value.diagnostics]
+    assert any(hint in help for help in helps), helps
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("x^2(y)", 32.0),
+        ("x^-1(y)", 0.5),
+        ("dx/y", 1.5),
+        ("a/dx", 1 / 3),
+        ("sin^2", 9.0),
+        ("d/d1 + dx", 4.0),
+        ("x*d/dx", 4 / 3),
+    ],
+)
+def test_what_only_looks_like_it_is_read(text: str, value: float) -> None:
+    names = {"x": 4.0, "y": 2.0, "dx": 3.0, "a": 1.0, "sin": 3.0, "d": 1.0, "d1": 1.0}
+    point = {name: number for name, number in names.items() if re.search(rf"\b{name}\b", text)}
+    assert gradcli.evaluate(text, at=point).value == pytest.approx(value)

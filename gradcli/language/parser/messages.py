@@ -24,6 +24,7 @@ LANGUAGE = frozenset(LANGUAGE_WORDS)
 PYTHON = frozenset(PYTHON_WORDS)
 WORDS = LANGUAGE | PYTHON
 # functions that textbooks write with a power in front of the argument
+INVERTED = ("sin", "cos", "tan", "sinh", "cosh", "tanh")  # asin is the inverse of sin
 WITH_POWERS = frozenset(
     ["sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "log", "ln", "exp", "sqrt", "abs", "erf"]
     + ["max", "min", "norm", "det", "tr", "trace"]
@@ -143,6 +144,11 @@ CALLS: dict[str, str] = {
     "reduce_mean": "write mean(x)",
 }
 STRING_HELP = "strings are load's path, einsum's subscripts, and the options approximate=, mode=, ord=, reduction="
+
+
+def differential(name: str) -> str:
+    """The `x` of `dx`, as in d/dx; empty for another name."""
+    return shown(name[1:]) if name[:1] == "d" else ""
 
 
 def shown(text: str) -> str:

@@ -104,11 +104,29 @@ class TokenReader:
         message = f"the expression is nested more than {self.limits.nesting} deep"
         return self.stop("GC502", message, i, help="name an inner part, or raise it with --limit nesting=1000")
 
-    def power_of_function(self, i: int) -> Stop:
-        """Return the error for `sin²(` and `sin²x`, where token `i` comes behind the power."""
-        name, power = self.texts[i - 3], self.texts[i - 1]
-        hint = f"write {name}(x)**{power} for the power of the value"
-        return self.stop("GC139", f"`{name}` to a power may be applied or multiplied", i - 3, i - 1, help=hint)
+    def no_power_of_function(self, i: int) -> None:
+        """Raise the error for `sin²(`, `sin^2 x`, `sin^-1(` and `d²/dx² x`, where token `i` comes behind the power."""
+        kinds, texts = self.kinds, self.texts
+        first = i - 3 - (kinds[i - 2] == "-")
+        if first < 0 or kinds[first + 1] not in ("**", "^"):
+            return
+        name, power = texts[first], texts[i - 1]
+        if name in messages.WITH_POWERS:
+            sign = "-" if kinds[i - 2] == "-" else ""
+            inverse = f"a{name}(x) for the inverse, or " if sign and power == "1" and name in messages.INVERTED else ""
+            meant = f"{inverse}{name}(x)**{sign}{power}"
+            hint = f"write {meant} for the power of the value"
+            raise self.stop("GC139", f"`{name}` to a power may be applied or multiplied", first, i - 1, help=hint)
+        if kinds[first - 1] == "/" and (leaf := messages.differential(name)):
+            hint = (
+                f"write grad(grad({self.rest(i)}, {leaf}), {leaf}); `gradcli derive --order {power}` shows the formula"
+            )
+            raise self.stop("GC139", f"`/{name}` is no derivative here", first - 1, first, help=hint)
+
+    def rest(self, i: int) -> str:
+        """Return the statement from token `i` on, for a message."""
+        end = next(at for at in range(i, len(self.kinds)) if self.kinds[at] in (NEWLINE, END, ";"))
+        return messages.shown("".join(self.texts[i:end]))
 
     def bracket(self, i: int, frames: list[Frame]) -> Stop | None:
         """Return the error for token `i` if it ends an open bracket wrongly, else None."""
@@ -160,6 +178,8 @@ class TokenReader:
             return self.unmatched(i)
         call, inside = bracket == CALL, bracket != ROOT
         code, message, hint = messages.after_operand(self.kinds, self.texts, i, self.touches(i), call, inside)
+        if code == "GC114" and self.kinds[i - 2] == "/" and (leaf := messages.differential(self.texts[i - 1])):
+            hint = f"write grad({self.rest(i)}, {leaf}); `gradcli derive` shows the formula"
         labels: tuple[tuple[Span, str], ...] = ()
         if code == "GC114":
             labels = ((self.span(i - 1, i - 1), "a value ends here"),)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from gradcli.diagnostics import Span
 from gradcli.language.lexer import NAME, NUMBER
-from gradcli.language.parser.messages import WITH_POWERS
 from gradcli.language.parser.parser_brackets import DONE, OPERAND, BracketParser
 from gradcli.language.parser.parser_errors import BARS, CALL, GROUP, INDEX, LIST, ROOT, Frame
 from gradcli.language.syntax import Binary, Compare, Expression, Name, Unary
@@ -141,8 +140,8 @@ class ExpressionParser(BracketParser):
                         if kinds[i - 1] == NUMBER:
                             if kind == NAME:
                                 self.check_number(i - 1)
-                            if kinds[i - 2] == "**" and texts[i - 3] in WITH_POWERS:
-                                raise self.power_of_function(i)
+                            if kinds[i - 2] in ("**", "^", "-"):
+                                self.no_power_of_function(i)
                         entry, implicit = IMPLICIT, 1
                     if frame is not None:
                         depth += 1
