@@ -29,12 +29,13 @@ from gradcli.frameworks.gradient_libraries import (
     JAX,
     NUMPY,
     TORCH,
-    array_of,
     is_function_class,
+    is_written,
     library_at,
     library_of,
     named_by,
     read_by,
+    unit_of,
 )
 
 if TYPE_CHECKING:
@@ -153,11 +154,17 @@ class Box:
             *self.library.untested(),
             *self.listener.notes(),
             *sorted(self.changed),
-            *([f"{self.role} changes its cotangent in place"] if self.library.overwritten else []),
+            *(f"{self.role} changes {what} in place" for what in sorted(self.library.changed)),
             *(f"f reads only one triangle of {name}: checked for symmetric matrices" for name in self.symmetric),
             *(f"{arg.name} is treated as data: f accepts it as integers only" for arg in whole),
             *(self.form.notes if self.form else ()),
         ]
+
+    @property
+    def taken(self) -> str:
+        """The coarsest format of the arguments that move."""
+        kinds = [np.asarray(arg.array).dtype.name for arg in self.arguments if arg.array is not None]
+        return max("float32" if self.float32 else "float64", *kinds, key=unit_of)
 
     @property
     def claimed(self) -> str | None:
@@ -261,19 +268,18 @@ class Box:
         """What the derivative returns, unread."""
         arguments = self.arguments_at(x, track=self.kind == OWN)
         with self.listener.hearing(self.role, at_the_point):
-            if self.kind == OWN:
-                of_names = (partial(self.spread, self.f), arguments, self.names, weights)
-                return called(self.role, self.library.pullback, *of_names)
-            assert self.derivative is not None
             if self.one_object or self.with_cache:
                 self.value_of(called("f", self.spread, self.f, self.arguments_at(x, track=False)))
-            if self.kind == VJP:
+            if self.kind == OWN:
+                of_names = (partial(self.spread, self.f), arguments, self.names, weights)
+                raw = called(self.role, self.library.pullback, *of_names)
+            elif self.kind == VJP:
                 seed = np.asarray(weights).reshape(self.shape or ())
                 cotangent = self.library.give(seed, float(seed) if not seed.shape else seed, False)
                 raw = called(self.role, self.pull, arguments, cotangent)
-                now = array_of(cotangent) if hasattr(cotangent, "detach") else cotangent
-                self.library.overwritten = self.library.overwritten or not np.array_equal(np.asarray(now), seed)
+                self.library.changed |= {"its cotangent"} if is_written(cotangent, seed) else set()
             else:
+                assert self.derivative is not None
                 raw = called(self.role, self.spread, self.derivative, arguments)
         if at_the_point:
             self._compare(self.role, x, arguments)
@@ -299,8 +305,7 @@ class Box:
         """Whether a call changed what it was given."""
         before = self.arguments_at(x, track=False)
         for name, value in arguments.items():
-            now, then = (array_of(x) if hasattr(x, "detach") else x for x in (value, before[name]))
-            if hasattr(value, "dtype") and not np.array_equal(np.asarray(now), np.asarray(then), equal_nan=True):
+            if hasattr(value, "dtype") and is_written(value, before[name]):
                 self.changed.add(f"{role} changes its argument {name} in place")
 
 

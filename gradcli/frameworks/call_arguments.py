@@ -11,7 +11,15 @@ import numpy as np
 
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.frameworks.failures import Failed
-from gradcli.frameworks.gradient_libraries import JAX, TORCH, array_of, is_function_class, is_tensor, kind_of
+from gradcli.frameworks.gradient_libraries import (
+    JAX,
+    TORCH,
+    array_of,
+    is_function_class,
+    is_tensor,
+    kind_of,
+    unit_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -287,7 +295,7 @@ class Form:
         self.arguments = list(arguments)
         self.outer = outer  # the shape of f's value, for a Jacobian
         self.notes: list[str] = []
-        self.dtype: str | None = None
+        self.dtype: str | None = None  # the coarsest format of floats in it
 
     @property
     def moving(self) -> list[Argument]:
@@ -358,8 +366,8 @@ class Form:
         what = f"{self.role} for `{arg.name}`" if len(self.arguments) > 1 else self.role
         array = self.library.read(what, part)
         wanted = self._shape(arg)
-        if self.dtype is None or array.dtype.name == "float32":
-            self.dtype = array.dtype.name
+        kind = array.dtype.name if array.dtype.kind == "f" else "float64"
+        self.dtype = max(self.dtype or kind, kind, key=unit_of)
         if array.dtype.kind != "f":
             self._note(f"{what} returns {array.dtype}: was it rounded to whole numbers?")
         if isinstance(part, (list, tuple)):

@@ -32,6 +32,13 @@ EAGER = f"{__name__.partition('.')[0]}.eager"  # a higher room: recognised by it
 TORCH, JAX, NUMPY = "torch", "jax", "numpy"
 KNOWN = {TORCH: ("2.4", "2.13"), JAX: ("0.4.30", "0.10")}  # versions that are known to work
 TITLES = {EAGER: EAGER, TORCH: "PyTorch", JAX: "JAX", NUMPY: "NumPy"}
+UNITS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}  # of formats
+COARSE = 2.0**-2  # of others
+
+
+def unit_of(name: str) -> float:
+    """The relative spacing of the numbers of a format."""
+    return UNITS.get(name, COARSE)
 
 
 def untested(name: str, version: str) -> list[str]:
@@ -51,8 +58,10 @@ class Library:
     name = NUMPY
     module: Any = None
     differentiates = False
-    overwritten = False  # whether a backward pass has written into the cotangent that it was given
     copies = False  # whether f is differentiated at copies: it changes arguments in place, which leaves do not allow
+
+    def __init__(self) -> None:
+        self.changed: set[str] = set()  # beside arguments, what a backward pass has written into
 
     def untested(self) -> list[str]:
         """A note where the library's version is outside of those that are known to work."""
@@ -100,6 +109,7 @@ class Tensors(Library):
     differentiates = True
 
     def __init__(self, name: str) -> None:
+        super().__init__()
         self.name = name
         self.module = sys.modules[name]
 
@@ -133,10 +143,12 @@ class Tensors(Library):
         pairs = [(x, seed) for x, seed in zip(values, seeds, strict=True) if x.requires_grad]
         if not pairs:
             raise Failed("f", "no result of f requires a gradient", help="was it computed under no_grad, or detached?")
-        before = [seed.clone() for _, seed in pairs]
+        kept = [("its cotangent", seed) for _, seed in pairs] + [("its result", x) for x, _ in pairs]
+        kept += [("what it saved", held) for x, _ in pairs for held in attribute(x.grad_fn, "saved_tensors") or ()]
+        kept = [pair for pair in kept if not any(pair[1] is value for value in arguments.values())]
+        before = [(x.detach().clone(), x._version) for _, x in kept]
         sent = sent_back(self.module, pairs, [arguments[name] for name in names])
-        changed = any(not np.array_equal(array_of(a), array_of(b[1])) for a, b in zip(before, pairs, strict=True))
-        self.overwritten = self.overwritten or changed
+        self.changed |= {what for (what, x), then in zip(kept, before, strict=True) if is_written(x, *then)}
         return sent
 
 
@@ -160,6 +172,7 @@ class Jax(Library):
     differentiates = True
 
     def __init__(self) -> None:
+        super().__init__()
         self.module = sys.modules[JAX]
 
     def give(self, array: NDArray[Any], like: Any, moves: bool) -> Any:
@@ -287,6 +300,13 @@ def array_of(tensor: Any) -> Any:
     tensor = tensor.detach()
     tensor = tensor.cpu() if hasattr(tensor, "cpu") else tensor
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+
+
+def is_written(now: Any, before: Any, version: int = 0) -> bool:
+    """Whether an array or tensor was written into since: by its values, or by its version, where it has one."""
+    written = getattr(now, "_version", version) != version
+    now, before = (array_of(x) if is_tensor(x) else x for x in (now, before))
+    return written or not np.array_equal(np.asarray(now), np.asarray(before), equal_nan=True)
 
 
 def is_function_class(f: Any) -> bool:

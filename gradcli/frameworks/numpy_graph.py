@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
+from functools import cached_property, partial, wraps
 from types import FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from gradcli.frameworks import operations
-from gradcli.frameworks.failures import PACKAGE, is_users
-from gradcli.frameworks.gradient_libraries import Library, attribute, is_a, is_filled
+from gradcli.frameworks.failures import PACKAGE, describe, is_users
+from gradcli.frameworks.gradient_libraries import Library, attribute, is_a, is_filled, listed
 from gradcli.frameworks.operations import Opaque, constant, moved, of_kind, pointwise, shaped
 from gradcli.graph.node import DATA, Node
 from gradcli.primitives import functions
@@ -39,6 +39,16 @@ OF_SPECIAL = ("logsumexp", "softmax", "log_softmax")  # Python functions of scip
 MOST_NODES = 10_000
 MOST_KEPT = 10_000  # values among which something is looked for that the function keeps
 FILLED = {"zeros": 0.0, "empty": 0.0, "ones": 1.0}
+VIEWS = (  # functions of scripts that NumPy answers with views, where it can
+    "transpose", "reshape", "ravel", "flatten", "swapaxes", "moveaxis", "squeeze", "expand_dims", "flip", "fliplr",
+    "flipud", "rot90", "diag", "diagonal", "broadcast_to", "atleast_1d", "atleast_2d", "real",
+    "split", "array_split", "hsplit", "vsplit", "dsplit",
+)  # fmt: skip
+ORDER = {  # of arguments behind the array
+    **dict.fromkeys(("sum", "prod", "mean", "cumsum", "cumprod"), ("axis", "dtype", "out", "keepdims")),
+    **dict.fromkeys(("std", "var"), ("axis", "dtype", "out", "ddof", "keepdims")),
+    **dict.fromkeys(("max", "min", "amax", "amin"), ("axis", "out", "keepdims")),
+}
 REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logaddexp": "logsumexp"}
 
 
@@ -47,24 +57,101 @@ class Recorder(threading.local):
 
     builder: Builder | None = None
     taken: Sequence[str] = ()  # names of the arguments that are judged
+    formats: list[str] = []  # of fewer digits than float64 that it computes in
+    refused: Opaque | None = None  # the first time
 
 
 RECORDER = Recorder()
 
 
+def refuse(reason: str) -> NoReturn:
+    """Raise Opaque; the function may catch it, so it is remembered."""
+    RECORDER.refused = RECORDER.refused or Opaque(reason)
+    raise RECORDER.refused
+
+
+def entry(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A way from the code of the user into this module: whatever it raises ends the recording, even if it is caught."""
+
+    @wraps(function)
+    def remembering(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except Opaque as problem:
+            refuse(str(problem))
+        except Exception as problem:  # perhaps what NumPy raises too, perhaps not
+            refuse(f"it cannot be recorded: {describe(problem)}")
+
+    return remembering
+
+
+class Memory:
+    """What an array and its views hold: a node, whose entries `labels` number, and how often it was written."""
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.version = node, 0
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        return np.arange(self.node.type.size).reshape(self.node.type.shape)
+
+
 class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array whose entries are not known: a node in place of numbers. Writing into it replaces the node."""
+    """An array whose entries are not known: a node in place of numbers.
+
+    A view has the memory of another array, and `places` in it, which NumPy itself makes of the labels of that memory.
+    What is written into one shows in all. A scalar, as NumPy's functions return them, is never written into.
+    """
 
     __array_priority__ = 1000.0
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, node: Node, scalar: bool | None = None, own: type | None = None) -> None:
+        self.memory = Memory(node)
+        self._places: NDArray[np.int64] | None = None  # None is all, in order
+        self._known: tuple[Node, int] = (node, 0)  # with the version of the memory
+        self.scalar = not node.type.shape if scalar is None else scalar
+        self.own = own  # the class of an argument that is a number of Python's
         if node.builder.count > MOST_NODES:
             raise Opaque(f"it takes more than {MOST_NODES:,} operations")
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # what `isinstance` sees
+        return self.own or (self.dtype.type if self.scalar else np.ndarray)
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        return self.memory.labels if self._places is None else self._places
+
+    @property
+    def node(self) -> Node:
+        node, version = self._known
+        if version != self.memory.version:
+            node = operations.entries(node.builder, [self.memory.node], self.places.reshape(-1), self.shape)
+            self._known = node, self.memory.version
+        return node
+
+    def write(self, node: Node, places: NDArray[np.int64]) -> None:
+        """Let a node stand at some places of the memory."""
+        whole, size = self.memory.node, self.memory.node.type.size
+        node = stretch(of_kind(node, whole.type.kind), places.shape)
+        order = np.arange(size)
+        order[places.reshape(-1)] = size + np.arange(places.size)
+        both = ([node], order - size) if (order >= size).all() else ([whole, node], order)
+        self.memory.node = operations.entries(node.builder, *both, whole.type.shape)
+        self.memory.version += 1
+
+    def _view(self, places: NDArray[np.int64]) -> Symbol:
+        """An array in the same memory."""
+        place_of = np.empty(self.memory.node.type.size, np.int64)
+        place_of[self.places.reshape(-1)] = np.arange(self.size)
+        node = operations.entries(self.node.builder, [self.node], place_of[places].reshape(-1), places.shape)
+        other = Symbol(node, False)
+        other.memory, other._places, other._known = self.memory, places, (node, self.memory.version)
+        return other
+
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.node.type.shape
+        return self._known[0].type.shape
 
     @property
     def ndim(self) -> int:
@@ -72,15 +159,19 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def size(self) -> int:
-        return self.node.type.size
+        return self._known[0].type.size
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return KINDS[self.node.type.kind]
+        return KINDS[self._known[0].type.kind]
 
     @property
-    def T(self) -> Symbol:
-        return Symbol(operations.own("transpose")(self.node))
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def T(self) -> Any:
+        return np.transpose(self)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -91,64 +182,108 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[i] for i in range(len(self)))
 
     def __array__(self, *args: Any, **named: Any) -> Any:
-        raise Opaque("it passes its values to code that NumPy's protocols do not cover")
+        refuse("it passes its values to code that NumPy's protocols do not cover")
 
     def __bool__(self) -> bool:
-        raise Opaque("it branches on values")
+        refuse("it branches on values")
 
     def __float__(self) -> float:
-        raise Opaque("it converts entries to plain Python numbers")
+        refuse("it converts entries to plain Python numbers")
 
     __int__ = __index__ = __complex__ = __float__
 
-    def __getitem__(self, index: Any) -> Symbol:
+    def __hash__(self) -> int:
+        refuse("it looks up values")
+
+    def __reduce__(self) -> Any:
+        refuse("it copies or stores its values as objects")
+
+    def __copy__(self, *_: Any) -> Symbol:
+        return Symbol(self.node, self.scalar)
+
+    __deepcopy__ = __copy__
+
+    @entry
+    def __round__(self, digits: int | None = None) -> Any:
+        return np.round(self, digits or 0)
+
+    @entry
+    def __getitem__(self, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)
-        if isinstance(parts[-1], Symbol) and parts[-1].node.type.kind == "int":
-            indices = [part.node if isinstance(part, Symbol) else np.asarray(part) for part in parts]
+        if is_a(parts[-1], Symbol) and parts[-1].node.type.kind == "int":
+            indices = [part.node if is_a(part, Symbol) else np.asarray(part) for part in parts]
             if all(index.dtype.kind in "iu" for index in indices if isinstance(index, np.ndarray)):
                 return Symbol(operations.taken_at(self.node, range(len(parts)), indices))
-        return Symbol(moved(self.node.builder, [self.node], lambda arrays: arrays[0][plain(index)], "the index")[0])
+        return taken(self, self.places[plain(index)])
 
+    @entry
     def __setitem__(self, index: Any, value: Any) -> None:
-        if isinstance(index, Symbol) and index.dtype == bool and index.shape == self.shape:
-            self.node = pointwise("where", index.node, node_of(value), self.node)
-            return
-        if isinstance(index, Symbol) and index.node.type.kind == "int" and not index.shape:
+        if is_a(index, Symbol) and index.dtype == bool and index.shape == self.shape and np.size(value) == 1:
+            self.write(pointwise("where", index.node, shaped(node_of(value), ()), self.node), self.places)
+        elif is_a(index, Symbol) and index.node.type.kind == "int" and not index.shape:
             there = one_hot(index, len(self)).reshape(-1, *(1,) * (self.ndim - 1))
-            self.node = node_of(there * value + (1.0 - there) * self)
-            return
-        places = np.arange(self.size).reshape(self.shape)[plain(index)]
-        written = stretch(of_kind(node_of(value), self.node.type.kind), np.shape(places))
-        order = np.arange(self.size)
-        order[np.reshape(places, -1)] = self.size + np.arange(np.size(places))
-        self.node = operations.entries(self.node.builder, [self.node, written], order, self.shape)
+            self.write(node_of(there * value + (1.0 - there) * self), self.places)
+        else:
+            self.write(node_of(value), np.asarray(self.places[plain(index)]))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(name)
-        return lambda *args, **named: method(self, name, args, named)
+        if not callable(getattr(np.ndarray, name)):
+            refuse(f"it reads the attribute {name} of an array")
+        return partial(method, self, name)
 
+    @entry
     def __array_ufunc__(self, ufunc: Any, how: str, *xs: Any, out: Any = None, **named: Any) -> Any:
-        name = ufunc.__name__
-        if how == "at" and name == "add" and isinstance(xs[0], Symbol):
+        name, kind = ufunc.__name__, dtype_of(named.pop("dtype", None))
+        if how == "at" and name == "add" and is_a(xs[0], Symbol):
             add_at(*xs)
             return None
-        if how == "reduce" and name in REDUCED and out is None:
+        if how == "reduce" and name in REDUCED:
             axis = named.pop("axis", 0)
-            return called(REDUCED[name], ufunc.reduce, xs, {**named, "axis": axis})
-        if how != "__call__" or named:
+            (target,) = out or (None,)
+            return called(REDUCED[name], ufunc.reduce, xs, {**named, "axis": axis, "dtype": kind, "out": target})
+        if how != "__call__" or kind not in "f" or {*named} - {"casting"}:
             raise Opaque(f"it calls {name} in a way that is not supported")
-        result = Symbol(entrywise(name, xs))
-        if out is None:
-            return result
-        (target,) = out
-        if not isinstance(target, Symbol):
-            raise Opaque("it writes into an array that it made itself")
-        target.node = stretch(of_kind(result.node, target.node.type.kind), target.shape)
-        return target
+        (target,) = out or (None,)
+        return put_into(target, Symbol(entrywise(name, xs)))
 
+    @entry
     def __array_function__(self, func: Any, types: Any, args: Any, named: Any) -> Any:
         return called(func.__name__, func, args, named)
+
+
+def argument(leaf: Node, value: Any) -> Symbol:
+    """What stands for an argument of some value."""
+    return Symbol(leaf, not isinstance(value, np.ndarray), type(value) if type(value) in (float, int) else None)
+
+
+def taken(x: Symbol, places: Any) -> Symbol:
+    """Entries of an array: a view where NumPy gives one of its labels, a scalar where that gives a number."""
+    if isinstance(places, np.ndarray) and np.may_share_memory(places, x.memory.labels):
+        return x._view(places)
+    node = operations.entries(x.node.builder, [x.memory.node], np.reshape(places, -1), np.shape(places))
+    return Symbol(node, not isinstance(places, np.ndarray))
+
+
+def put_into(target: Any, result: Symbol) -> Any:
+    """A result, which is written into an array where there is one; no scalar is."""
+    if target is None or (is_a(target, Symbol) and target.scalar):
+        return result
+    if not is_a(target, Symbol):
+        raise Opaque("it writes into an array that it made itself")
+    target.write(result.node, target.places)
+    return target
+
+
+def dtype_of(dtype: Any) -> str:
+    """The kind of a dtype, "f" for none; a format of fewer digits than float64 is remembered."""
+    form: np.dtype[Any] = np.dtype(dtype)
+    if form.kind == "f" and form.itemsize < KINDS["float"].itemsize:
+        RECORDER.formats.append(form.name)
+    if form.kind not in operations.KINDS:
+        raise Opaque(f"it computes with values of dtype {form}")
+    return form.kind
 
 
 class Numbers(np.ndarray):
@@ -164,15 +299,24 @@ def one_hot(places: Symbol, count: int) -> Any:
     return Symbol(operations.one_hot(places.node, count))
 
 
-def method(x: Symbol, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+@entry
+def method(x: Symbol, name: str, *args: Any, **named: Any) -> Any:
     """A method of an array, which is in most cases a function of NumPy's."""
     if name in ("astype", "copy", "view"):
-        kind = np.dtype(args[0]).kind if name == "astype" else x.dtype.kind
-        return Symbol(of_kind(x.node, operations.KINDS.get(kind, "float")))
+        dtype = (*args, named.get("dtype"))[0] if name != "copy" else None
+        kind = x.dtype.kind if dtype is None else dtype_of(dtype)
+        if kind == x.dtype.kind and (name == "view" or named.get("copy") is False):
+            return x._view(x.places) if name == "view" else x
+        if name == "view":
+            raise Opaque("it reads the bits of its numbers")
+        return Symbol(of_kind(x.node, operations.KINDS[kind]), x.scalar)
+    if name == "fill":
+        x[...] = args[0]
+        return None
     if name in ("reshape", "transpose") and len(args) > 1:
         args = (args,)
     if name == "flatten":
-        name = "ravel"
+        return taken(x, x.places.flatten(*args, **named))
     function = getattr(np, name, None)
     if function is None or name in IN_PLACE:
         raise Opaque(f"it calls the method {name}, which is not supported")
@@ -181,26 +325,58 @@ def method(x: Symbol, name: str, args: tuple[Any, ...], named: dict[str, Any]) -
 
 def called(name: str, func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """The result of one of NumPy's functions on arrays, some of which are recorded."""
-    if any(named.get(key) is not None for key in ("out", "where", "initial")):
-        raise Opaque(f"it calls {name} in a way that is not supported")
-    named = {key: value for key, value in named.items() if key not in ("dtype", "out", "where", "initial")}
     if name in ("shape", "ndim", "size"):
         return getattr(args[0], name)
+    if name in ORDER:  # what may be given by position
+        named = {**dict(zip(ORDER[name], args[1:], strict=False)), **named}
+        args = args[:1]
+    if any(named.get(key) is not None for key in ("where", "initial")):
+        raise Opaque(f"it calls {name} in a way that is not supported")
+    target, dtype = named.get("out"), named.get("dtype")
+    named = {key: value for key, value in named.items() if key not in ("dtype", "out", "where", "initial")}
     if name.endswith("_like"):
-        value = FILLED.get(name.removesuffix("_like"))
-        return filled(args[0].shape, node_of(args[1] if value is None else value))
+        return like(name.removesuffix("_like"), func, *args, dtype=dtype, **named)
+    if dtype is not None:
+        if not is_a(args[0], Symbol):
+            raise Opaque(f"it calls {name} in a way that is not supported")
+        args = (Symbol(of_kind(args[0].node, operations.KINDS[dtype_of(dtype)])), *args[1:])
+    return put_into(target, result) if is_a(result := plainly(name, func, args, named), Symbol) else result
+
+
+def plainly(name: str, func: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """The result of a function of NumPy's without options that change formats or write."""
     if name == "where" and len(args) == 3:
-        return Symbol(pointwise("where", *map(node_of, args)))
+        return Symbol(pointwise("where", *map(node_of, args)), False)
     if name in ("dot", "matmul", "vdot"):
         return Symbol(operations.contracted(node_of(args[0]), node_of(args[1])))
     if name == "einsum" and isinstance(args[0], str):
         return Symbol(operations.summed(args[0], *map(node_of, args[1:])))
     if name in WRITTEN:
         return WRITTEN[name](*args, **named)
+    if name in VIEWS and is_a(args[0], Symbol):
+        views = views_of(args[:1], lambda places: func(*places, *args[1:], **named))
+        if views is not None:
+            with suppress(Opaque):
+                for view, x in zip(listed(views), listed(by_name(name, args, named)), strict=True):
+                    view._known = x.node, view.memory.version
+            return views
     try:
         return by_name(name, args, named)
-    except Opaque:
-        return by_entries(name, func, args, named)
+    except Opaque as problem:
+        try:
+            return by_entries(name, func, args, named)
+        except Opaque:
+            raise problem from None
+
+
+def like(name: str, func: Callable[..., Any], x: Any, *args: Any, dtype: Any = None, **named: Any) -> Any:
+    """`zeros_like` and its like: arrays of another format are NumPy's own."""
+    value, *more = args if name == "full" else (FILLED[name], *args)
+    dtype = more[0] if more else dtype
+    shape = x.shape if named.get("shape") is None else named["shape"]
+    if (x.dtype.kind if dtype is None else dtype_of(dtype)) != "f":
+        return func(np.empty(shape, x.dtype), *args, dtype=dtype) if not more else func(np.empty(shape), *args)
+    return filled(shape, node_of(value))
 
 
 def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -208,55 +384,77 @@ def by_name(name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
     primitive = functions().get(name)
     if primitive is None:
         raise Opaque(f"the function {name} is not supported")
-    if name in ("max", "min") and len(args) == 2:  # of scripts, these take several arrays
-        args, named = args[:1], {**named, "axis": args[1]}
     if primitive.pointwise and not named:
         return Symbol(entrywise(name, args))
     rule: Any = primitive.call or primitive.definition or primitive
+    options = [f"{key}={value!r}" for key, value in named.items()]
+    options += [repr(x) for x in args if isinstance(x, (str, int, float))]
+    unread = f"{name}({', '.join(['...', *options])})" if options else name
     try:
         results = rule(*map(operand_of, args), **named)
     except Exception as problem:  # it may take other operands than NumPy does
-        raise Opaque(f"the function {name} is not supported") from problem
+        raise Opaque(f"the function {unread} is not supported") from problem
     parts = results if isinstance(results, tuple) else (results,)
     if not all(isinstance(part, Node) for part in parts):
-        raise Opaque(f"the function {name} is not supported")
+        raise Opaque(f"the function {unread} is not supported")
     return tuple(map(Symbol, parts)) if isinstance(results, tuple) else Symbol(results)
 
 
 def operand_of(x: Any) -> Any:
     """An operand as a node, where it is not a single number or option."""
-    if isinstance(x, (list, tuple)) and any(isinstance(part, (Symbol, np.ndarray)) for part in x):
+    if isinstance(x, (list, tuple)) and any(isinstance(part, np.ndarray) or holds(part) for part in x):
         return tuple(node_of(part) for part in x)
-    return node_of(x) if isinstance(x, (Symbol, np.ndarray)) else x
+    return node_of(x) if isinstance(x, np.ndarray) or holds(x) else x
 
 
 def by_entries(name: str, func: Callable[..., Any], args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """A function that only moves entries about; its arrays may be in a list."""
+    """A function that only moves entries about, or gives views; its arrays may be in a list."""
     live: list[Symbol] = []
 
     def collected(x: Any) -> Any:
         if isinstance(x, (list, tuple)):
             return type(x)([collected(part) for part in x])
-        if isinstance(x, np.ndarray) and x.dtype.kind == "f" and name not in ("take", "repeat"):
+        if is_a(x, np.ndarray) and x.dtype.kind == "f" and name not in ("take", "repeat"):
             x = Symbol(constant(current_builder(), x))
-        if isinstance(x, Symbol):
+        if is_a(x, Symbol):
             live.append(x)
         return x
 
     args = [collected(x) for x in args]
 
-    def run(arrays: list[Any]) -> Any:
+    def run(arrays: Sequence[Any]) -> Any:
         remaining = iter(arrays)
 
         def swapped(x: Any) -> Any:
             if isinstance(x, (list, tuple)):
                 return type(x)([swapped(part) for part in x])
-            return next(remaining) if isinstance(x, Symbol) else x
+            return next(remaining) if is_a(x, Symbol) else x
 
         return func(*(swapped(x) for x in args), **named)
 
+    views = views_of(live, run)
+    if views is not None:
+        return views
     results = moved(current_builder(), [x.node for x in live], run, f"the function {name}")
     return Symbol(results[0]) if len(results) == 1 else [Symbol(result) for result in results]
+
+
+def views_of(live: Sequence[Symbol], run: Callable[[Sequence[Any]], Any]) -> Any:
+    """What a function gives that returns views of its arrays; None where it returns anything else."""
+    places = [x.places[...] for x in live]
+    for x in places:
+        x.flags.writeable = False
+    try:
+        results = run(places)
+    except Exception:  # of labels, which are no floats and not to be written
+        return None
+    views = []
+    for part in results if isinstance(results, (list, tuple)) else [results]:
+        owners = [x for x in live if isinstance(part, np.ndarray) and np.may_share_memory(part, x.memory.labels)]
+        if not owners:
+            return None
+        views.append(owners[0]._view(part))
+    return type(results)(views) if isinstance(results, (list, tuple)) else views[0]
 
 
 def entrywise(name: str, xs: Sequence[Any]) -> Node:
@@ -264,7 +462,7 @@ def entrywise(name: str, xs: Sequence[Any]) -> Node:
     nodes = [node_of(x) for x in xs]
     if name == "matmul":
         return operations.contracted(*nodes)
-    if name in ("power", "float_power", "pow") and isinstance(xs[1], (int, float)):
+    if name in ("power", "float_power", "pow") and is_a(xs[1], (int, float)):
         return operations.powered(nodes[0], xs[1])
     if name in ("positive", "conjugate"):
         return nodes[0]
@@ -278,22 +476,22 @@ def entrywise(name: str, xs: Sequence[Any]) -> Node:
 
 def add_at(x: Symbol, index: Any, value: Any = 1.0) -> None:
     """`np.add.at`: entries that are named twice are added twice."""
-    if isinstance(index, Symbol) and index.node.type.kind == "int":
+    if is_a(index, Symbol) and index.node.type.kind == "int":
         there = one_hot(index, len(x)).reshape(index.size, len(x))
         added = np.broadcast_to(recorded(value), index.shape + x.shape[1:]).reshape(index.size, *x.shape[1:])
-        x.node = node_of(x + np.tensordot(there.T, added, 1))
+        x.write(node_of(x + np.tensordot(there.T, added, 1)), x.places)
         return
     places = np.arange(x.size).reshape(x.shape)[plain(index)]
     written = stretch(of_kind(node_of(value), "float"), np.shape(places))
     sent = operations.added_up(x.node.builder, written, np.reshape(places, -1), x.shape)
-    x.node = pointwise("add", x.node, sent)
+    x.write(pointwise("add", x.node, sent), x.places)
 
 
 # --- functions of NumPy, written in others of its functions ---------------------------------------------------------
 
 
 def recorded(x: Any) -> Symbol:
-    return x if isinstance(x, Symbol) else Symbol(node_of(x))
+    return x if is_a(x, Symbol) else Symbol(node_of(x))
 
 
 def average(x: Any, axis: int | None = None, weights: Any = None, keepdims: bool = False) -> Any:
@@ -460,8 +658,9 @@ def node_of(x: Any) -> Node:
     """An array, a number, or a list of such, as a node."""
     if isinstance(x, Node):
         return x
-    if isinstance(x, Symbol):
-        return x.node
+    if is_a(x, Symbol):
+        node: Node = x.node
+        return node
     if isinstance(x, (list, tuple)) and holds(x):
         nodes = [node_of(entry) for entry in x]
         shape = np.broadcast_shapes(*(node.type.shape for node in nodes))
@@ -489,19 +688,20 @@ def name_by_code(builder: Builder, digest: str, array: NDArray[Any]) -> None:
 
 def holds(x: Any) -> bool:
     """Whether a list, or a list in it, has an array that is recorded."""
-    return isinstance(x, Symbol) or (isinstance(x, (list, tuple)) and any(map(holds, x)))
+    return is_a(x, Symbol) or (isinstance(x, (list, tuple)) and any(map(holds, x)))
 
 
 def plain(index: Any) -> Any:
     """An index; Opaque where it depends on values."""
-    if any(isinstance(part, Symbol) for part in (index if isinstance(index, tuple) else (index,))):
+    if any(is_a(part, Symbol) for part in (index if isinstance(index, tuple) else (index,))):
         raise Opaque("it selects entries at indices that depend on the point")
     return index
 
 
 def filled(shape: Any, node: Node) -> Symbol:
     """An array of equal numbers, into which nodes may be written."""
-    return Symbol(stretch(of_kind(node, "float"), tuple(np.atleast_1d(shape).tolist()) if np.size(shape) else ()))
+    shape = tuple(np.atleast_1d(shape).tolist()) if np.size(shape) else ()
+    return Symbol(stretch(of_kind(node, "float"), shape), False)
 
 
 class Symbols(Library):
@@ -509,7 +709,7 @@ class Symbols(Library):
 
     def read(self, role: str, value: Any) -> Any:
         """A symbol."""
-        return value if isinstance(value, Symbol) else Symbol(node_of(value))
+        return value if is_a(value, Symbol) else Symbol(node_of(value))
 
 
 def pulled_back(cotangent: Node, jacobian: Node) -> Node:
@@ -523,18 +723,21 @@ def pulled_back(cotangent: Node, jacobian: Node) -> Node:
 
 
 @contextmanager
-def recording(builder: Builder, taken: Sequence[str], *called: Any) -> Iterator[None]:
+def recording(builder: Builder, taken: Sequence[str], formats: list[str], *called: Any) -> Iterator[None]:
     """What makes arrays, and the functions of `math`, take part in the recording in the modules of some functions.
 
     What the functions keep meanwhile, in names of their modules, objects, dicts and lists, is forgotten at its end.
+    Formats of fewer digits than float64 that they compute in are added to `formats`.
     """
     scopes = with_imports([scope for function in called for scope in scopes_of(function)])
     before = [(held, held.copy()) for held in containers([*scopes, *called])]
-    RECORDER.builder, RECORDER.taken = builder, taken
+    RECORDER.builder, RECORDER.taken, RECORDER.formats, RECORDER.refused = builder, taken, formats, None
     try:
         for scope in scopes:
             scope.update({name: as_recorded(value) for name, value in scope.items()})
         yield
+        if RECORDER.refused is not None:  # the function went on
+            raise RECORDER.refused
     finally:
         RECORDER.builder = None
         for held, content in before:
@@ -662,6 +865,7 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
     """The function itself, but for arrays that are recorded."""
     own = getattr(module, name)
 
+    @entry
     def of_recorded(*args: Any, **named: Any) -> Any:
         if RECORDER.builder is None or not args:
             return own(*args, **named)
@@ -674,14 +878,26 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
         if module is not np:
             return called(name, own, args, {"axis": None, **named})
         if name == "full":
-            return filled(args[0], node_of(args[1])) if len(args) > 1 and holds(args[1]) else own(*args, **named)
+            floats = len(args) > 1 and holds(args[1]) and dtype_of((*args[2:], named.get("dtype"))[0]) == "f"
+            return filled(args[0], node_of(args[1])) if floats else own(*args, **named)
         if name in ("eye", "identity"):
             return own(*args, **named).view(Numbers)
+        dtype = (*args[1:], named.get("dtype"))[0]
         if name in FILLED:
-            kind = np.dtype(args[1] if len(args) > 1 else named.get("dtype") or float).kind
-            return filled(args[0], constant(current_builder(), FILLED[name])) if kind == "f" else own(*args, **named)
+            floats = dtype_of(dtype) == "f"
+            return filled(args[0], constant(current_builder(), FILLED[name])) if floats else own(*args, **named)
         if not holds(args[0]):
             return own(*args, **named)
-        return args[0] if isinstance(args[0], Symbol) and name != "array" else Symbol(node_of(args[0]))
+        return array_of(name, args[0], dtype, named.get("copy", name == "array"))
 
     return of_recorded
+
+
+def array_of(name: str, x: Any, dtype: Any, copy: bool | None) -> Any:
+    """What `np.array` and its like make of a recorded array, or of a list that holds some."""
+    node = node_of(x)
+    kind = node.type.kind if dtype is None else operations.KINDS[dtype_of(dtype)]
+    if is_a(x, Symbol) and not copy and not x.scalar and kind == node.type.kind:
+        if name != "ascontiguousarray" or (x.shape and x.places.flags.c_contiguous):
+            return x
+    return Symbol(of_kind(node, kind), False)

@@ -30,12 +30,15 @@ if TYPE_CHECKING:
 
     from gradcli.graph.builder import Builder
 
-ORDERS = 4  # random ones, in which an operation is seen to move entries wherever they are
+ORDERS = 2  # random ones, in which an operation is seen to move entries wherever they are
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 
 
-class Opaque(Exception):
-    """An operation, or a value, that no program of ours can stand for, and why."""
+class Opaque(BaseException):
+    """An operation, or a value, that no program of ours can stand for, and why.
+
+    No Exception: the code of a user that catches whatever goes wrong would be recorded as if nothing had.
+    """
 
 
 class Row(NamedTuple):
@@ -601,15 +604,18 @@ def moved(
     """The results of an operation that only moves entries about, or leaves zeros; `run` does it on plain arrays.
 
     It is run on the numbers of the entries, from 1 on, so the result tells what has come from where; and on other
-    numbers in other orders, so that an operation which computes with them, or chooses among them, is noticed. Raises
-    Opaque for such a one, which `what` names.
+    numbers in other orders (whole ones, decimals of all sizes with a 0 among them, equal ones), so that an operation
+    which computes with them, rounds them, or chooses among them, is noticed. Raises Opaque for such a one, which `what`
+    names.
     """
     unread = Opaque(f"{what} is not supported")
     sizes = [x.type.size for x in xs]
     count = sum(sizes)
     rng = np.random.default_rng(0)
     labels = np.arange(1.0, count + 1)
-    others = [-labels, *(rng.permutation(count) + count + 7.0 for _ in range(ORDERS))]
+    decimals = rng.normal(size=(ORDERS, count)) * 10.0 ** rng.uniform(-4, 4, (ORDERS, count))
+    decimals[0, :1] = decimals[1, -1:] = 0.0
+    others = [-labels, *(rng.permutation(count) + count + 7.0 for _ in range(ORDERS)), *decimals, np.full(count, np.e)]
 
     def results(numbers: NDArray[Any]) -> list[NDArray[np.float64]]:
         operands, start = [], 0

@@ -99,8 +99,8 @@ def traced_rule(box: Box, seed: int) -> Rule | None:
     try:
         with box.listener.hearing("f", False):
             outputs, cotangents, gradients, formats = read(box, builder, list(leaves.values()), seed)
-    except (Opaque, Failed):
-        raise
+    except Failed as problem:
+        raise Opaque(problem.reason) from None
     except GradcliError as problem:
         raise Opaque(problem.diagnostics[0].message) from None
     except Exception as problem:  # an operation may have other parameters in another version of its framework
@@ -308,13 +308,14 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
 
 def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
     """Results, cotangents, gradients and formats of a function of NumPy's arrays and of its written derivative."""
-    moved = dict(zip(box.names, map(numpy_graph.Symbol, leaves), strict=True))
-    arguments = {**box.arguments_at(box.x, False), **moved}
+    arguments = box.arguments_at(box.x, False)
+    moved = {name: numpy_graph.argument(leaf, arguments[name]) for name, leaf in zip(box.names, leaves, strict=True)}
     symbols = numpy_graph.Symbols()
     derivative: Any = box.derivative
     sent: dict[int, Node] = {}
+    formats: list[str] = []
     try:
-        with numpy_graph.recording(builder, box.names, box.f, derivative):
+        with numpy_graph.recording(builder, box.names, formats, box.f, derivative):
             value = box.value_of(box.spread(box.f, {**arguments, **copies(moved)}))
             if box.kind == PAIR:
                 value, raw = value
@@ -335,12 +336,12 @@ def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
         gradients = [numpy_graph.pulled_back(sent[0], node) for node in gradients]
     elif not sent:
         output = shaped(output, ())
-    return [output], sent, _gradients(box, builder, leaves, gradients), []
+    return [output], sent, _gradients(box, builder, leaves, gradients), formats
 
 
 def copies(symbols: dict[str, numpy_graph.Symbol]) -> dict[str, numpy_graph.Symbol]:
     """Arguments for one call, which may write into them."""
-    return {name: numpy_graph.Symbol(symbol.node) for name, symbol in symbols.items()}
+    return {name: numpy_graph.Symbol(x.node, x.scalar, x.own) for name, x in symbols.items()}
 
 
 # --- inner --------------------------------------------------------------------------------------------------------
