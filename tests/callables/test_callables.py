@@ -53,8 +53,9 @@ VERDICTS: list[tuple[str, Any, Any, Any, str]] = [
     ("few digits", lambda x: np.sin(3.14159265 * x), lambda x: 3.1415926535 * np.cos(3.14159265 * x), 0.3, "IMPRECISE"),
     ("not a number", lambda x: x**2, lambda x: np.nan, 0.3, "DISAGREES"),
     ("does not move", lambda x: 1e10 + 1e-9 * x**2, lambda x: 2e-9 * x, 1.0, "INCONCLUSIVE"),
-    ("constant", lambda x: 3.0, lambda x: 0.0, 1.0, "INCONCLUSIVE"),
-    ("saturated", np.tanh, lambda x: 1 - np.tanh(x) ** 2, 100.0, "INCONCLUSIVE"),
+    ("constant", lambda x: 3.0, lambda x: 0.0, 1.0, "AGREES"),
+    ("constant, with a slope", lambda x: 3.0, lambda x: 1.0, 1.0, "INCONCLUSIVE"),
+    ("saturated", np.tanh, lambda x: 1 - np.tanh(x) ** 2, 100.0, "AGREES"),
     ("kink", abs, np.sign, 0.0, "KINK"),
     ("kink at one entry", lambda x: np.sum(np.maximum(x, 0)), lambda x: 1.0 * (x > 0), np.array([0.0, 1.0]), "KINK"),
     ("a tie", np.max, lambda x: np.array([1.0, 0.0]), np.array([2.0, 2.0]), "KINK"),
@@ -181,7 +182,7 @@ def test_options_decide_what_passes() -> None:
 
     assert not kink() and kink(allow_kink=True)
     assert not only(check_callable(abs, lambda x: 2.0, at=0.0, allow_kink=True)).passed
-    assert only(check_callable(lambda x: 3.0, lambda x: 0.0, at=1.0, lenient=True)).passed
+    assert only(check_callable(lambda x: 3.0, lambda x: 1.0, at=1.0, lenient=True)).passed
     assert not only(check_callable(total, lambda x: 2 * x, at=X2, require="certified")).passed
     assert only(check_callable(total, lambda x: 2.001 * x, at=X2, rtol=1e-2)).verdict == "AGREES"
 
@@ -695,6 +696,6 @@ def test_assert_gradient_fails_with_the_report() -> None:
     frames = [frame.name for frame in caught.traceback if not frame.ishidden(caught)]
     assert "assert_gradient" not in frames
     with pytest.raises(AssertionError, match="INCONCLUSIVE"):
-        assert_gradient(lambda x: 3.0, lambda x: 0.0, at=1.0)
+        assert_gradient(lambda x: 3.0, lambda x: 1.0, at=1.0)
     with pytest.raises(AssertionError, match="prints: hello"):
         assert_gradient(lambda x: print("hello") or total(x), total, at=X2[:1])

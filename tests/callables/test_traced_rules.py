@@ -339,11 +339,40 @@ def test_bfloat16_is_judged_as_a_formula() -> None:
     assert [one.verdict for one in check_callable(lambda x: (x**2).sum(), lambda x: 2 * x, at=at).checks] == ["PROVED"]
 
 
-def test_a_backward_that_writes_into_its_cotangent_is_told() -> None:
-    rule = function(keeping(torch.exp), saved(lambda g, x: g.mul_(x.exp())))
-    report = check_callable(rule, at=(X,))
+def keeping_its_value(ctx: Any, x: Any) -> Any:
+    y = x.exp()
+    ctx.save_for_backward(y)
+    return y.clone()
+
+
+WRITES = {
+    "its cotangent": (keeping(torch.exp), saved(lambda g, x: g.mul_(x.exp()))),
+    "its argument x": (keeping(lambda x: x * x), saved(lambda g, x: g * x.mul_(2))),
+    "its argument x, past its version": (keeping(torch.exp), saved(lambda g, x: g * (x.exp(), x.data.mul_(2))[0])),
+    "its argument x, and restores it": (keeping(torch.exp), saved(lambda g, x: g * x.add_(1).sub_(1).exp())),
+    "what it saved": (keeping_its_value, saved(lambda g, y: y.mul_(g))),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_backward_that_writes_into_what_is_not_its_own_is_told(name: str) -> None:
+    report = check_callable(function(*WRITES[name]), at=(X,), names=["x"])
     assert [one.verdict for one in report.checks] == ["PROVED"]
-    assert [one.message for one in report.diagnostics] == ["the backward pass changes its cotangent in place"]
+    told = f"the backward pass changes {name.partition(',')[0]} in place"
+    assert [one.message for one in report.diagnostics] == [told]
+
+
+def test_a_backward_that_writes_is_refuted_where_the_gradient_of_a_run_is_wrong_by_it() -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.x = x
+        return x * x
+
+    twice = function(forward, lambda ctx, g: g * ctx.x.data.mul_(2))
+    report = check_callable(lambda x: twice.apply(x) + twice.apply(x), at=(X,))
+    assert [one.verdict for one in report.checks] == ["DISAGREES"]
+    shown = function(lambda ctx, x: (y := x.exp(), ctx.save_for_backward(y))[0], saved(lambda g, y: y.mul_(g)))
+    (check,) = check_callable(shown, at=(X,)).checks
+    assert check.verdict == "DISAGREES" and "its value changes when a gradient is taken" in check.message
 
 
 @pytest.mark.parametrize("at", [X, jax.numpy.array([1.0, 2.0])], ids=["torch", "jax"])

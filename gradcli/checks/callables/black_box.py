@@ -5,6 +5,7 @@ What is seen here, at the point and beside it, `decide/numerical.py` weighs.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from gradcli.checks.differences.survey import Survey, rows_of
 from gradcli.frameworks.box import OWN, VJP
 from gradcli.frameworks.call_arguments import COMPLEX, PARTS, is_complex
 from gradcli.frameworks.failures import Failed, OutOfTime
+from gradcli.frameworks.gradient_libraries import COARSE, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from gradcli.checks.differences.step_sequences import Floats
     from gradcli.frameworks.box import Box
 
-APART = 0.04  # how far the points near the given one lie, relatively
 REPEATS = 6
 LINEAR = 1e-9
 SINGLE = "float32"
@@ -51,10 +52,11 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
         return for_all(box, "UNDEFINED", "the point holds a value that is not a finite number")
     scatter = scatter_of(box, value)
     weights, row_names = rows_of(box.size, seed)
-    claims, again = (np.array([box.pullback(box.x, row, at_the_point=True) for row in weights]) for _ in range(2))
-    if not np.array_equal(claims, again, equal_nan=True):
+    claims = np.array([box.pullback(box.x, row, at_the_point=True) for row in weights])
+    again = np.array([box.pullback(box.x, weights[-1], at_the_point=True) for _ in range(REPEATS)])
+    if not np.array_equal(np.broadcast_to(claims[-1], again.shape), again, equal_nan=True):
         with np.errstate(all="ignore"):
-            gap = float(np.nanmax(np.abs(claims - again)) / np.nanmax(np.abs(claims)))
+            gap = float(np.nanmax(np.abs(claims[-1] - again)) / np.nanmax(np.abs(claims[-1])))
         if not gap <= LINEAR:
             message = f"{box.role} gives different gradients at the same point, by {gap:.1g}"
             return for_all(box, "INCONCLUSIVE", f"{message}: is it random, or does it keep state?")
@@ -68,12 +70,14 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
     if scatter.any() or not np.array_equal(value, box.again()):
         notes.append("f gives different values at the same point: is it random, or does it keep state?")
         doubt = "but f returns different values when called again"
-    kinds = [argument.array.dtype.name for argument in box.arguments if argument.array is not None]
-    precise = DIGITS[SINGLE if box.float32 or SINGLE in (*kinds, box.claimed) else "float64"]
+    claimed = box.claimed or "float64"
+    precise = DIGITS.get(max(box.taken, claimed, key=unit_of), COARSE)
+    lost = claimed if unit_of(claimed) > unit_of(box.taken) else ""
     verdicts = {}
     for name in box.names:
         nearby = partial(beside, box, survey, name, samples)
-        weighed = ByDifferences(survey, name, box.shape_of(name), nearby, box.role, row_names, doubt, precise, box=box)
+        shape = box.shape_of(name)
+        weighed = ByDifferences(survey, name, shape, nearby, box.role, row_names, doubt, precise, lost, box=box)
         try:
             verdicts[name] = weighed.verdict()
         except OutOfTime:
@@ -100,8 +104,8 @@ def precision(box: Box) -> Iterator[str]:
     """What is said of float32."""
     if box.dtype == SINGLE:
         yield "f returns float32: errors below 6e-08 of its value cannot be detected"
-    if box.claimed == SINGLE:
-        yield f"{box.role} returns float32, which has 7 digits"
+    if box.claimed is not None and unit_of(box.claimed) > unit_of("float64"):
+        yield f"{box.role} returns {box.claimed}, which has {round(-math.log10(unit_of(box.claimed)))} digits"
 
 
 def scatter_of(box: Box, value: Floats) -> Floats:
@@ -129,14 +133,9 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> list[Survey]:
     symmetric or diagonal matrix, points where it is none.
     """
     part = box.slices[name]
-    generator = np.random.default_rng(survey.seed + 7)
-    sizes, places = np.unique(np.abs(box.x[part]), return_inverse=True)
     surveys: list[Survey] = []
-    values: list[tuple[str, Floats]] = []
-    for _ in range(samples if sizes.any() else 0):
-        factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
-        values.append(("", box.x[part] * factors[places]))
-    if samples and sizes.size > 1:
+    values = [("", moved) for moved in sample_points.rescaled(box.x[part], samples, survey.seed)]
+    if samples and np.unique(np.abs(box.x[part])).size > 1:
         values += sample_points.off_structure(box.x[part].reshape(box.shape_of(name)), None, survey.seed)
     for lacks, moved in values:
         x = box.x.copy()

@@ -72,8 +72,9 @@ class Case:
         self.role = "the gradient" if subject.kind == "gradient" else "the claim"
         # the nodes that are compared or differentiated: of an equality the left and the right side
         self.sides = [node for node in (subject.output, subject.left, subject.judged) if node is not None]
-        # whether a side is a bare number, which reads no leaf
-        self.number = any(not leaf_names([node]) for node in (subject.judged, subject.left) if node is not None)
+        # whether a side is a bare number, which reads no leaf; what a function of Python returns is one at every point
+        sides = [node for node in (subject.judged, subject.left) if node is not None]
+        self.number = not subject.rounding and any(not leaf_names([node]) for node in sides)
         self.independent = self.output is not None and self.target not in reachable([self.output])
         self.oracle = "balls" if self.output is None else "series"  # which encloses the exact side
         self.comparison: Any = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
     from gradcli.frameworks.box import Box
 
 SHOWN = 5  # of the worst entries
-SMALL = 1e-6  # beside the largest slope: then a bound is stated relative to that one
-DIGITS = {"float64": 1e-8, "float32": 1e-5}  # a smaller relative gap is a matter of digits: IMPRECISE
+# a smaller relative gap is a matter of digits: IMPRECISE
+DIGITS = {"float64": 1e-8, "float32": 1e-5, "float16": 1e-2, "bfloat16": 0.1}
 SLIGHT = 3e-7  # smaller relative gaps: f or the gradient may be the approximation, and values do not show which
 ALIKE = 1e-4  # a smaller relative gap may come from a solver or an iteration in f
-EXAMINED = 6  # entries whose sides are examined
+EXAMINED = 6  # entries whose sides are examined, or that are looked at beside the point
+STATIONARY, LEAST_BESIDE = 1e-3, 2  # a slope of 0, to this part of those nearby, at so many points
 LARGEST = 64  # numerators and denominators of a constant factor
 FEW = 3  # numbers at one point: they are in some simple ratio by chance
 SHARP = 4e-5  # the largest slope has to be known at least so well
@@ -93,23 +94,30 @@ class ByDifferences:
 
     `role` is what gives the judged gradient, `row_names` name the judged combinations of outputs, `entry_name` the
     entries of the point; `doubt` is why no contradiction refutes, "" where one may. Relative gaps up to `precise` are
-    a matter of digits. Of a black `box` kinks are looked for, and how a refuted gradient is wrong.
+    a matter of digits, which what is judged loses by the format `lost`. Of a black `box` kinks are looked for, and how
+    a refuted gradient is wrong.
     """
 
     survey: Survey
     name: str
     shape: tuple[int, ...]
-    nearby: Callable[[], list[Survey]] = list
+    look_nearby: Callable[[], list[Survey]] = list
     role: str = "the gradient"
     row_names: Sequence[str] = ("",)
     doubt: str = "no exact oracle could decide"
     precise: float = 0.0
+    lost: str = ""
     entry_name: Callable[[int], str] | None = None
     box: Box | None = None
 
     def __post_init__(self) -> None:
         self.part = self.survey.slices[self.name]
         self.own, self.findings = self.survey.findings(self.name)
+
+    @cached_property
+    def nearby(self) -> list[Survey]:
+        """Surveys of points nearby, along one direction each."""
+        return self.look_nearby()
 
     def verdict(self) -> Outcome:
         """The verdict. Raises OutOfTime where the survey was not finished: how far it came depends on the machine."""
@@ -128,7 +136,10 @@ class ByDifferences:
             return self.contradicted(sorted(wrong, key=lambda finding: (finding.entry is None, -finding.ratio)))
         if near:
             return self.nearly(max(near, key=lambda finding: finding.ratio))
-        return self.agreeing(agreeing) if agreeing else self.unseen()
+        single = [finding for finding in self.own if self.row_names[finding.row] != COMBINED]
+        unseen = [finding for finding in single or self.findings if finding.state in ("silent", "still")]
+        beside = self.decided_beside(unseen)
+        return self.agreeing(agreeing, beside) if beside or not unseen else self.unseen(unseen)
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
         """Differences contradict the claim: how surely, and how it is wrong; the entry farthest off comes first."""
@@ -186,15 +197,36 @@ class ByDifferences:
         text = f"{self.label(finding)} agrees to {digits} digits only: rounding, or a constant with too few digits"
         return Outcome("IMPRECISE", text, self.worst([finding]))
 
-    def unseen(self) -> Outcome:
-        """INCONCLUSIVE, since no slope could be compared."""
-        reason = next((finding.seen.estimate.reason for finding in self.findings), None) or "nothing could be compared"
+    def unseen(self, unseen: Sequence[Finding]) -> Outcome:
+        """INCONCLUSIVE, since a slope could not be measured: it may be anything that is claimed."""
+        reason = unseen[0].seen.estimate.reason
         text = f"finite differences cannot decide: {UNMOVED if reason == STILL else reason}"
+        if len(unseen) < len(self.findings):
+            more = f" and {counted(len(unseen) - 1, 'other slope')}" if len(unseen) > 1 else ""
+            text = f"{self.label(unseen[0])}{more} could not be measured: {text}"
         return Outcome("INCONCLUSIVE", text, {})
 
-    def agreeing(self, spoken: Sequence[Finding]) -> Outcome:
+    def decided_beside(self, unseen: Sequence[Finding]) -> int:
+        """At how many points nearby slopes that are about 0 at the point are measured, and all agree; else 0.
+
+        At a stationary point rounding hides the slope itself. There it is 0 as nearly as the steps show.
+        """
+        if not 0 < len(unseen) <= EXAMINED or not all(finding.seen.errors.size for finding in unseen):
+            return 0
+        surveys = [survey for survey in self.nearby if not survey.lacks]
+        for finding in unseen:
+            best = int(np.argmin(finding.seen.errors))
+            bound = 4.0 * float(finding.seen.errors[best])
+            near = [survey.along_entries([finding.entry or 0])[finding.row] for survey in surveys]
+            steep = max((abs(other.slope) for other in near), default=0.0)
+            flat = abs(finding.claimed - finding.seen.slopes[best]) <= bound <= STATIONARY * steep
+            if not flat or len(near) < LEAST_BESIDE or any(other.state != "agrees" for other in near):
+                return 0
+        return len(surveys)
+
+    def agreeing(self, spoken: Sequence[Finding], beside: int = 0) -> Outcome:
         """AGREES, unless points nearby say otherwise."""
-        around = [(survey, together(survey.joint, self.sure)) for survey in self.nearby()]
+        around = [(survey, together(survey.joint, self.sure)) for survey in self.nearby]
         nearby = [(survey, state) for survey, state in around if not survey.lacks]
         against = [survey for survey, state in nearby if state == "differs"]
         if against and len(against) == len(nearby) > 1:
@@ -207,15 +239,19 @@ class ByDifferences:
         covered = self.covered()
         message = f"finite differences agree at {counted(points, 'point')} to {bound_text}"
         message += f" ({covered})" if covered else ""
+        off = [w for survey, _ in nearby for w in survey.joint if w.state in ("near", "differs")]
+        if self.lost and off:
+            far = max(map(relative_gap, off))
+            text = f"{self.role} returns {self.lost}, and is off by a relative {far:.1g} near the point; {message}"
+            return Outcome("IMPRECISE", text, {**evidence, "sent_off": far})
         special = next((survey for survey, state in around if survey.lacks and state == "differs"), None)
         if special is not None and not against and not self.doubt:
             worst = max(special.joint, key=lambda finding: finding.ratio)
             kind = f"{self.name} is not {special.lacks}"
             evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}
             message += f"; warning: wrong where {kind}: {self.both_numbers(worst, ' along a direction')}"
-        rest = sum(1 for finding in self.own if finding.state in ("silent", "still"))
-        if rest:
-            message += f"; {counted(rest, 'slope')} could not be measured"
+        if beside:
+            message += f"; the slope is about 0 here, and was measured at {counted(beside, 'point')} nearby"
         return Outcome("AGREES", message, evidence)
 
     def only_here(self, where: Survey) -> Outcome:
@@ -298,22 +334,21 @@ class ByDifferences:
         return [group for group in groups if any(finding.state == "agrees" for finding in group.findings)]
 
     def bound(self, spoken: Sequence[Finding]) -> tuple[float, str]:
-        """The relative bound to which claims hold, and its text.
+        """The relative bound to which claims hold, and its text; of what is 0 up to its bound the absolute one.
 
-        It is relative to the largest slope where a claim's own is negligible, and for the groups of a large array.
+        Of a large array, whose entries were seen in groups, it is relative to the largest one.
         """
-        size, groups = self.survey.scale_of, self.agreeing_groups()
-        agree = [finding for finding in (*self.survey.joint, *self.survey.entries) if finding.state == "agrees"]
-        largest = max((abs(finding.claimed) * size(finding) for finding in agree), default=0.0)
-        if not largest > 0:
-            bound = max(finding.bound * size(finding) for finding in spoken)
-            return bound, f"{bound:.1g} (absolute: the gradient is zero)"
-        alone = [finding for finding in self.own if finding.state == "agrees"] if groups else spoken
-        slopes = [(finding.bound * size(finding), abs(finding.claimed) * size(finding)) for finding in alone]
-        floor = math.inf if groups else SMALL * largest
-        bounds = [bound / (own if own > floor else largest) for bound, own in slopes]
-        bound = max([*bounds, *(group.bound for group in groups)])
-        return bound, f"{bound:.1g}" + (" of the largest entry" if groups else "")
+        groups = self.agreeing_groups()
+        if groups:
+            alone = [finding for finding in self.own if finding.state == "agrees"]
+            largest = max((abs(finding.claimed) for finding in alone), default=0.0) or 1.0
+            bound = max([*(finding.bound / largest for finding in alone), *(group.bound for group in groups)])
+            return bound, f"{bound:.1g} of the largest entry"
+        bounds = [finding.bound / abs(finding.claimed) for finding in spoken if finding.bound < abs(finding.claimed)]
+        if bounds:
+            return max(bounds), f"{max(bounds):.1g}"
+        bound = max(finding.bound for finding in spoken)
+        return bound, f"{bound:.1g} (absolute: the gradient is zero)"
 
     def worst(self, findings: Sequence[Finding]) -> Evidence:
         """The entries farthest from their claims, with both numbers and the bound; and how many are wrong."""
@@ -396,7 +431,7 @@ class ByDifferences:
         what = "Jacobian" if box.size > 1 else "gradient"
         causes = readings(known, sizes, twins, what, "arguments: the claim is the gradient with respect to", LARGEST)
         if known.right.size < FEW:
-            joint = [finding for survey in self.nearby() for finding in survey.joint]
+            joint = [finding for survey in self.nearby for finding in survey.joint]
             elsewhere = [finding for finding in joint if finding.state not in ("silent", "still", "not finite")]
             again = [reading.factor for reading in readings(comparison(elsewhere), sizes, largest=LARGEST)]
             causes = [reading for reading in causes if reading.factor in (None, "-1", *again)]

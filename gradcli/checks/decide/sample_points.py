@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 RANGES = ((-2.0, 2.0), (0.1, 2.0), (0.05, 0.95), (1.1, 4.0), (5.0, 60.0))  # where free names are looked for
 TRIES = 24
+APART = 0.04  # how far points near a given one of a black box lie, relatively
 
 
 def seed_of(text: str, at: Mapping[str, Any]) -> int:
@@ -104,6 +105,15 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
         moved = shortened(x + step, 3 + attempt // (2 * count))
         if inside(domain, moved).all() and (moved != x).all() | diagonal:
             yield moved
+
+
+def rescaled(x: Floats, count: int, seed: int) -> Iterator[Floats]:
+    """Values near that of a leaf, in which equal entries stay equal and zeros zero: a symmetric matrix, a mask."""
+    generator = np.random.default_rng(seed + 7)
+    sizes, places = np.unique(np.abs(x), return_inverse=True)
+    for _ in range(count if sizes.any() else 0):
+        factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
+        yield x * factors[places].reshape(x.shape)
 
 
 def speeds(generator: Random, shape: tuple[int, ...]) -> Floats:

@@ -9,6 +9,7 @@ whether the steps contradict a claim, and whether they look like a kink, a jump 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,9 +39,14 @@ DOUBT = 8.0  # a finer step that is off by so many of its own errors is right
 ORDER = RATIO**4  # how much the error shrinks from step to step
 GOOD = 1e-3  # an estimate with a larger relative bound says nothing
 WEAK = 1e-7  # a relative bound above this is worth a second step sequence
+HIDING = 4.0  # roundings of f, by as many of which it has to change
 COARSE = 64.0  # noise of so many roundings is more than rounding
+WIDER = (1.0, 64.0, 4096.0)  # times the size of an array
+SHARP = 0.01  # a larger relative bound, by steps that are larger than the point, says nothing
+SUDDEN = 4.0**6  # a change by more roundings than this on the first step that shows one did not begin below rounding
 STILL = "f does not change along it"
 UNMOVED = "f does not change here in float64"
+BLUNT = "f changes too little along it for so small a slope"
 EVEN = 6  # steps on which an even function has to move
 TABLE = 9  # values in a difference table
 FINER = 7  # a second step sequence begins so many steps further down
@@ -111,16 +117,18 @@ class Neighbourhood:
     ) -> list[list[Differences]]:
         """For each direction the differences of each combination.
 
-        `sizes` are the sizes of steps to try where steps of the point's own size are too small. A second step sequence
-        is taken where f varies too fast for the steps, or too little.
+        `sizes` are the sizes of steps to try where steps of the point's own size are too small, and then multiples of
+        them. A second step sequence is taken where f varies too fast for the steps, or too little.
         """
 
         def informative(seen: Differences) -> tuple[bool, bool, float]:
             return seen.estimate.reason is None, not seen.still, -seen.estimate.bound
 
-        def better(i: int, first: float, counts: Callable[[Differences], bool]) -> None:
+        def better(i: int, first: float, needs: Callable[..., bool], counts: Callable[[Differences], bool]) -> None:
+            if not any(map(needs, series[i])):
+                return
             (again,) = self.taken([directions[i]], [first])
-            pairs = [(old, new if counts(new) else old) for old, new in zip(series[i], again, strict=True)]
+            pairs = [(x, y if needs(x) and counts(y) else x) for x, y in zip(series[i], again, strict=True)]
             series[i] = [max(pair, key=informative)._replace(tried=pair[0].tried) for pair in pairs]
 
         with np.errstate(all="ignore"):
@@ -128,11 +136,12 @@ class Neighbourhood:
         firsts = [first_step(self.x, d, r) for d, r in zip(directions, reach, strict=True)]
         series = self.taken(directions, firsts)
         for i, first in enumerate(firsts):
-            if any(map(_coarse, series[i])):
-                better(i, first * RATIO**-FINER, _converges)
-            wider = 0.0 if sizes is None else _power_of_two(min(FIRST * sizes[i], 0.45 * reach[i]))
-            if wider > 8 * first > 0 and any(map(_weak, series[i])):
-                better(i, wider, lambda _: True)
+            better(i, first * RATIO**-FINER, _coarse, _converges)
+            size = 0.0 if sizes is None else sizes[i]
+            for factor in WIDER:
+                wider = _power_of_two(min(FIRST * factor * size, 0.45 * reach[i]))
+                if wider > 8 * first > 0:
+                    better(i, wider, _weak if factor == 1 else partial(_blunt, first), lambda seen: not _sudden(seen))
         return series
 
     def axis(self, entry: int) -> Floats:
@@ -284,8 +293,13 @@ def best_step(h: Floats, values: Floats, noise: float = 0.0) -> Estimate:
         if clear.sum() < 3:
             return _unknown("the noise of f is larger than its change here")
         h, values = h[clear], values[clear]
-    if np.unique(values).size < DISTINCT or int((values[:, 1] == values[:, 2]).sum()) >= 2:
+    if np.unique(values).size < DISTINCT:
         return _unknown(UNMOVED)
+    if int((values[:, 1] == values[:, 2]).sum()) >= 2:  # steps on which rounding hides the slope
+        clear = np.abs(values[:, 2] - values[:, 1]) > HIDING * EPSILON * np.abs(values).max()
+        if clear.sum() < 3:
+            return _unknown(UNMOVED)
+        h, values = h[clear], values[clear]
     slope, error = slopes_of(h, values, noise)
     best = int(np.argmin(error))
     value = float(slope[best])
@@ -342,6 +356,24 @@ def _weak(seen: Differences) -> bool:
     """Whether a step sequence has no estimate, or a wide one."""
     value, bound, reason = seen.estimate
     return reason is not None or seen.still or bound > WEAK * abs(value)
+
+
+def _blunt(first: float, seen: Differences) -> bool:
+    """Whether a step sequence has no estimate, or with larger steps than this one a wide one."""
+    value, bound, reason = seen.estimate
+    return reason is not None or (bound > SHARP * abs(value) and seen.steps[0] > first)
+
+
+def _sudden(seen: Differences) -> bool:
+    """Whether f stands still on fine steps, and then changes at once: as past a threshold, which says nothing of them.
+
+    What rounding hides shows slowly, by a few roundings at first.
+    """
+    change = np.abs(seen.values - seen.center).max(axis=1, initial=0.0)
+    moving = np.flatnonzero(change)
+    if not moving.size or moving[-1] == len(change) - 1:
+        return False
+    return bool(change[moving[-1]] > SUDDEN * EPSILON * abs(seen.center))
 
 
 def _converges(seen: Differences) -> bool:

@@ -14,7 +14,9 @@ import numpy as np
 
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import (
+    BLUNT,
     EPSILON,
+    SHARP,
     Differences,
     Estimate,
     Neighbourhood,
@@ -41,7 +43,8 @@ MOST_SILENT = 4  # groups that say nothing: then no other one will
 LARGEST = 2  # entries of a large array that have step sequences of their own, beside a sample
 MATES = 15  # other entries of a large array that move along a second direction
 OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
-SMALL, SLIGHT = 1e-6, 1e-3  # beside the largest slope, for what does not move and for what noise hides
+SMALL = 1e-6  # beside the largest slope, for what does not move
+DUST = 16.0  # roundings of f and of the largest claim, up to which a claim is 0
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
 REST = 0.25  # how far the other entries move along a second direction
 COMBINED = "a combination of all outputs"
@@ -203,31 +206,32 @@ class Survey(Neighbourhood):
             return Finding(row, entry, claimed, seen, "silent", 0.0, slack)
         ratio = gap / slack if slack > 0 else (0.0 if gap == 0 else math.inf)
         state = "agrees" if ratio <= 1 else "near" if ratio <= FAR else "differs"
+        far = entry is not None and 0 < abs(float(self.x[entry])) < seen.steps.max(initial=0.0) and not seen.still
+        if state == "agrees" and far and bound > SHARP * abs(claimed):
+            state, seen = "silent", seen._replace(estimate=Estimate(value, bound, BLUNT))
         return Finding(row, entry, claimed, seen, state, ratio, slack)
 
     def settle(self) -> None:
-        """Judge entries that are small beside the rest of the gradient relative to its largest entry.
+        """Judge slopes along which f stands still on all steps: a claim of 0 agrees, or of 0 up to rounding.
 
-        An entry along which f does not change, or by less than its noise, has a slope of almost 0 where other entries
-        are steep. Where f changes along none, it stays unknown.
+        That is rounding beside the outputs of f and the other claims. Any other claim differs where f moves along
+        other entries by far more than along this one; where it moves along none, it stays unknown.
         """
-        both = (*self.joint, *self.entries)
-        known = (finding for finding in both if finding.state in MEASURED and not finding.seen.still)
-        sizes = (abs(finding.slope) * self.scale_of(finding) for finding in known)
+        moving = (f for f in (*self.joint, *self.entries) if f.state in MEASURED and not f.seen.still)
+        sizes = (abs(finding.slope) * self.scale_of(finding) for finding in moving)
         largest = max(filter(math.isfinite, sizes), default=0.0)
+        ways = np.maximum(np.abs(self.x), 1.0)
+        beside = float(np.nan_to_num(np.append(np.abs(self.center), np.abs(self.claims) * ways)).max())
         groups = (group.findings for groups in self.groups.values() for group in groups)
         for findings in (self.joint, self.entries, *groups):
             for place, finding in enumerate(findings):
-                seen, scale = finding.seen, self.scale_of(finding)
-                if seen.still and finding.state != "not finite":
-                    if not (largest > 0 and finding.bound * scale <= SMALL * largest):
-                        findings[place] = finding._replace(state="still", ratio=0.0)
-                elif finding.state == "silent" and seen.errors.size:
-                    best = int(np.argmin(seen.errors))
-                    slope, bound = float(seen.slopes[best]), 4.0 * float(seen.errors[best])
-                    if abs(finding.claimed - slope) <= bound and bound * scale <= SLIGHT * largest:
-                        seen = seen._replace(estimate=Estimate(slope, bound))
-                        findings[place] = finding._replace(state="agrees", seen=seen)
+                if not finding.seen.still or finding.state == "not finite":
+                    continue
+                way = ways[finding.entry] if finding.entry is not None else 1.0
+                if abs(finding.claimed) * way <= DUST * EPSILON * (beside if self.claims.size > 1 else 0.0):
+                    findings[place] = finding._replace(state="agrees", ratio=0.0)
+                elif not (largest > 0 and finding.bound * self.scale_of(finding) <= SMALL * largest):
+                    findings[place] = finding._replace(state="still", ratio=0.0)
 
     def findings(self, name: str) -> tuple[list[Finding], list[Finding]]:
         """The findings about an argument: those by single entries, and all."""
