@@ -63,6 +63,11 @@ IN_CLASSES = (
     "speed|zomma|color -> gamma",
     "ultima -> vomma|volga",
 )
+# of these, those that are taken entry by entry: of links, norms, activations and densities
+ENTRYWISE = frozenset(
+    {"deriv", "deriv2", "inverse_deriv", "inverse_deriv2", "psi", "psi_deriv", "X_prime", "raw_grad", "raw_hessian"}
+    | {"pdf", "_pdf", "hazard", "X_pdf", "dlogpdf_dlink"}
+)
 # a parameter by which a function returns its derivative, too
 FLAG = re.compile(r"(return_|eval_|with_|compute_|calc_)?(grad|gradients?|jac|jacobian|deriv|derivs|derivatives?)")
 # a function that returns its value with its derivative, and how such a derivative is called in it
@@ -78,6 +83,7 @@ APPROXIMATE = re.compile(r"numeric|approx|finite|_fd$|^fd_|check_|test")
 class Pair(NamedTuple):
     """A function and what may be its derivative, both as `module:qualified.name`.
 
+    `kind` is "gradient", "entrywise" (a derivative for each entry), "flag" or "together".
     `flag` is the parameter by which `value` returns the derivative, too; without one, a function that is both returns
     the two together. `sign` is that of the derivative, `by` the argument that it belongs to, where that is known.
     A `confirmed` pair is no guess.
@@ -119,6 +125,11 @@ class Match(NamedTuple):
     sign: int
     by: str
     rule: str
+
+    @property
+    def kind(self) -> str:
+        """What the derivative is of its function."""
+        return "entrywise" if self.rule.partition(" -> ")[0] in ENTRYWISE else "gradient"
 
 
 def matches(name: str, in_class: bool) -> Iterator[Match]:

@@ -177,7 +177,7 @@ def among(functions: dict[str, Function], own: set[str], prefix: str, file: str,
             if missing and len(parameters(functions[named])) > len(parameters(function)):
                 continue
             partner = Pair(
-                derivative, prefix + named, match.rule, sign=match.sign, by=match.by,
+                derivative, prefix + named, match.rule, kind=match.kind, sign=match.sign, by=match.by,
                 sure="guess" if missing else "likely", place=f"{file}:{function.lineno}",
             )  # fmt: skip
             break

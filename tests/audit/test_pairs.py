@@ -58,12 +58,16 @@ def test_a_scan_lists_the_pairs_of_a_package(package: Path) -> None:
     assert (unread, {pair.derivative.removeprefix("planted:") for pair in listed}) == ([], set(VERDICTS))
     named = {pair.derivative.partition(":")[2]: pair for pair in listed}
     assert named["Root.deriv"].value == "planted:Root.__call__"
+    assert (named["Root.deriv"].kind, named["square_grad"].kind) == ("entrywise", "gradient")
     assert (named["Field._Rforce"].sign, named["Kernel.__call__"].flag) == (-1, "eval_gradient")
     assert "planted" not in sys.modules
     done = run(package, "audit", "--scan", "planted", "--output", "pairs.toml")
     assert done.returncode == 0, done.stderr
     assert pairs.read(str(package / "pairs.toml")) == [pair._replace(place="") for pair in listed]
     assert len(tomllib.loads((package / "pairs.toml").read_text())["pairs"]) == len(VERDICTS)
+    answer = json.loads(run(package, "audit", "--scan", "planted", "--format", "json").stdout)
+    validator("audit-scan").validate(answer)
+    assert len(answer["pairs"]) == len(VERDICTS)
 
 
 NAMES = [  # derivative, function, the rule's sign; None: no pair
