@@ -99,6 +99,8 @@ def audit(
         os.chdir(saved["folder"])
         pairs = saved["pairs"]
     watched = [] if pairs is None else pair_files.read(pairs) if pairs.endswith(".toml") else scanning.scan(pairs)[0]
+    if saved is not None:  # what made it more than a guess were other calls
+        watched = [pair._replace(confirmed=True) for pair in watched]
     if not args and pairs is not None:
         args = commands.calling(pairs)
     if not args:

@@ -120,6 +120,9 @@ def test_an_audit_of_a_package_needs_no_command(package: Path) -> None:
     report = (package / "report.txt").read_text()
     assert max(len(line) for line in report.splitlines() if "audit --again" not in line) <= 100
     assert "they disagree" in report
+    again = next(row["again"] for row in found["gradients"] if row["name"] == "planted.quartic_grad")
+    done = run(package, *again.split()[1:])
+    assert done.returncode == 1 and "DISAGREES" in done.stdout and "cube_grad" not in done.stdout
     assert {row["level"] for row in json.loads((package / "found.sarif").read_text())["runs"][0]["results"]} >= {
         "error"
     }
