@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.calculator.notes import kinks
 from gradcli.calculator.notes.convention import conjugated, real_part_note
 from gradcli.calculator.notes.lost_digits import is_finite, lost_digits
 from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped
@@ -33,6 +34,10 @@ def ask_value(
     values = question.values(point)
     results = question.run_planned(values, backend, dtype, LARGE)
     lowered = question.lowered
+    if lowered.derived:
+        known, kink_notes = kinks.of_value(question, all(map(is_finite, results)), values, dtype, backend)
+        notes = (*notes, *kink_notes)
+        results = [known.get(node, result) for node, result in zip(lowered.program.outputs, results, strict=True)]
     value = tuple(results) if lowered.several else results[0]
     diagnostics = diagnose_answer(question, values, results, notes, dtype)
     lost, more = lost_digits(question, values, results, backend, dtype) if exact else (None, ())
@@ -62,9 +67,11 @@ def ask_gradient(
     if order > 1:
         rest = results[1 + len(names) :]
         higher = {name: tuple(rest[i * order : (i + 1) * order]) for i, name in enumerate(names)}
+    lost, more = lost_digits(question, values, results, backend, dtype) if exact else (None, ())
+    if lost is None:
+        extra += kinks.of_gradient(question, gradient, values, dtype, backend)
     diagnostics = diagnose_answer(question, values, results, (*notes, *extra), dtype)
     at = point_of(question.lowered, values)
-    lost, more = lost_digits(question, values, results, backend, dtype) if exact else (None, ())
     return Gradient(question.lowered.text, at, value, gradient, higher, (*diagnostics, *more), lost)
 
 
@@ -85,7 +92,6 @@ def ask_hessian(
     if dtype == "complex128":
         notes = (*notes, *real_part_note(question.lowered, value))
         value, gradient = conjugated(value, gradient)
-    diagnostics = diagnose_answer(question, values, results, notes, dtype)
     at = point_of(question.lowered, values)
     if few is not None:
         second = _second(question, few[1]())
@@ -97,16 +103,22 @@ def ask_hessian(
             for row, rows in zip(names, question.run_along(sweep.along, values, backend, dtype, again), strict=True):
                 moved = bool(sweep.along.units)
                 second[row][column] = as_last_axes(rows, shapes[row], shapes[column]) if moved else rows
+    finite = all(is_finite(block) for line in second.values() for block in line.values())
+    known, more = kinks.of_second_order(question, finite, values, dtype, backend)
+    for (row, column), block in known.items():
+        second[row][column] = block
+    notes = (*notes, *kinks.of_gradient(question, gradient, values, dtype, backend), *more)
+    diagnostics = diagnose_answer(question, values, results, notes, dtype)
     return Hessian(question.lowered.text, at, value, gradient, second, diagnostics)
 
 
 def hessian_again(question: Question, leaves: Mapping[str, Any], dtype: str) -> Hessian | None:
     """What `ask_hessian` gave by a plan for a sparse Hessian, if these are all the leaves, as arrays of their types.
 
-    None too where something is not finite: then there is something to explain.
+    None too where something is not finite or at a kink: then there is something to explain.
     """
     few = None if question.compressed is None else question.compressed.again(leaves, dtype)
-    if few is None or not all(map(is_finite, few[0])):
+    if few is None or not all(map(is_finite, few[0])) or question.at_a_kink(leaves, dtype):
         return None
     results, lowered = few[0], question.lowered
     at = {name: plain_value(leaves[name]) for name in lowered.program.leaves if name in leaves}

@@ -8,9 +8,8 @@ from __future__ import annotations
 from gradcli.calculator.sizes import finite, holds_nan, largest_of, state, word
 from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
 from gradcli.graph.exact import count_text
-from gradcli.graph.node import Node
+from gradcli.graph.surfaces import surfaces
 from gradcli.graph.text import kink_texts
 from gradcli.results.findings import AtStep, Explanation, Finding
 
@@ -271,19 +270,15 @@ def _kinks(
     """The operations that are not smooth at this point and through which a gradient passes."""
     order = lowered.program.nodes()
     passed = {step.index for step in result.backward if largest_of(step.cotangent) != 0}
-    surfaces = []
-    with building(lowered.program.builder, order):
-        for index, node in enumerate(order):
-            for kink in node.primitive.kinks if index in passed else ():
-                zero = kink.surface(*node.args, **node.params)
-                if isinstance(zero, Node) and zero.type.kind == "float":
-                    surfaces.append((index, kink, zero))
-    if not surfaces:
+    places = {node: index for index, node in enumerate(order)}
+    sharp = [(places[node], kink, zero) for node, zero, kink in surfaces(order) if kink in node.primitive.kinks]
+    sharp = [surface for surface in sharp if surface[0] in passed]
+    if not sharp:
         return
-    known = Tape([*order, *[zero for _, _, zero in surfaces]]).run_all(values, dtype=dtype)
+    known = Tape([*order, *[zero for _, _, zero in sharp]]).run_all(values, dtype=dtype)
     story = _Story(result)
     reachable = None if wanted is None or wanted not in story.leaves else _reached(story, story.leaves[wanted])
-    for index, kink, zero in surfaces:
+    for index, kink, zero in sharp:
         apart: Any = known[zero]
         if bool((apart == 0).any() if hasattr(apart, "any") else apart == 0) and (
             reachable is None or index in reachable

@@ -20,10 +20,11 @@ from gradcli.checks.report import Settings
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
-from gradcli.graph.primitive import Kink
+from gradcli.graph.surfaces import surfaces
 from gradcli.graph.text import kink_texts
 from gradcli.language.directives import output_line
 from gradcli.language.syntax import FunctionDef
+from gradcli.lowering.derived import written_derivative
 from gradcli.lowering.scan import assigned_names
 from gradcli.transforms import derivatives
 
@@ -33,13 +34,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.graph.domain import Interval
+    from gradcli.graph.primitive import Kink
     from gradcli.lowering import Claim, HandRule, Lowered
+    from gradcli.lowering.derived import Derived, Slot
 
     Floats = NDArray[np.floating[Any]]
-
-
-COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
-EQUAL_SIDES = Kink(lambda x, y: x - y, "both sides are equal", "the branch of the comparison")
 
 
 class Surface(NamedTuple):
@@ -69,15 +68,7 @@ class Surface(NamedTuple):
 
 def surfaces_of(output: Node) -> list[Surface]:
     """The surfaces of every operation that an output needs; comparisons are zero where their sides meet."""
-    order, surfaces = reachable([output]), []
-    with building(output.builder, order):
-        for node in order:
-            compared = node.primitive.name in COMPARISONS and node.args[0].type.kind == "float"
-            for kink in (EQUAL_SIDES,) if compared else node.primitive.kinks:
-                zero = kink.surface(*node.args, **node.params)
-                if isinstance(zero, Node) and zero.type.kind == "float":
-                    surfaces.append(Surface(node, zero, kink))
-    return surfaces
+    return [Surface(*surface) for surface in surfaces(reachable([output]))]
 
 
 @dataclass(eq=False, repr=False)
@@ -106,7 +97,7 @@ class Subject:
     expect: str | None = None
     note: str | None = None
     group: int | None = None
-    derived: Mapping[Node, tuple[str, Node, Node]] = field(default_factory=dict)
+    derived: Derived = field(default_factory=dict)
     names: Mapping[Node, str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()  # names that mean neither a leaf nor a library function in the script
     rule: str | None = None  # the operation whose hand-written rule is judged
@@ -127,7 +118,10 @@ class Subject:
         """Every node that questions to the oracle may name."""
         nodes = [self.judged, *(surface.zero for surface in self.surfaces)]
         nodes += [node for node in (self.output, self.target, self.left, self.engine) if node is not None]
-        return [*nodes, *(self.inner or ())]
+        about = [part[1:] for part in self.of_equality] + ([self.inner] if self.inner is not None else [])
+        for base, slots in about:
+            nodes += [base, *(node for slot in slots for node in slot[1:])]
+        return nodes
 
     def derivative(
         self, values: Mapping[str, Floats] | None = None, entries: Sequence[int] | None = None
@@ -142,12 +136,25 @@ class Subject:
         return {**name, "seed": self.settings.seed or 0, "plane": self.settings.plane}
 
     @property
-    def inner(self) -> tuple[Node, Node] | None:
-        """The scalars y and z where the output is `grad(y, z)`: then the claim is about second derivatives of y."""
-        name, y, z = self.derived.get(self.output, ("", None, None)) if self.output is not None else ("", None, None)
-        if name != "grad" or y is None or z is None or y.type.shape or z.type.shape:
-            return None
-        return y, z
+    def inner(self) -> tuple[Node, list[Slot]] | None:
+        """What the output is a derivative of, if the script writes it as one: then the claim is about higher orders."""
+        return None if self.output is None else written_derivative(self.output, self.derived)
+
+    @property
+    def of_equality(self) -> list[tuple[Node, Node, list[Slot]]]:
+        """The derivatives in both sides of an equality, and what each is of; none of them contains another."""
+        if self.left is None or self.settings.plane:
+            return []
+        written: dict[Node, tuple[Node, list[Slot]]] = {}
+        pending, seen = [self.left] if self.left is self.judged else [self.left, self.judged], set()
+        while pending:
+            node = pending.pop()
+            if (about := written_derivative(node, self.derived)) is not None:
+                written[node] = about
+            elif node not in seen:
+                seen.add(node)
+                pending += node.args
+        return [(node, *about) for node, about in written.items()]
 
 
 def subjects(lowered: Lowered, values: Mapping[str, Floats], settings: Settings) -> list[Subject]:
@@ -171,11 +178,11 @@ def subjects(lowered: Lowered, values: Mapping[str, Floats], settings: Settings)
             wanted.append(Subject("gradient", gradient, values, lowered.wrt, **own, **about))
     wanted += [of_claim(lowered, claim, values) for claim in lowered.claims]
     wanted += [subject for rule in lowered.rules for subject in of_rule(rule, values, seed)]
-    surfaces = cache(surfaces_of)
+    of_output = cache(surfaces_of)
     taken = taken_names(lowered)
     for subject in wanted:
-        subject.names, subject.taken = lowered.names, taken
-        subject.surfaces = [] if subject.output is None or settings.plane else surfaces(subject.output)
+        subject.names, subject.taken, subject.derived = lowered.names, taken, lowered.derived
+        subject.surfaces = [] if subject.output is None or settings.plane else of_output(subject.output)
         own = settings if subject.rtol is None else settings._replace(rtol=subject.rtol)
         subject.settings = own.at_lines(lowered, subject.place)
         subject.rtol = subject.settings.rtol
@@ -210,9 +217,7 @@ def of_claim(lowered: Lowered, claim: Claim, values: Mapping[str, Floats]) -> Su
     """A claim: of a derivative by a scalar the derivative is judged, of anything else the equality."""
     leaf = lowered.program.leaves.get(claim.leaf or "")
     moving = tuple(dict.fromkeys((*lowered.wrt, *((claim.leaf,) if claim.leaf is not None and leaf else ()))))
-    about: dict[str, Any] = {
-        name: getattr(claim, name) for name in ("leaf", "line", "text", "rtol", "expect", "derived")
-    }
+    about: dict[str, Any] = {name: getattr(claim, name) for name in ("leaf", "line", "text", "rtol", "expect")}
     about["place"] = claim.line if claim.source is lowered.source else None  # not from the command line
     if claim.derivative is None or claim.derivative[0].type.shape:
         about["left"] = claim.left

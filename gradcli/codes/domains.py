@@ -70,7 +70,7 @@ DOMAINS: dict[str, CodeDoc] = {
     ),
     "GC410": CodeDoc(
         "kink",
-        "The slopes from the left and from the right differ, so there is no unique derivative. A note of check.",
+        "The slopes from the left and from the right differ, so there is no unique derivative. A note.",
         "The gradient at a kink is a convention: gradcli follows PyTorch, and gradcli ops NAME shows the choice.",
         "abs(x)  # with --at x=0",
         "Check at another point, mark the line with # expect: kink, or use --allow kink.",

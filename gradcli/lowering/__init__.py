@@ -103,6 +103,7 @@ def lower(
         _intermediates(lowerer),
         lowerer.blocks,
         lowerer.random_arrays,
+        lowerer.derived,
     )
 
 

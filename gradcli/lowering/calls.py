@@ -18,7 +18,7 @@ from gradcli.graph.types import Type, broadcast_shapes
 from gradcli.language.parser import messages
 from gradcli.language.unparse import unparse
 from gradcli.lowering.expressions import raised
-from gradcli.lowering.operands import ScriptList, number, truth
+from gradcli.lowering.operands import ScriptList, number, tagged, truth
 from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives import plugins
 from gradcli.primitives.broadcasting import stretch, together
@@ -279,9 +279,7 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
             help="take sum(...) of it, or use jacobian",
         )
     if len(args) == 2:
-        derivative = _two(name, output, target)
-        lowerer.derived[derivative] = (name, output, target)
-        return derivative
+        return _written(lowerer, _two(name, output, target), name, output, target)
     if name == "grad":
         order = lowerer.static(args[2], syntax.args[2].span)
         if type(order) is not int or order < 1:
@@ -290,15 +288,24 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
         if target.type.shape:
             message = f"grad(y, x, n) needs a scalar x, and this is {target.type}"
             raise error("GC307", message, syntax.args[1].span, help="use hessian for second derivatives")
-        orders = [output, *derivatives.nth(output, target, order)]
-        lowerer.derived[orders[-1]] = (name, orders[-2], target)
-        return orders[-1]
+        for derivative in derivatives.nth(output, target, order):
+            output = _written(lowerer, derivative, name, output, target)
+        return output
     direction = _fill(number(lowerer, args[2], syntax.args[2]), output if name == "vjp" else target, syntax)
     if name == "jvp":
-        return derivatives.jvp([output], [target], [direction])[0]
-    if name == "vjp":
-        return derivatives.vjp([output], [direction], [target])[0]
-    return derivatives.hvp(output, target, direction)
+        derivative = derivatives.jvp([output], [target], [direction])[0]
+    elif name == "vjp":
+        derivative = derivatives.vjp([output], [direction], [target])[0]
+    else:
+        derivative = derivatives.hvp(output, target, direction)
+    return _written(lowerer, derivative, name, output, target, direction)
+
+
+def _written(lowerer: Lowerer, derivative: Node, *about: Any) -> Node:
+    """A derivative that the script asks for, told from an equal formula beside it: that is judged by its own values."""
+    result = tagged(lowerer, derivative)
+    lowerer.derived[result] = about
+    return result
 
 
 def _list_target(lowerer: Lowerer, target: ScriptList, syntax: Call) -> Node:

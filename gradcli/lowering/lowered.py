@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gradcli.graph.program import Program
     from gradcli.language.source import Source
     from gradcli.language.syntax import Script
+    from gradcli.lowering.derived import Derived
 
 
 class Block(NamedTuple):
@@ -30,11 +31,10 @@ class Claim:
     """Two nodes of equal shape that a script says are equal on the domain.
 
     `derivative` is (output, target) if one side is exactly `grad(output, target)`: then `left` is the engine's
-    gradient and `right` the claim. `leaf` is the target's name if it is a leaf. `derived` maps the result of each
-    derivative operator in the script to its name, its operand and its variable.
+    gradient and `right` the claim. `leaf` is the target's name if it is a leaf.
     """
 
-    __slots__ = ("derivative", "derived", "expect", "leaf", "left", "line", "right", "rtol", "source", "span", "text")
+    __slots__ = ("derivative", "expect", "leaf", "left", "line", "right", "rtol", "source", "span", "text")
 
     def __init__(
         self,
@@ -47,7 +47,6 @@ class Claim:
         expect: str | None = None,
         leaf: str | None = None,
         derivative: tuple[Node, Node] | None = None,
-        derived: Mapping[Node, tuple[str, Node, Node]] | None = None,
     ) -> None:
         self.left = left
         self.right = right
@@ -59,7 +58,6 @@ class Claim:
         self.expect = expect
         self.leaf = leaf
         self.derivative = derivative
-        self.derived = derived or {}
 
 
 class Lowered:
@@ -68,12 +66,14 @@ class Lowered:
     `uses` maps a leaf to the place where the script first reads it; `reassigned` a closed name to its second
     assignment, which made it a constant; `several`: the output was written as several values; `names` are the script's
     names of intermediates, `blocks` the calls, loops and turns that made nodes, each after those inside it,
-    `random_arrays` the number of random arrays without a seed up to its end.
+    `random_arrays` the number of random arrays without a seed up to its end. `derived` maps the result of each
+    derivative operator to its name, its operand, its variable and its direction.
     """
 
     __slots__ = (
         "blocks",
         "claims",
+        "derived",
         "expect",
         "names",
         "notes",
@@ -108,6 +108,7 @@ class Lowered:
         names: Mapping[Node, str],
         blocks: Sequence[Block] = (),
         random_arrays: int = 0,
+        derived: Derived | None = None,
     ) -> None:
         self.script = script
         self.source = source
@@ -125,6 +126,7 @@ class Lowered:
         self.names = dict(names)
         self.blocks = tuple(blocks)
         self.random_arrays = random_arrays
+        self.derived = derived or {}
 
     def with_program(self, program: Program, names: Mapping[Node, str]) -> Lowered:
         """The same script as another program, which computes the same outputs."""

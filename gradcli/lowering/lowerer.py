@@ -83,7 +83,7 @@ class Lowerer(Names):
         self.errors: list[Diagnostic] = []
         self.rules: list[HandRule] = []
         self.claims: list[Claim] = []
-        self.derived: dict[Node, tuple[str, Node, Node]] = {}  # what a derivative operator made: its name and operands
+        self.derived: dict[Node, tuple[Any, ...]] = {}  # what a derivative operator made: its name and operands
         self.outputs: list[Node] = []
         self.blocks: list[Block] = []  # calls, loops and turns that made nodes
         self.several = False

@@ -429,7 +429,6 @@ def _claim(lowerer: Lowerer, statement: s.Assert, left_syntax: s.Expression, rig
         statement.expect,
         leaf,
         derivative,
-        lowerer.derived,
     )
 
 

@@ -136,8 +136,7 @@ def test_what_is_not_holomorphic(text: str, right: str, wrong: str) -> None:
     """A claim is dL/dx - i*dL/dy of the real part L; the complex derivative of a factor alone is refuted."""
     assert verdict(text, Z)[0] == "CERTIFIED"
     assert verdict(text, Z, right)[0] == "CERTIFIED"
-    found, message = verdict(text, Z, wrong)
-    assert found == "DISAGREES" and "not holomorphic" in message
+    assert verdict(text, Z, wrong)[0] == "DISAGREES"
 
 
 def test_the_table_of_witnesses_has_parts() -> None:

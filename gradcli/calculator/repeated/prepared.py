@@ -7,6 +7,7 @@ from gradcli.diagnostics import GradcliError, pointing_into
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
 from gradcli.graph.builder import uncollected
+from gradcli.graph.surfaces import surfaces
 from gradcli.lowering import missing_values
 from gradcli.lowering.names import filled
 
@@ -33,6 +34,7 @@ class Question:
         "_make_sweeps",
         "_plans",
         "_sweeps",
+        "_zeros",
         "by_leaf",
         "compressed",
         "fillable",
@@ -50,6 +52,7 @@ class Question:
         self._plans: dict[Any, Any] = {}
         self._entries: int | None = None
         self._sweeps: list[Sweep] | None = None
+        self._zeros: Tape | None = None
         self._make_sweeps: Callable[[], list[Sweep]] = list
         leaves = lowered.program.leaves.items()
         self.fillable = [(name, leaf.node.shape) for name, leaf in leaves if leaf.declared and leaf.node.shape]
@@ -84,6 +87,13 @@ class Question:
         if self._entries is None:
             self._entries = sum([node.type.size for node in self.tape.nodes])
         return self._entries
+
+    def at_a_kink(self, values: Mapping[str, Any], dtype: str) -> bool:
+        """Whether an operation of the script may be at a kink: what is zero there is zero in floats."""
+        if self._zeros is None:
+            self._zeros = Tape([zero for _, zero, _ in surfaces(self.lowered.program.nodes())])
+        distances: list[Any] = self._zeros.run(values, dtype=dtype) if self._zeros.nodes else []
+        return any(0 in distance if hasattr(distance, "shape") else distance == 0 for distance in distances)
 
     def run_along(
         self, along: Along, values: Mapping[str, Any], backend: str, dtype: str, again: bool = False

@@ -81,7 +81,6 @@ class Case:
         self.nearby: list[tuple[Values, Answer]] = []
         self.ties: list[str] = []  # comparisons that are equal at the point, or places of a largest entry, in words
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
-        self.holomorphic: bool | None = None  # at a complex point
         self.tried: dict[str, str] = {}  # oracle -> its result
         self.digits: list[Any] = []  # of the value, or of both sides of an equality
         self.agree = False  # whether both sides of a derivative agree at all compared points
@@ -105,7 +104,7 @@ class Case:
         """Enclosures of nodes, at the point unless another one is given; a problem at a complex one."""
         if self.plane:
             return {"problem": "unsupported", "reason": "a complex point"}
-        return self.exact.values(nodes, self.values if values is None else values)
+        return self.exact.values(nodes, self.values if values is None else values, self.subject.of_equality)
 
     @cached_property
     def identity(self) -> tuple[Proof | None, str]:
@@ -125,7 +124,13 @@ class Case:
     def compare(self, places: Sequence[Values], **question: Any) -> Answer:
         """What is judged against the derivative, or the left side, at some points, to the tolerance of the subject."""
         subject = self.subject
-        about = {"left": subject.left, "plane": self.plane, "rtol": subject.rtol, "rounding": subject.rounding}
+        about: dict[str, Any] = {
+            "left": subject.left,
+            "plane": self.plane,
+            "rtol": subject.rtol,
+            "rounding": subject.rounding,
+        }
+        about |= {"derived": subject.of_equality} if self.output is None else {}
         derivative = None if self.output is None else subject.derivative()
         return self.exact.compare(subject.judged, places, derivative=derivative, **about, **question)
 

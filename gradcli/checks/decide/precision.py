@@ -22,6 +22,8 @@ from gradcli.graph.node import dependents, reachable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from gradcli.checks.decide.case import Case, Evidence, Values
     from gradcli.checks.subjects import Surface
     from gradcli.graph.node import Node
@@ -225,6 +227,33 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
         return None
     first = first_bad(reachable([outputs[min(exact_values)]]), bad)
     return Lost(exact_values, first, "" if first is None else node_text(first))
+
+
+@oracle_client.exclusive
+def exact_derivatives(
+    nodes: Sequence[Node], derived: Sequence[Any], values: Mapping[str, Any]
+) -> dict[Node, NDArray[Any] | str]:
+    """The exact values of nodes, or why they have none; `derived` is as in `Subject.of_equality`.
+
+    What is not decided is left out.
+    """
+    parts = [node for of, base, slots in derived for node in (of, base, *(node for slot in slots for node in slot[1:]))]
+    exact = Exact(oracle_client.shared(), [*nodes, *parts], SECONDS)
+    exact.begin()
+    point = {name: np.asarray(value, np.float64) for name, value in values.items()}
+    results: dict[Node, NDArray[Any] | str] = {}
+    for node in nodes:
+        try:
+            (row,) = exact.values([node], point, derived).get("entries", [[{"failure": ""}]])
+        except oracle_client.NoAnswer:
+            continue
+        failed = next((entry for entry in row if entry.get("value") is None), None)
+        if failed is None:
+            results[node] = np.reshape([entry["value"] + 0.0 for entry in row], node.type.shape)
+        elif failed.get("failure") == "tie":
+            place = "an operation" if failed["node"] is None else node_text(failed["node"])
+            results[node] = f"{place} {failed['reason']}"
+    return results
 
 
 def bad_nodes(order: Sequence[Node], floats: Sequence[Any], rows: Sequence[Sequence[Entry]]) -> set[Node]:

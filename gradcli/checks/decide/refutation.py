@@ -71,11 +71,6 @@ def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
         kink, text = float_kink(case)
         evidence |= kink
         message += text
-    if case.holomorphic is False:
-        evidence["holomorphic"] = False
-        message += (
-            "; the output is not holomorphic here, so the claim is compared with dL/dx - i*dL/dy of its real part"
-        )
     return disagrees(message, evidence, readings(case, values))
 
 

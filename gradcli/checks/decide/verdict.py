@@ -145,6 +145,10 @@ def without_value(case: Case, nodes: Sequence[Node], answer: Answer) -> Outcome 
     for entry in failed:
         if entry["failure"] == "undefined":
             return undefined(case, entry)
+        if entry["failure"] == "tie":  # of a derivative in an equality
+            reason, place = entry["reason"], node_text(entry["node"]) if entry["node"] else "an operation"
+            verdict = "DISCONTINUOUS" if reason.startswith("jumps") else "KINK" if "kink" in reason else "BOUNDARY"
+            return Outcome(verdict, f"{place} {reason}", {"basis": "series"})
     if not failed and "problem" not in answer:
         case.digits = shortened_list([entry["digits"] for entry in entries if "digits" in entry])
         return None
@@ -220,7 +224,6 @@ def compare_derivative(case: Case) -> Outcome | None:
     if "problem" in answer:
         case.tried["series"] = answer["reason"]
         return without_value(case, [case.output], case.enclosed([case.output]))
-    case.holomorphic = answer.get("holomorphic")
     value = answer["value"]
     outcome = without_value(case, [case.output], {"entries": [[value]]})
     outcome = outcome or of_another_function(case, value.get("value"))

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flint import arb
 
 from gradcli.checks.derivatives.derivative_query import (
-    FEW,
     DerivativeQuery,
     PointEvaluation,
     entries_of,
@@ -182,19 +181,25 @@ def compared(
 
 
 def compared_sides(
-    left: Node, right: Node, point: Point, literals: Literals, plane: bool, rtol: float | None
+    left: Node,
+    right: Node,
+    point: Point,
+    literals: Literals,
+    plane: bool,
+    rtol: float | None,
+    derived: Sequence[Sequence[Any]],
 ) -> Answer:
     """The relation of each entry of two nodes at a point, from exact numbers where balls leave a sign open."""
     work, entries = work_of(reachable([left, right])), range((2 if plane else 1) * right.type.size)
 
     def at_bits(node: Node, bits: int) -> Balls:
-        return dict(enumerate(entries_of(node, point, field_of(bits, literals, plane))))
+        return dict(enumerate(entries_of(node, point, field_of(bits, literals, plane), derived)))
 
     answer = compared(partial(at_bits, left), partial(at_bits, right), entries, rtol, work)
     field = exact_field(literals, plane)
     if OPEN not in answer["relations"] or answer["reason"] is None or work > MOST_EXACT or field.rounded:
         return answer
-    exact = {node: entries_of(node, point, field) for node in (left, right)}
+    exact = {node: entries_of(node, point, field, derived) for node in (left, right)}
 
     def of_exact(node: Node, _: int) -> Balls:
         return dict(enumerate(map(ball_of, exact[node])))
@@ -248,7 +253,7 @@ class ClaimComparison:
 
     def at_given_point(self, point: Point) -> tuple[PointEvaluation, Answer]:
         """The value at the given point as `ball`, the comparison there as `given`, and what is known of a tie."""
-        evaluation, query = PointEvaluation(self.query, point, self.literals), self.query
+        evaluation = PointEvaluation(self.query, point, self.literals)
         value = evaluation.value()
         if self.loops:
             self.start = evaluation.bits
@@ -259,12 +264,6 @@ class ClaimComparison:
         if comparison["reason"] is not None and set(comparison["relations"]) & {TIE, OPEN}:
             with suppress(Unsupported):
                 answer |= self.decided(evaluation.exactly(), comparison)
-            return evaluation, answer
-        if query.plane:
-            with ball_numbers.precision(START_BITS):
-                lines = evaluation.lines(START_BITS)
-                slopes = [lines.holomorphic(k) for k in range(min(query.target.type.size, FEW))]
-            answer["holomorphic"] = False if False in slopes else None if None in slopes else True
         return evaluation, answer
 
     def decided(self, evaluation: PointEvaluation, comparison: Answer) -> Answer:

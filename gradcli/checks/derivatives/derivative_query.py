@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+from gradcli.checks.derivatives.higher_orders import HigherDerivative, written_out
 from gradcli.checks.derivatives.jets import KINK, SMOOTH, DependencyCone, DirectionalJets, ExactJets, Sides, Tied
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import EXACT
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from gradcli.checks.evaluate.balls import BallField, Literals, Point
     from gradcli.checks.evaluate.evaluation import Steps
     from gradcli.graph.node import Node
+    from gradcli.lowering.derived import Slot
 
     Balls = Mapping[int, Any]  # entry -> a ball or a Failure
 
@@ -48,17 +50,20 @@ def exact_field(literals: Literals, plane: bool) -> BallField:
     return (balls.ExactComplexField if plane else balls.ExactField)(literals)
 
 
-def entries_of(node: Node, point: Point, field: BallField) -> list[Any]:
-    """The entries of a node at a point: real numbers, with the bits that are set now or exact."""
-    return list(field.slopes(balls.read(field, [node], point)[0].flat))
+def entries_of(node: Node, point: Point, field: BallField, derived: Sequence[Sequence[Any]] = ()) -> list[Any]:
+    """The entries of a node at a point: real numbers, with the bits that are set now or exact.
+
+    What is `derived` is read from the values of what it is derived from.
+    """
+    return list(field.slopes(balls.read(field, [node], point, written_out(field, [node], point, derived))[0].flat))
 
 
 class DerivativeQuery:
     """The derivative of a scalar node by entries of a target; `moving` names the leaves that may move together.
 
-    Where the node is itself the derivative of a scalar y by a scalar z, given as `inner`, its derivatives are second
-    ones of y: then they are read from y, and the rule that made the first derivative takes no part. In the complex
-    `plane` every entry counts twice, for its real and its imaginary part. Raises Unsupported for too large a program.
+    Where the node is itself a derivative, `inner` says of what (see `HigherDerivative`): then it is read from that, and
+    no rule takes part. In the complex `plane` every entry counts twice, for its real and its imaginary part. Raises
+    Unsupported for too large a program.
     """
 
     def __init__(
@@ -68,7 +73,7 @@ class DerivativeQuery:
         moving: Sequence[str],
         entries: Sequence[int] | None = None,
         seed: int = 0,
-        inner: tuple[Node, Node] | None = None,
+        inner: tuple[Node, Sequence[Slot]] | None = None,
         plane: bool = False,
     ) -> None:
         self.output = output
@@ -80,10 +85,7 @@ class DerivativeQuery:
         self.entries = list(range(self.parts * target.type.size)) if entries is None else list(entries)
         self.paths = DependencyCone([output], target)
         count = len(self.entries)
-        self.second: DependencyCone | None = None
-        if inner is not None and count <= FEW and not plane:
-            y, z = inner
-            self.second = DependencyCone([y], *dict.fromkeys((z, target)))
+        self.higher = None if inner is None or plane else (inner[0], [*inner[1], ("axis", target, target)])
         self.wholesale = count > FEW and count * self.paths.cost > MOST_STEPS
         if self.wholesale and plane:
             raise Unsupported(f"the {count:,} partials of {count // 2:,} complex entries")
@@ -97,7 +99,7 @@ class DerivativeQuery:
     def work(self, judged: Node) -> int:
         """How many operations on single entries a comparison takes, roughly, with any number of bits."""
         walks = len(self.entries) * self.paths.cost
-        if self.second is not None:
+        if self.higher is not None:
             walks *= 1 + len(self.entries)
         return walks + work_of(reachable([self.output, judged]))
 
@@ -161,10 +163,11 @@ class PointEvaluation:
     def _exact(self, bits: int) -> tuple[list[int], Balls]:
         """The signs that decide branches, and the partials."""
         query = self.query
-        if query.second is not None and self.field is None:
-            lines = self._through(query.second, bits)
-            start = query.second.size - query.target.type.size
-            return list(lines.signs), {i: lines.second(0, start + i) for i in query.entries}
+        if query.higher is not None and self.field is None:
+            higher = HigherDerivative(field_of(bits, self.literals._replace(printed=False)), self.point, *query.higher)
+            entries = higher.entries()
+            if entries is not None:
+                return list(higher.lines.signs), {i: entries.flat[i] for i in query.entries}
         lines = self.lines(bits)
         lines.signs = []
         partials = {i: lines.partial(i) for i in query.entries}

@@ -88,7 +88,11 @@ class DirectionalJets:
 
     def beside(self, direction: Direction) -> Any:
         """The output on the side that a direction leads to: an expansion, a ball where nothing moves, or a Failure."""
-        return self._moved(direction, self.field.along)[0]
+        return self.all_beside(direction)[0]
+
+    def all_beside(self, direction: Direction) -> Sequence[Any]:
+        """The parts of the output on the side that a direction leads to."""
+        return self._moved(direction, self.field.along)
 
     def _moved(self, direction: Direction, move: Callable[[Any, Any], Any]) -> Sequence[Any]:
         """The parts of the output where some parts of the targets move."""
@@ -103,17 +107,6 @@ class DirectionalJets:
         walk.follow(self.paths.walk)
         return field.parts(walk.known[self.paths.outputs[0]].flat)
 
-    def holomorphic(self, k: int) -> bool | None:
-        """Whether i times the slope along 1 is that along i, for one complex entry; None where it is not decided."""
-        x, y, up, across = [coefficient(part, 1) for i in (2 * k, 2 * k + 1) for part in self.along({i: 1})]
-        gaps = (-y - up, x - across)
-        if any(isinstance(gap, Failure) for gap in gaps):
-            return None
-        if not all(gap.contains(0) for gap in gaps):
-            return False
-        size = 1 + max(abs(up).upper(), abs(across).upper())
-        return True if all(gap.rad() < arb(2) ** -40 * size for gap in gaps) else None
-
     def partial(self, i: int) -> Any:
         """The partial derivative with respect to an entry of the target: a ball or a Failure."""
         return self.slope({i: 1})
@@ -121,14 +114,6 @@ class DirectionalJets:
     def slope(self, direction: Direction) -> Any:
         """The derivative along a direction: a ball or a Failure."""
         return coefficient(self.along(direction)[0], 1)
-
-    def second(self, i: int, j: int) -> Any:
-        """A second partial derivative, by polarisation: with D(d) half of that along d, D(i + j) - D(i) - D(j)."""
-
-        def half(direction: Direction) -> Any:
-            return coefficient(self.along(direction, 2)[0], 2)
-
-        return 2 * half({i: 1}) if i == j else half({i: 1, j: 1}) - half({i: 1}) - half({j: 1})
 
 
 class ExactJets(DirectionalJets):

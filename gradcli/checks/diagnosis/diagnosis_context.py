@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class Judgement:
         self.claimed = subject.judged
         right = subject.left or subject.engine
         self.right: Node = derivatives.grad(case.output, [case.target])[0] if right is None else right
-        self.derived: tuple[Node, str, Node, Node] | None = None
+        self.derived: tuple[Any, ...] | None = None
         if subject.output is None:
             self._find_derived()
         elif subject.target is not None:
@@ -105,7 +105,7 @@ class Judgement:
         """The derivation of the right side, its loops written out; None where it has no derivative or is too long."""
         if self.derived is None:
             return None
-        node, kind, output, target = self.derived
+        node, kind, output, target, *_ = self.derived
         if kind == "grad":
             sides = self._through(node, output, target)
         elif kind in ("jacobian", "hessian") and node is self.right:

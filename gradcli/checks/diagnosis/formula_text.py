@@ -166,7 +166,7 @@ def holds(case: Case, formula: Node, places: Sequence[Values]) -> bool:
     """Whether balls confirm that a formula is the exact derivative at some points."""
     subject = case.subject
     size = case.target.type.size
-    nodes = [formula, case.output, case.target, *(subject.inner or ())]
+    nodes = [formula, *subject.nodes()]
     work = sum(node.type.size for node in reachable(nodes))
     count = max(FEWEST_ENTRIES, min(MOST_ENTRIES, MOST_WORK // work))
     entries = None if size <= count else sorted({int(i) for i in np.linspace(0, size - 1, count)})

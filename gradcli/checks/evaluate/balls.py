@@ -500,23 +500,31 @@ def entries_of(field: BallField, point: Point) -> dict[str, Entries]:
     return {name: Entries([field.datum(value) for value in flat], shape) for name, (flat, shape) in point.items()}
 
 
-def read(field: BallField, nodes: Sequence[Node], point: Point) -> list[Entries]:
-    """The entries of some nodes at a point, with the bits that are set now."""
-    return Reading(field, entries_of(field, point)).read(nodes)
+def read(
+    field: BallField, nodes: Sequence[Node], point: Point, fixed: Mapping[Node, Entries] | None = None
+) -> list[Entries]:
+    """The entries of some nodes at a point, with the bits that are set now; some may be `fixed`."""
+    return Reading(field, entries_of(field, point), fixed).read(nodes)
 
 
-def enclose(nodes: Sequence[Node], point: Point) -> list[Entries]:
+def enclose(
+    nodes: Sequence[Node], point: Point, fixed: Callable[[BallField], Mapping[Node, Entries]] = lambda field: {}
+) -> list[Entries]:
     """The entries of some nodes with 56 good bits, as far as 8,192 bits and the budget of `doubling` allow.
 
-    Where that leaves a sign open, exact numbers may decide it. Raises Unsupported for an operation without a rule.
+    Where that leaves a sign open, exact numbers may decide it. `fixed` gives the entries of some nodes in a field.
+    Raises Unsupported for an operation without a rule.
     """
     work = work_of(reachable(nodes))
 
     def good(values: list[Entries]) -> bool:
         return all(settled(x) for entries in values for x in entries.flat)
 
-    values: list[Entries] = with_bits(lambda bits: read(BallField(), nodes, point), good, work)
+    def reading(field: BallField) -> list[Entries]:
+        return read(field, nodes, point, fixed(field))
+
+    values: list[Entries] = with_bits(lambda bits: reading(BallField()), good, work)
     if work <= MOST_EXACT and any(isinstance(x, Undecided) for entries in values for x in entries.flat):
-        exact = read(ExactField(), nodes, point)
+        exact = reading(ExactField())
         values = with_bits(lambda bits: [Entries(map(ball_of, row.flat), row.shape) for row in exact], good)
     return values

@@ -19,7 +19,7 @@ from flint import arb, arb_series, fmpq, fmpz
 
 from gradcli.checks.algebra.zero_test import vanishes
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.interpretation import Unclear, Undefined
+from gradcli.checks.evaluate.interpretation import Failure, Tie, Unclear, Undecided, Undefined
 from gradcli.checks.expansions.exact_reals import SERIALS, ExactReal, fraction
 from gradcli.checks.expansions.power_series import FORMULAS, POWERS, Moving, Series, capacity
 
@@ -444,6 +444,23 @@ def like(c: Any, value: Any) -> Any:
     if type(c) is arb:
         return arb(fmpq(value.numerator, value.denominator)) if isinstance(value, Fraction) else arb(value)
     return c.lifted(value)
+
+
+def taylor(x: Any, order: int) -> Any:
+    """The coefficients 0 to `order` of what moves on one side, as a list; a failure where it has no such expansion."""
+    if isinstance(x, Failure):
+        return x
+    if not isinstance(x, (Expansion, Huge)):
+        return [x] + [x * 0] * order
+    powers = [key(j) for j in range(order + 1)]
+    if isinstance(x, Huge) or (x.rest is not None and x.rest <= powers[-1]):
+        return Unclear(f"a derivative of order {order} that the expansions do not determine")
+    try:
+        if any(ball_numbers.sign(c) for k, c in x.terms.items() if k < powers[-1] and k not in powers):
+            return Tie(f"has no bounded derivative of order {order} here")
+    except Undecided as problem:
+        return problem
+    return [x.terms.get(k, like(x.kind, 0)) for k in powers]
 
 
 def rational(x: Any) -> Fraction | None:

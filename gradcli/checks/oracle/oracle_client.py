@@ -109,9 +109,9 @@ class Exact:
         """The values of the leaves that these nodes read."""
         return {name: value for name, value in values.items() if name in self.used}
 
-    def values(self, nodes: Sequence[Node], values: Values) -> Answer:
-        """The enclosures of some nodes: `entries`, one list for each."""
-        return self.ask("values", nodes=nodes, point=values)
+    def values(self, nodes: Sequence[Node], values: Values, derived: Sequence[Any] = ()) -> Answer:
+        """The enclosures of some nodes: `entries`, one list for each; `derived` is as `Subject.of_equality` has it."""
+        return self.ask("values", nodes=nodes, point=values, derived=derived)
 
     def compare(self, right: Node, points: Sequence[Values], **about: Any) -> Answer:
         """The judged node against a `derivative` (see `Subject.derivative`), or the node `left`, at each point."""

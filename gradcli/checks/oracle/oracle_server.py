@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.checks.derivatives.claim_comparison import ClaimComparison, compared_sides, nearest, speaks
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation, field_of
+from gradcli.checks.derivatives.higher_orders import written_out
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.balls import Literals
 from gradcli.checks.evaluate.evaluation import work_of
@@ -79,9 +80,10 @@ class Session:
         self.hold(restore_nodes(flat, catalogue())[1])
         return {"nodes": len(self.nodes)}
 
-    def on_values(self, nodes: Sequence[Node], point: Point) -> Answer:
+    def on_values(self, nodes: Sequence[Node], point: Point, derived: Sequence[Sequence[Any]] = ()) -> Answer:
         """The enclosures of some nodes: nearest float, digits, sign, or the failure of each entry."""
-        return {"entries": [[_entry(x) for x in row.flat] for row in balls.enclose(nodes, point)]}
+        rows = balls.enclose(nodes, point, lambda field: written_out(field, nodes, point, derived))
+        return {"entries": [[_entry(x) for x in row.flat] for row in rows]}
 
     def on_judge(
         self,
@@ -122,6 +124,7 @@ class Session:
         left: Node | None = None,
         plane: bool = False,
         rtol: float | None = None,
+        derived: Sequence[Sequence[Any]] = (),
         **literals: Any,
     ) -> Answer:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
@@ -131,7 +134,7 @@ class Session:
             signs = judging.region(derivative["point"])
             return {"points": [judging.beside(signs, point) for point in points]}
         assert left is not None
-        return {"points": [compared_sides(left, right, point, read, plane, rtol) for point in points]}
+        return {"points": [compared_sides(left, right, point, read, plane, rtol, derived) for point in points]}
 
     def on_cover(
         self, derivative: Derivative, right: Node, point: Point, parts: Sequence[Mapping[str, Any]], **limits: Any
@@ -178,10 +181,15 @@ class Session:
     def _query(self, derivative: Derivative) -> DerivativeQuery:
         """The derivative of a question; requested again, it is the same one."""
         about = {name: value for name, value in derivative.items() if name != "point"}
-        key = tuple([tuple(value) if isinstance(value, list) else value for value in about.values()])
+        key = frozen(list(about.values()))
         if key not in self.queries:
             self.queries[key] = DerivativeQuery(**about)
         return self.queries[key]
+
+
+def frozen(value: Any) -> Any:
+    """Nested lists as tuples."""
+    return tuple(map(frozen, value)) if isinstance(value, list) else value
 
 
 def _entry(x: Any) -> Answer:
