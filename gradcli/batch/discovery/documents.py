@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 MARKDOWN, RESTRUCTURED = (".md", ".markdown"), (".rst",)
-# the info string of a fence: gradcli, {.gradcli} (Pandoc), {code-block} gradcli (MyST); then attributes
-INFO = re.compile(r"(?:(\{(?:code-block|code|sourcecode)\})\s*|\{\s*\.)?gradcli(?![^\s,{}])(.*)", re.I)
+# the info string of a fence: gradcli, {.gradcli} or {#a .gradcli} (Pandoc), {code-block} gradcli (MyST); then attributes
+INFO = re.compile(
+    r"(?:(\{(?:code-block|code|sourcecode)\})\s*|\{\s*(?:[.#][^\s}]+\s+)*\.)?gradcli(?![^\s,{}])(.*)", re.I
+)
 OPTION = re.compile(r"\s*:([\w-]+):(?:\s+(.*))?$")
 # reStructuredText: list markers in front of a body element, which they indent; explicit markup; directives
 MARKERS = re.compile(r"(?: |[-*+\u2022\u2023\u2043] +|\(?(?:#|\d+|[A-Za-z])[.)] +)*")
@@ -62,7 +64,7 @@ def blocks(path: str) -> list[Case]:
             data = file.read()
     except OSError:
         return [Case(path)]
-    if b"gradcli" not in data.replace(b"\0", b"").lower():  # the zeros: of UTF-16
+    if b"gradcli" not in data.replace(b"\0", b"").lower() and b"&#" not in data:  # the zeros: of UTF-16
         return []
     try:
         text = data.decode("utf-8-sig")
@@ -82,8 +84,10 @@ def blocks(path: str) -> list[Case]:
 
 def markdown(lines: Sequence[str]) -> Iterator[Block]:
     """The fenced blocks of a Markdown document whose language is gradcli."""
+    from markdown_it.common.utils import unescapeAll
+
     for token in commonmark().parse("\n".join(lines)):
-        info = INFO.fullmatch(token.info.strip()) if token.type == "fence" else None
+        info = INFO.fullmatch(unescapeAll(token.info).strip()) if token.type == "fence" else None
         if info is None or token.map is None:
             continue
         first = token.map[0] + 1
