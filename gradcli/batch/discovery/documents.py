@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 MARKDOWN, RESTRUCTURED = (".md", ".markdown"), (".rst",)
-# the info string of a fence: gradcli, {.gradcli} or {#a .gradcli} (Pandoc), {code-block} gradcli (MyST); then attributes
+# the info string of a fence: gradcli, {.gradcli} or {#a .gradcli} (Pandoc), {code-block} gradcli (MyST); attributes
 INFO = re.compile(
     r"(?:(\{(?:code-block|code|sourcecode)\})\s*|\{\s*(?:[.#][^\s}]+\s+)*\.)?gradcli(?![^\s,{}])(.*)", re.I
 )
