@@ -11,8 +11,10 @@ import gc
 import os
 import signal
 import sys
+from _thread import start_new_thread
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from time import sleep
 
 from gradcli.commands import COMMANDS, declaration
 from gradcli.commands._direct import Call, Words, direct
@@ -38,6 +40,7 @@ ROOMS = {
 FINE, USAGE, INTERNAL, BROKEN_PIPE, SIGNALLED = 0, 2, 4, 141, 128
 ENVIRONMENT = frozenset({"GC692", "GC743", "GC999"})  # faults of the machine or of gradcli
 ENDING = ("SIGINT", "SIGHUP", "SIGTERM")  # signals that end a command in order; its exit code is 128 + their number
+LATER = 0.001  # seconds until a signal whose exception was lost is repeated
 DEBUG = "GRADCLI_DEBUG"
 # Graphs are many small objects without cycles. The collector looks at new objects once; a second look at all of a graph
 # of a million nodes would take as long as its making.
@@ -108,9 +111,9 @@ def signals() -> Iterator[None]:
     hook = sys.unraisablehook
 
     def lost(problem: Any) -> None:
-        """Repeat the signal whose exception was lost in a callback, so that it ends the command there."""
+        """Repeat the signal whose exception was lost in a callback: a moment later, when the callback has ended."""
         if received and isinstance(problem.exc_value, (KeyboardInterrupt, Terminated)):
-            signal.raise_signal(received[-1])
+            start_new_thread(repeat, (received[-1],))
         else:
             hook(problem)
 
@@ -124,6 +127,12 @@ def signals() -> Iterator[None]:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         sys.unraisablehook = hook
+
+
+def repeat(number: int) -> None:
+    """Send this process a signal after a moment."""
+    sleep(LATER)
+    os.kill(os.getpid(), number)
 
 
 def end(number: int, frame: FrameType | None) -> None:

@@ -28,6 +28,12 @@ SCRIPTS = {
     "open.grad": "x = 0\nwhere(x == 0, 0, x*sin(log(abs(x))))\n",  # its slope has no limit, and no expansion says so
     "unreadable.grad": "x**\n",
     "empty.grad": "1 + 2\n",
+    "kink.grad": "x = 0\nrelu(x)\n",
+    "frozen.grad": "x = 2\nx**2\n#> value = 5\n",
+    "README.md": "# Title\n",
+    "code.py": "import sys\ndef f(x): return sum(v**2 for v in x)\ndef df(x): return 2*x\ndef wrong(x): return 3*x\n",
+    "raises.py": "1/0\n",
+    "exits.py": "raise SystemExit(1)\n",
     "crash.grad": "x = 2\nx**2  # a worker that reads this line is killed\n",
 }
 # loaded by every Python process that a test starts with this folder in PYTHONPATH
@@ -62,37 +68,155 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         signal.signal(getattr(signal, name), handler)
 
 
+WAYS = {
+    0: """
+        check right.grad
+        check right.grad -q
+        check right.grad -v -j2
+        check open.grad --allow inconclusive
+        check kink.grad --allow kink
+        check empty.grad --allow empty
+        check nothing --allow empty,kink
+        check . -k right
+        check . --select right.grad
+        check . --exclude *.grad --allow empty
+        check wrong.grad --write-baseline b.json
+        check x**2 --at x=2
+        check -e x-y
+        check -x**2 --at x=2
+        check relu(x) --at x=0 --avoid-kinks
+        check --python code.py:f --grad code.py:df --at x=[1,2]
+        check right.grad --show KINK
+        freeze right.grad --stdout
+        grad x**2 --at x=2
+        grad log(x) --at x=-2
+        grad sum((A@x)**2)
+        eval -e -x --at x=2
+        explain kink
+        run code.py
+        why code.py
+        audit --report-only -- PYTHON code.py
+        --help
+        help check
+        check --help-all
+        --version
+        --show-settings
+    """,
+    1: """
+        check wrong.grad
+        check .  -k wrong
+        check kink.grad
+        check x**2 --at x=2 --claim x=3*x
+        check abs(x) --at x=0
+        check sqrt(x) --at x=0
+        check sign(x) --at x=0
+        check frozen.grad
+        check bessel_j0(x) --at x=2 --require certified --claim x=-bessel_j1(x)*(1+1e-9)
+        check --python code.py:f --grad code.py:wrong --at x=[1,2]
+        check right.grad wrong.grad -x
+        freeze wrong.grad
+        run raises.py
+        run exits.py
+    """,
+    2: """
+        check unreadable.grad
+        check missing.grad
+        check right.grad missing.grad
+        check missing
+        check missing-too
+        check a/b
+        check ./missing
+        check ~/missing
+        check C:\\missing
+        check missing/*.grad
+        check -z
+        check -xz
+        check -k
+        check -kr*t
+        check -jfour
+        check -j0
+        check --nonsense
+        check --fail-fast=1
+        check right.grad --samples=-1
+        check right.grad --format pdf
+        check right.grad --show nonsense
+        check right.grad --allow nonsense
+        check right.grad --shard 3/2
+        check right.grad --baseline missing.json
+        check right.grad --json missing/a.json
+        check right.grad -o a.png
+        check right.grad wrong.grad --claim x=1
+        check . --box x=0:1
+        check x**2 -j2
+        check x**2 --docs
+        check x**2 --memory 500
+        check x**2 --watch
+        check x** --at x=2
+        check x**2 --at x
+        check x**2 --claim y
+        check code.py
+        check README.md
+        check --grad code.py:df
+        check --python code.py:f --grad code.py:df
+        check --python code.py:nope --grad code.py:df --at x=1
+        check --python missing.py:f --grad code.py:df --at x=1
+        check --python code.py:f --claim x=1 --at x=1
+        check --python code.py:f -j2 --at x=1
+        check right.grad --python code.py:f --at x=1
+        grad x** --at x=2
+        grad -x
+        grad x y
+        grad x --at
+        grad x**2 --order 0
+        grad x**2 --points missing.csv
+        grad x**2 --points missing.csv --order 2
+        grad missing.grad
+        eval code.py
+        trace x*y --plan --all
+        derive x --emit c -o x.py
+        plot x --format png
+        graph x -o g.pdf
+        explain nonsense
+        ops nonsense
+        completions nonsense
+        freeze right.txt
+        run missing.py
+        why missing.py
+        batch missing.jsonl
+        audit
+        audit -- missing-program
+        nonsense
+        diff x**2
+        help nonsense
+    """,
+    3: """
+        check open.grad
+        check open.grad right.grad
+        check open.grad -q
+        check . -k open
+    """,
+    5: """
+        check empty.grad
+        check nothing
+        check . -k nonsense
+        check . --select nonsense
+        check . --exclude *.grad
+        check right.grad --shard 2/2
+        check nothing --docs
+        check 2+3
+        audit -- PYTHON code.py
+    """,
+}
+
+
 @pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("check right.grad", 0),
-        ("check wrong.grad", 1),
-        ("check open.grad", 3),
-        ("check open.grad --allow inconclusive", 0),
-        ("check unreadable.grad", 2),
-        ("check missing.grad", 2),
-        ("check right.grad missing.grad", 2),
-        ("check --nonsense", 2),
-        ("check right.grad --samples=-1", 2),
-        ("check empty.grad", 5),
-        ("check empty.grad --allow empty", 0),
-        ("check wrong.grad --write-baseline b.json", 0),
-        ("check nothing", 5),
-        ("check x**2 --at x=2", 0),
-        ("check x**2 --at x=2 --claim x=3*x", 1),
-        ("check x** --at x=2", 2),
-        ("grad x**2 --at x=2", 0),
-        ("grad log(x) --at x=-2", 0),  # no point is refused
-        ("grad x** --at x=2", 2),
-        ("nonsense", 2),
-        ("--help", 0),
-    ],
+    ("line", "code"), [(line.strip(), code) for code, lines in WAYS.items() for line in lines.strip().splitlines()]
 )
-def test_codes_of_one_line(line: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(line.split()) == code
-    out, err = capsys.readouterr()
-    assert bool(err) or not code  # every code but 0 has its reason
-    assert "Traceback" not in out + err
+def test_codes_of_one_line(line: str, code: int, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([sys.executable if word == "PYTHON" else word for word in line.split()]) == code
+    out, err = capfd.readouterr()
+    assert bool(err) or not code or line.startswith("run")  # every code but 0 has its reason
+    assert "Traceback" not in out + err or line == "run raises.py"
 
 
 def test_a_wrong_setting_is_code_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
