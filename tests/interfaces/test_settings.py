@@ -226,3 +226,117 @@ def test_a_wrong_setting_is_exit_2(
     monkeypatch.chdir(tmp_path)
     assert main(["explain", "GC301"]) == 2
     assert "did you mean `digits`?" in capsys.readouterr().err
+
+
+GOOD, BAD = "x = 2\nassert grad(x**2, x) == 2*x\nx**2\n", "x = 2\nassert grad(x**2, x) == 3*x\nx**2\n"
+
+
+@pytest.fixture
+def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Scripts of which those are wrong that have `bad` in their names."""
+    for name in ("good.grad", "f1bad.grad", "sub/good2.grad", "sub/bad.grad", "sub/deep/bad2.grad"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(BAD if "bad" in name else GOOD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRADCLI_CACHE", str(tmp_path / ".cache"))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    return tmp_path
+
+
+ALL = {"good.grad", "f1bad.grad", "sub/good2.grad", "sub/bad.grad", "sub/deep/bad2.grad"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "judged"),
+    [
+        ("", (), ALL),
+        ("exclude = ['*bad*']", (), {"good.grad", "sub/good2.grad"}),
+        ("exclude = '*bad*'", (), {"good.grad", "sub/good2.grad"}),
+        ("exclude = ['f1bad.grad', 'sub/']", (), {"good.grad"}),
+        ("exclude = ['sub/deep']", (), ALL - {"sub/deep/bad2.grad"}),
+        ("exclude = ['sub/*.grad']", (), ALL - {"sub/bad.grad", "sub/good2.grad"}),
+        ("exclude = ['*', '!good.grad']", (), {"good.grad"}),
+        ("exclude = []", (), ALL),
+        ("select = ['good*']", (), {"good.grad", "sub/good2.grad"}),
+        ("select = 'good*'", (), {"good.grad", "sub/good2.grad"}),
+        ("select = ['good.grad', 'sub/bad.grad']", (), {"good.grad", "sub/bad.grad"}),
+        ("select = ['sub']\nexclude = ['deep']", (), {"sub/good2.grad", "sub/bad.grad"}),
+        ("select = ['good*']", ("--select", "*bad.grad"), {"f1bad.grad", "sub/bad.grad"}),  # said on the command line
+        ("select = ['good*']", ("-k", "deep"), {"sub/deep/bad2.grad"}),
+        ("exclude = ['*bad*']", ("--exclude", "sub"), {"good.grad", "f1bad.grad"}),
+        ("exclude = ['*bad*']", ("sub/bad.grad",), {"sub/bad.grad"}),  # a named file is always taken
+        ("exclude = ['*bad*']", ("sub",), {"sub/good2.grad"}),
+    ],
+)
+@pytest.mark.parametrize("file", ["gradcli.toml", "pyproject.toml"])
+def test_a_project_selects_its_scripts(
+    text: str, words: tuple[str, ...], judged: set[str], file: str, scripts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = "check" if file == "gradcli.toml" else "tool.gradcli.check"
+    (scripts / file).write_text(f"[{table}]\n{text}\n")
+    code = main(["check", *words, "--format", "json", "-j2"])
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert {check["file"] for check in checks} == judged
+    assert code == any("bad" in name for name in judged)
+
+
+@pytest.mark.parametrize("form", ["json", "junit", "sarif", "gitlab", "markdown"])
+def test_a_project_names_its_reports(form: str, scripts: Path) -> None:
+    (scripts / "gradcli.toml").write_text(f"[check]\n{form} = 'report.out'\nselect = ['good*']\n")
+    assert main(["check", "-q"]) == 0
+    assert (scripts / "report.out").read_text()
+    (scripts / "report.out").unlink()
+    assert main(["check", "-q", f"--{form}", "other.out"]) == 0
+    assert (scripts / "other.out").exists() and not (scripts / "report.out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("[check]\nselect = 3", "GC723"), ("[check]\nselect = [3]", "GC723"), ("[check]\nexclude = {a = 1}", "GC723"),
+        ("[check]\njunit = true", "GC723"), ("[check]\nallow = 3", "GC723"), ("[check]\nallow = ['nonsense']", "GC721"),
+        ("[check]\nshow = 'nonsense'", "GC721"), ("[check]\nshow = 3", "GC723"), ("[check]\nselects = ['a']", "GC722"),
+        ("select = ['a']", "GC722"), ("[check]\nlenient = 'yes'", "GC723"), ("[check]\nverbose = 3", "GC723"),
+        ("[check]\nwatch = true", "GC722"), ("[check]\nclaim = 'x=1'", "GC722"), ("[check]\nexclude = ['/']", "GC721"),
+    ],
+)  # fmt: skip
+def test_settings_that_mean_nothing_judge_nothing(
+    text: str, code: str, scripts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (scripts / "gradcli.toml").write_text(text + "\n")
+    assert main(["check"]) == 2
+    out, err = capsys.readouterr()
+    assert f"error[{code}]" in err and not out
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "shown"),
+    [
+        ("[check]\nnonsense = 3\nsamples = 5\n", "GC722", ["samples = 5  # ", 'show = "failing"  # default']),
+        ("nonsense = 3\ndigits = 7\n", "GC722", ["digits = 7  # ", "samples = 3  # default"]),
+        ("digits = 'many'\ncolor = 'never'\n", "GC723", ["# digits is not set", 'color = "never"  # ']),
+        ("check = 3\ndigits = 7\n", "GC723", ["digits = 7  # ", "samples = 3  # default"]),
+        ("limits = 3\ndigits = 7\n", "GC723", ["digits = 7  # ", "nodes = 1000000  # default"]),
+        ("[limits]\nnode = 3\n", "GC702", ["nodes = 1000000  # default"]),
+        ("digits = \n", "GC724", ["# digits is not set", "samples = 3  # default"]),
+        ("digits = 4\ndigits = 5\n", "GC724", ["# digits is not set"]),
+        ("[check]\nselect = ['a', 'b']\nallow = 'kink'\nx = 1\n", "GC722", ['select = ["a", "b"]', 'allow = ["kink"]']),
+        ("[audit]\njobs = 2\nnope = 1\n", "GC722", ["[audit]", "jobs = 2"]),
+    ],
+)
+def test_settings_are_shown_beside_what_is_wrong(
+    text: str,
+    code: str,
+    shown: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "gradcli.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nobody"))
+    assert main(["--show-settings"]) == 2
+    out, err = capsys.readouterr()
+    assert f"error[{code}]" in err
+    for line in shown:
+        assert line in out

@@ -1,0 +1,203 @@
+"""What `check` reads as a path and what as an expression, and which options are for which kind of check.
+
+A folder that was renamed, an option that is unknown or a pattern that matches nothing never passes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from gradcli import cli
+from gradcli.commands import declaration
+from gradcli.commands._check_inputs import for_this_kind
+from gradcli.commands._check_options import EXPRESSION, FILE, FILES, FUNCTION, KINDS
+
+WRONG = "x = 2\nassert grad(x**2, x) == 3*x\nx**2\n"
+RIGHT = "x = 2\nassert grad(x**2, x) == 2*x\nx**2\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "grads").mkdir()
+    (tmp_path / "grads" / "w.grad").write_text(WRONG)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRADCLI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    return tmp_path
+
+
+PATHS = [
+    "nothing-here", "nothing_here", "nothing", "nothing.here", "nothing/here", "./nothing", "../nothing", "nothing/", "a/b", "a/b/c",
+    "x", "x-y", "x-1", "2", "1.5", "1e-3", "-2", "x.y", "a-b/c-d", "~/grads", "~user/grads", "$HOME/grads", "%TEMP%/x", "C:/grads",
+    "C:\\grads", "\\\\server\\share", "grads:w", "a,b", "grads/[ab].grad", "grads/?.grad", "grads/{a,b}", "@org/grads", "x@y", "|x|",
+    "x²", "√x", "file.grad", "grads/missing.grad", "missing(1).grad", "a+b.grad", "'x'", '"x"', "x!", "x#y", "x&y", "x;y", ".", "..x",
+    "...", "π", "naïve", "x'", "[1,2]", "`x`", "x\u200by", "grad\u00adient",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operand", PATHS)
+@pytest.mark.parametrize("point", [(), ("--at", "x=2,y=3")])
+def test_what_could_be_a_path_is_one(operand: str, point: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    code = cli.main(["check", operand, *point])
+    out, err = capsys.readouterr()
+    if operand == ".":
+        assert code == 1
+        return
+    assert code == 2 and not out and "error[GC601]: no such file or folder" in err, err
+
+
+EXPRESSIONS = [
+    "x*y", "x**2", "x^2", "(x)", "x + y", "x+y", "x - y", "x / y", "a*(b)", "x>0", "x < 1", "sin(x)", "-x**2", "-(x)",
+    "-x + y", "f = x*y", "x\n", "x = 2\nx", "2*x", "1/(x)", "(a/b)", "[x*y, x]", "norm(x)", "x.T @ A @ x + 0", "-sin(x)", "where(x>0, x, 0)",
+    "$x^2$", "x == y",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operand", EXPRESSIONS)
+def test_what_holds_an_operator_or_a_blank_is_an_expression(operand: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["check", operand])
+    out, err = capsys.readouterr()
+    assert "no such file or folder" not in err and "GC721" not in err
+    assert "w.grad" not in out
+
+
+@pytest.mark.parametrize("text", ["x", "a/b", "nothing-here", "-x", "grads", "w.grad", "--lenient", "2", "x + 1"])
+def test_dash_e_is_an_expression_whatever_it_looks_like(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = cli.main(["check", "-e", text])
+    out, err = capsys.readouterr()
+    assert "GC601" not in err and "DISAGREES" not in out and "GC721" not in err
+    assert code in (0, 2, 5)
+    if text == "a/b":
+        assert code == 0 and out.startswith("a/b\n")
+    assert cli.main(["check", f"--expression={text}"]) == code
+
+
+@pytest.mark.parametrize("name", ["x**2", "a+b", "unit tests", "x - y (copy)", "f(x)", "a=b", "x>0", "-x"])
+def test_what_exists_is_a_path(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / name).mkdir()
+    (folder / name / "w.grad").write_text(WRONG)
+    assert cli.main(["check", "--", name]) == 1
+    out, _ = capsys.readouterr()
+    assert "w.grad" in out and "DISAGREES" in out
+    (folder / name / "w.grad").unlink()
+    assert cli.main(["check", "--", name]) == 5  # and does not become an expression when it is empty
+
+
+@pytest.mark.parametrize(
+    ("operand", "hint"),
+    [
+        ("./grds", "did you mean ./grads?"),
+        ("grads/v.grad", "did you mean grads/w.grad?"),
+        ("Grads", "did you mean grads?"),
+        ("nothing-here", "to check the expression write -e 'nothing - here'"),
+        ("a/b", "to check the expression write -e a/b"),
+        ("x", "to check the expression write -e x"),
+        ("|x|", "to check the expression write -e 'abs(x)'"),
+    ],
+)
+def test_the_way_out_is_named(operand: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", operand]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"help: {hint}"
+    if "-e" in hint:
+        assert cli.main(["check", *shlex.split(hint.partition("write ")[2])]) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-x"], ["-q"], ["-v"], ["-vv"], ["-j4"], ["-j", "4"], ["-xq"], ["-xvj2"], ["--fail-fast"], ["-k", "w"], ["-kw"], ["-k", "*"],
+        ["--show", "failing"], ["--show=all"], ["--no-cache"], ["."], ["grads"], ["grads", "-x"], ["-x", "grads"], ["./grads/"],
+        ["--", "grads"], ["grads/w.grad"], ["grads/w.grad", "-q"], ["--select", "*.grad"], ["--last-failed"], ["--shard", "1/1"],
+        ["-fjson"], ["-f", "tap"], ["--json", "a.json"], ["--memory", "500"], ["--allow", "kink,inconclusive,empty"], ["--lenient"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_wrong_script_fails_with_all_short_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", *words]) == 1
+    assert "1 check failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-k"],
+        ["-z"],
+        ["-xz"],
+        ["-s"],
+        ["-n4"],
+        ["-j"],
+        ["-jx"],
+        ["-kx*y"],
+        ["-x.grad"],
+        ["--verbos"],
+        ["-V"],
+        ["-Q"],
+        ["--x"],
+        ["-"],
+    ],
+    ids=" ".join,
+)
+def test_an_option_that_is_none_judges_nothing(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert cli.main(["check", *words]) == 2
+    assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["-k", "nothing"], ["--select", "nothing"], ["--exclude", "*"], ["--shard", "2/2"]])
+def test_a_selection_of_nothing_is_code_5(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", *words]) == 5
+
+
+# --- which options are for which kind ---------------------------------------------------------------------------------
+
+TARGETS = {
+    EXPRESSION: ["x**2"],
+    FILE: ["grads/w.grad"],
+    FILES: ["grads"],
+    FUNCTION: ["--python", "m.py:f", "--grad", "m.py:df", "--at", "x=[1,2]"],
+}
+OPTIONS = [option for option in declaration("check").options if option.name != "expression"]
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_an_option_that_does_nothing_is_refused(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "m.py").write_text("import numpy as np\ndef f(x): return np.sum(x**2)\ndef df(x): return 2*x\n")
+    values = {"int": "800", "float": "9", "table": "a=b"}
+    refused = 0
+    for option in OPTIONS:
+        if option.name in ("python", "grad"):
+            continue
+        if kind in KINDS.get(option.name, (kind,)):
+            for_this_kind(kind, [option.name], OPTIONS)
+            continue
+        value = (
+            [] if option.kind == "flag" else [values.get(option.kind, "x = 1" if option.name == "claim" else "x=1:2")]
+        )
+        value = ["numpy"] if option.name == "backend" else value
+        assert cli.main(["check", *TARGETS[kind], option.spellings[0], *value]) == 2, option.name
+        out, err = capsys.readouterr()
+        assert f"{option.spellings[0]} does not go with {kind}" in err and not out
+        refused += 1
+    assert refused == sum(kind not in kinds for name, kinds in KINDS.items() if name not in ("python", "grad"))
+
+
+def test_every_row_is_an_option() -> None:
+    assert KINDS.keys() <= {option.name for option in OPTIONS}
+
+
+def test_settings_are_not_refused(folder: Path) -> None:
+    """They are for all checks of a project: what does not concern one does nothing there."""
+    (folder / "gradcli.toml").write_text(
+        "[check]\njobs = 2\ndocs = true\nexclude = ['a']\njunit = 'report.xml'\nmemory = 900\n"
+    )
+    for words in (["x**2"], ["-e", "x"]):
+        assert cli.main(["check", *words]) == 0
+        assert not (folder / "report.xml").exists()  # reports of the project are about its files
+    assert cli.main(["check", "grads"]) == 1
+    assert (folder / "report.xml").exists()
