@@ -52,7 +52,7 @@ def held_within(count):
     t, inner = s.turn(count), s.turn(3)
     y = t.carry(x)
     z = inner.carry(y)
-    return s.apply(t.loop(inner.loop(z * s.detach(y * z) + a).last(0) / 2).last(0))
+    return s.made(t.loop(inner.loop(z * s.detach(y * z) + a).last(0) / 2).last(0))
 
 
 BODIES = [*loop_bodies.SMOOTH, loop_bodies.branch_not_taken, held_within]
