@@ -201,6 +201,13 @@ def same_form(node: Node, other: Node, called: Mapping[Node, str]) -> bool:
         return False
 
 
+def undefined(nodes: Sequence[Node]) -> Assumed:
+    """The assumption that nodes have values, and what they are computed from."""
+    order, reader = reachable(nodes), SymbolicReader(SymbolicNames({}), {})
+    with building(nodes[0].builder, order):
+        return {node: "defined" for node in order if reader.may_have_no_value(node)}
+
+
 def parts_at_deltas(total: Sum, index: Index, names: Names) -> list[dict[Index, Position]]:
     """An axis cut where deltas begin and end, as changes of its index; nothing where it is not to be cut."""
     ends, period = {0, index.size}, 1
@@ -297,9 +304,7 @@ class SymbolicReader(Reader):
         numbers that must not be 0; `meets`: branches meet in the claim with different derivatives.
         """
         assumed: Assumed = {node: "kink" for node in self.branches if meets}
-        for node in dict.fromkeys([node for node, _ in self.known]):
-            if self._may_have_no_value(node):
-                assumed[node] = "defined"
+        assumed |= {node: "defined" for node, _ in [*self.known] if self.may_have_no_value(node)}
         for x in ties:
             node = self._comparing(x)
             if node is None or passes(x, self.names):
@@ -322,10 +327,10 @@ class SymbolicReader(Reader):
                 return node
         return None
 
-    def _may_have_no_value(self, node: Node) -> bool:
+    def may_have_no_value(self, node: Node) -> bool:
         """Whether a node divides by what may be 0, or leaves its domain, as far as the form of its operands shows."""
         name = node.primitive.name
-        operand, least = LEAST.get(name, (0, None))  # 1 where it has to be positive, 0 where not negative
+        operand, least = LEAST.get(name, (0, None))
         if name == "power":
             n = Fraction(node.params["n"])
             least = int(n < 0) if n < 0 or n.denominator > 1 else -1
@@ -334,7 +339,7 @@ class SymbolicReader(Reader):
         arg = node.args[operand]
         try:
             entry = self.entry(arg, tuple([self.names.index(n) for n in arg.shape]))
-            bounds = [lowest(scaled(entry, factor), self.names) for factor in ((1, -1) if name == "div" else (1,))]
+            bounds = [lowest(scaled(entry, factor), self.names) for factor in ((1, -1) if operand else (1,))]
         except NoFormula:
             return True
         return not any(least < 0 or (bound is not None and bound >= least) for bound in bounds)
@@ -363,16 +368,17 @@ class SymbolicReader(Reader):
             if best.primitive.name in ("max", "min") and best.args[0] is x:
                 axes = tuple([axis % len(at) for axis in best.params["axis"]])
                 if shape == tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)]):
-                    return (yield from self._one_best(best.primitive.name, x, at, axes))
+                    return (yield from self._one_best(node, best.primitive.name, x, at, axes))
         return (yield from self._call(node, at))
 
     def _largest(self, node: Node, at: At) -> Rule:
         axes = (node.params["axis"] % len(at),)
-        return (yield from self._one_best(node.primitive.name.removeprefix("is_"), node.args[0], at, axes))
+        name = node.primitive.name.removeprefix("is_")
+        return (yield from self._one_best(node, name, node.args[0], at, axes))
 
-    def _one_best(self, name: str, x: Node, at: At, axes: tuple[int, ...]) -> Rule:
+    def _one_best(self, node: Node, name: str, x: Node, at: At, axes: tuple[int, ...]) -> Rule:
         chosen = yield from self._chosen(name, x, at, axes)
-        self.single[x] = (yield x, at), tuple([at[axis] for axis in axes])
+        self.single[node] = (yield x, at), tuple([at[axis] for axis in axes])
         return chosen
 
     def _sum(self, node: Node, at: At) -> Rule:
@@ -530,10 +536,16 @@ PLAIN = frozenset(
     + ["permute", "broadcast", "data", "reshape", "unslice", "concat", "take_static", "put_static"]
 )
 REFUSED = frozenset(["detach", "frechet"])
+# operands with bounds: 1 where it has to be positive, 0 where it must not be negative
+LEAST = {
+    **dict.fromkeys(("div", "mod"), (1, 1)),
+    "sqrt": (0, 0),
+    **dict.fromkeys(("rsqrt", "log", "log2", "log10", "pow"), (0, 1)),
+}
 # functions with poles, or defined for some matrices only
-LEAST = {"div": (1, 1), "sqrt": (0, 0), **dict.fromkeys(("rsqrt", "log", "log2", "log10", "pow"), (0, 1))}
 POLES = frozenset(
-    ["tan", "reciprocal", "gamma", "lgamma", "digamma", "polygamma", "zeta", "inv", "solve", "logdet", "logabsdet"]
+    ["tan", "reciprocal", "gamma", "lgamma", "digamma", "polygamma", "zeta", "beta", "betaln", "factorial"]
+    + ["inv", "solve", "logdet", "logabsdet", "cholesky", "pinv"]
 )
 OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "cast": SymbolicReader._cast,

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 MOST_TERMS = 400  # of a sum that is multiplied out
 MOST_POWER = 9  # of a bracket that is multiplied out
 TIE = "tie"  # a symbol for x*(1 - p - n)
+ANALYTIC = frozenset(["exp", "log", "sin", "cos", "atan", "asin", "acos", "erf", "lgamma", "digamma", "pow"])
 HALF = Fraction(1, 2)
 
 
@@ -626,7 +627,9 @@ def differs(x: Sum, names: Names, most: int = 4) -> bool:
     """Whether a number is 0 on a set of measure 0 only, for indices that differ."""
     side = next(filter(is_truth, bases_in(x)), None)
     if side is None:
-        return any(isinstance(base, Leaf) for base in bases_in(x)) and not vanishes(x, names)
+        bases = list(bases_in(x))
+        analytic = all(base.name in ANALYTIC for base in bases if isinstance(base, Call))
+        return analytic and any(isinstance(base, Leaf) for base in bases) and not vanishes(x, names)
     if not (most and _is_side(side) and set(free_of(side)).issubset(free(x)) and passes(side.args[0], names)):
         return False
     ours, theirs = base_key(side, {}), base_key(_opposite(side), {})

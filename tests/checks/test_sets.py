@@ -59,6 +59,12 @@ ROWS: list[tuple[str, str, str | None, list[str]]] = [
     # the largest entry is one of several
     ("max(x)", "x == max(x)", TIE, ["x == min(x)", "0*x + 1"]),
     ("max(abs(x))", "sign(x)*(abs(x) == max(abs(x)))", TIE, ["abs(x) == max(abs(x))", "sign(x)*(x == max(x))"]),
+    (
+        "max(relu(x))",
+        "(x > 0)*(relu(x) == max(relu(x)))",
+        f"{TIE} and the largest entry of `relu(x)` is the only one",
+        ["(x < 1)*(relu(x) == max(relu(x)))"],
+    ),
     ("max(relu(x))", "(x > 0)*(x == max(x))", None, ["relu(x) == max(relu(x))"]),
     ("where(max(relu(x)) == 0, sum(x), sum(x**3))", "where(max(x) > 0, 3*x**2, 1)", None, ["3*x**2"]),
     ("y@sort(x)", "y[argsort(argsort(x))]", TIE, ["y[argsort(x)]", "y"]),
@@ -199,6 +205,9 @@ def test_conditions_that_are_not_looked_for_are_missed(
         ("x*log(x)", "PROVED, wherever both sides are defined"),
         ("where(x > 1, x**2, x**3)", "PROVED, wherever no comparison is a tie"),
         ("sin(x)*cos(x)", "PROVED"),
+        ("gamma(x)", "PROVED, wherever both sides are defined"),
+        ("floor(x)*x", "PROVED, wherever signs are those at the points that were checked"),
+        ("median(x)", "PROVED for n = 3, wherever no comparison is a tie; other sizes have other formulas"),
         ("huber_loss(x, y)", "the same formula at every size, wherever no comparison is a tie"),
         ("sum(maximum(x, x))", "PROVED for all n"),
         ("sum(minimum(2*x, x + x)*y)", "PROVED for all n"),

@@ -165,8 +165,8 @@ def sides_at(text: str, m: int, n: int, seed: int) -> tuple[Any, Any]:
     generator = np.random.default_rng(seed)
     shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
     values = {name: generator.uniform(0.3, 1.7, shape) for name, shape in shapes.items()}
-    for name in values.keys() & {"x", "b"}:
-        values[name] *= generator.choice([-1, 1], shapes[name])
+    for name in values.keys() - {"lam"}:
+        values[name] *= (1, -1, generator.choice([-1, 1], shapes[name]))[seed % 3]
     if "B" in values:
         values["B"] = values["B"] + 2 * n * np.eye(n)
     (claim,) = lowered.claims
@@ -203,7 +203,7 @@ def test_what_is_proved_for_all_sizes_holds_at_each(claim: str) -> None:
             (found,) = known(text)
         except GradcliError:
             continue
-        if found.reason is not None:
+        if found.reason is not None or "apart" in found.assumed.values():  # it may not hold in a region, which is said
             continue
         proved += 1
         for seed, (m, n) in enumerate(SIZES):

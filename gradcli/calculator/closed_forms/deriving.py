@@ -28,6 +28,7 @@ from gradcli.checks.report import GOOD
 from gradcli.checks.subjects import of_claim
 from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
+from gradcli.formulas.index_proof import undefined
 from gradcli.graph.builder import building, uncollected
 from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
@@ -461,21 +462,23 @@ def stated(subject: Subject, leaf: str, formula: Formula, regions: Sequence[Sequ
         return sizes, lowered, of_claim(lowered, lowered.claims[-1], {})
 
     proof = proof_for_all_sizes(subject, claims) if formula.general and symbols else None
-    every = proof is not None
+    every, signs = proof is not None, list[str]()
     if proof is None:
+        claim = claim_at(tuple(formula.checked[0].values()) or (1,))[1].claims[-1]
         with suppress(NoFormula):
-            small = tuple(formula.checked[0].values()) or (1,)
-            proof = identity_of(claim_at(small)[1].claims[-1], {}).proof()
-    assumed = [Assumption(kind, node=node) for node, kind in (proof or {}).items()]
+            proof = identity_of(claim, {}).proof()
+        if proof is None:
+            proof = undefined([claim.derivative[0] if claim.derivative else claim.left, claim.right])
+            alike = regions[0] if all(region == regions[0] for region in regions) else SOME_REGION
+            signs = [*alike] if formula.verdict == GOOD[0] else []
+    assumed = [Assumption(kind, node=node) for node, kind in proof.items()]
+    assumed += [Assumption("sign", text) for text in signs]
     oracle = oracle_client.shared()
     with oracle:
         choices = CHOICES if formula.general and symbols else CHOICES[:1]
         member = counterexample(Exact(oracle, [], SECONDS), claim_at, assumed, choices)
     if member is not None:
         return f"the formula that was found fails for {member.place}"
-    if proof is None and formula.verdict == GOOD[0]:
-        alike = regions[0] if all(region == regions[0] for region in regions) else SOME_REGION
-        assumed = [Assumption("sign", text) for text in alike]
     return formula._replace(every=every, assumptions=conditions_of_set(assumed))
 
 

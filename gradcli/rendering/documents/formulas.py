@@ -79,16 +79,15 @@ def verdicts(result: Derivation) -> Iterator[tuple[str, str, str]]:
     """One line for formulas with the same verdict at the same sizes."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for leaf, verdict in result.verdict.items():
-        sizes = sizes_text(result.checked.get(leaf, []))
-        only = result.only.get(leaf)
-        if only is not None:
-            sizes += "; other sizes have other formulas"
+        sizes, others = sizes_text(result.checked.get(leaf, [])), ""
+        if leaf in result.only:
+            others = "; other sizes have other formulas"
         elif leaf in result.every and verdict == "PROVED":
             names = list(result.checked[leaf][0])
             sizes = f"all {' and '.join(part for part in (', '.join(names[:-1]), names[-1]) if part)}"
         elif sizes:
             sizes += ", the same formula at every size"
-        alike.setdefault((verdict, sizes, wherever(result.assumptions[leaf])), []).append(leaf)
+        alike.setdefault((verdict, sizes, wherever(result.assumptions[leaf]) + others), []).append(leaf)
     for (verdict, sizes, said), leaves in alike.items():
         label = "verdict" if len(alike) == 1 else f"verdict on {', '.join(map(derivative_label, leaves))}"
         text = verdict + (f" for {sizes}" if sizes else "") + said
