@@ -320,10 +320,10 @@ class SymbolicReader(Reader):
 
     def _comparing(self, x: Sum) -> Node | None:
         """The node that compares a number with 0; None where it is not seen."""
-        own = pattern(x)
         for node, args in self.branches.items():
-            sides = expanded(single(Call(node.primitive.name, (), args)), self.names) if args else ZERO
-            if any(isinstance(base, Call) and base.args and pattern(base.args[0]) == own for base in bases_in(sides)):
+            read = expanded(single(Call(node.primitive.name, (), args)), self.names) if args else ZERO
+            sides = [base.args[0] for base in bases_in(read) if isinstance(base, Call) and base.args]
+            if pattern(x) in map(pattern, sides):
                 return node
         return None
 

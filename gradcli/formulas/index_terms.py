@@ -491,10 +491,7 @@ def _is_positive(base: Any, exponent: Fraction) -> bool:
 
 
 def is_truth(base: Any) -> bool:
-    """Whether a base is 1 or 0 by its kind: the side of 0 on which a number is, or what chooses entries.
-
-    Its reciprocal is taken to be itself, which is right wherever that is defined.
-    """
+    """Whether a base is 1 or 0: a side of 0, or what chooses entries. Where its reciprocal is defined, that is itself."""
     return (isinstance(base, Call) and base.name == ABOVE) or bool(lanes_of(base))
 
 

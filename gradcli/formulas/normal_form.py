@@ -133,7 +133,6 @@ FORMS: dict[str, Callable[..., Sum]] = {
     "and": times,
     "or": lambda x, y: opposite(times(opposite(x), opposite(y))),
     "where": chosen,
-    "step": above,
     "sign": sign,
     "heaviside": lambda x, y: add(above(x), times(y, opposite(add(above(x), below(x))))),
     "div_no_nan": lambda x, y: times(times(x, power(y, -1)), add(above(y), below(y))),
@@ -157,10 +156,8 @@ FORMS: dict[str, Callable[..., Sum]] = {
     "log2": lambda x: times(log(x), power(log(number(2)), -1)),
     "log10": lambda x: times(log(x), power(log(number(10)), -1)),
     "exp2": lambda x: exponential(times(x, log(number(2)))),
-    "reciprocal": lambda x: power(x, -1),
     "erfc": lambda x: add(ONE, scaled(function("erf")(x), -1)),
     "tan": lambda x: times(function("sin")(x), power(function("cos")(x), -1)),
-    "silu": lambda x: times(x, power(add(ONE, exponential(scaled(x, -1))), -1)),
     "logaddexp": lambda x, y: log(add(exponential(x), exponential(y))),
     "hypot": lambda x, y: power(add(square(x), square(y)), HALF),
 }
@@ -533,15 +530,9 @@ def undecided(total: Sum, names: Names) -> list[Sum] | None:
     """
     if vanishes(total, names):
         return []
-    try:
-        terms = expanded(total, names)
-    except NoFormula:
-        return None
 
     def blind(x: Sum) -> str:
         return key(x, dict.fromkeys(free(x), ""))
-
-    compared = {blind(base.args[0]) for base in bases_in(terms) if _is_side(base)}
 
     def beside_ties(base: Any, bound: Collection[Index]) -> Sum | None:
         if not _is_side(base):
@@ -550,11 +541,13 @@ def undecided(total: Sum, names: Names) -> list[Sum] | None:
         if lower_bound(x) is not None:
             return add(ONE, scaled(_at_tie(x), -1))
         inner = dict.fromkeys(bound, "")
-        if blind(below_zero) not in compared or key(x, inner) < key(below_zero, inner):
+        if blind(below_zero) not in sides or key(x, inner) < key(below_zero, inner):
             return None
         return add(opposite(above(below_zero)), scaled(_at_tie(below_zero), -1))
 
     try:
+        terms = expanded(total, names)
+        sides = {blind(base.args[0]) for base in bases_in(terms) if _is_side(base)}
         parts = [_replaced((term,), partial(beside_ties, bound=term.bound)) for term in terms]
         needed, rest = _needed(tuple([term for part in parts for term in part]), terms, names)
     except NoFormula:
