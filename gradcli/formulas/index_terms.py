@@ -491,7 +491,7 @@ def _is_positive(base: Any, exponent: Fraction) -> bool:
 
 
 def is_truth(base: Any) -> bool:
-    """Whether a base is 1 or 0: a side of 0, or what chooses entries. Where its reciprocal is defined, that is itself."""
+    """Whether a base is 1 or 0: a side of 0, or what chooses entries. Its reciprocal is itself where it is defined."""
     return (isinstance(base, Call) and base.name == ABOVE) or bool(lanes_of(base))
 
 
