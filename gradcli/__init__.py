@@ -1,8 +1,20 @@
-"""gradcli: an autograd calculator and gradient checker. Importing it is light; rooms load when they are used.
+"""An autograd calculator and gradient checker.
+
+    grad, evaluate, hessian, jacobian    numbers of a script at a point
+    derive                               the gradient as a formula, without a point
+    trace, graph, plot                   both passes step by step; the graph; the function with its gradient
+    compile                              a script as a Python function
+    check, testing.assert_gradient       judge a gradient that was written by hand, of a script or a function
+    watch, draw, record                  why gradients of PyTorch are as they are; functions as scripts
+    operation, gradient_of               operations of your own; gradients for `gradcli audit`
+    eager                                define-by-run tensors
 
 >>> import gradcli
 >>> gradcli.grad("(x*y + x)**2", at={"x": 2, "y": 3}).gradient
 {'x': 64.0, 'y': 32.0}
+>>> assert gradcli.check("x**2", at={"x": 2}, claims={"x": "2*x"})  # fails unless it was judged and is right
+
+Importing it is light; the rest loads when it is used.
 
 Threads may call every function here, and a function that `compile` returns, at the same time and for the first time:
 each gets, byte for byte, what one thread alone would get.
@@ -122,4 +134,4 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, *_PACKAGES])

@@ -229,9 +229,9 @@ def printed(tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str
     lines: list[str] = []
     write_steps(printer, tape.nodes, words, tape.outputs, lines, tape.loops)
     names = list(leaves)
-    head = f"def straight(*, {', '.join(names)}, **_more):" if names else "def straight(**_more):"
-    again = f"return _careful({''.join(f'{name}={name}, ' for name in names)}**_more)"
-    other = " or ".join(["_more", *(f"_type({name}) is not _float" for name in names)])
+    head = f"def straight(*_values, {''.join(f'{name}, ' for name in names)}**_more):"
+    again = f"return _careful(*_values, {''.join(f'{name}={name}, ' for name in names)}**_more)"
+    other = " or ".join(["_values", "_more", *(f"_type({name}) is not _float" for name in names)])
     values = [words[node].text for node in tape.outputs]
     kept = [f"_r{at} = {value}" for at, value in enumerate(values)]
     # a sum is not finite where a term is not; where only the sum is too large, the careful way gives the same

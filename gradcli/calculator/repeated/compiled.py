@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _thread import RLock
+from functools import wraps
 
 from gradcli.calculator.answers import ask_hessian, ask_jacobian, hessian_again
 from gradcli.calculator.notes.convention import conjugated
@@ -26,16 +27,37 @@ from gradcli.points import array_of, read_point
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from gradcli.language.limits import LimitsLike
     from gradcli.lowering import Lowered
     from gradcli.results.calculations import Hessian, Jacobian, Value
     from gradcli.results.plan_reports import PlanReport
 
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
 SETTLED = 2  # calls with scalars, after which generating straight-line code pays
 MOST_KEPT = 64  # combinations of shapes and static values that stay compiled
 _keeping = RLock()
+
+
+def unnamed(function: Compiled, values: Sequence[Any]) -> TypeError:
+    """The error for arguments without names."""
+    names = prepare(function.source, {}, function.wrt, function.limits).program.leaves
+    shown = ", ".join([f"{name}={value!r:.40}" for name, value in zip(names, values, strict=False)])
+    return TypeError(f"arguments are named, by the leaves of the script: write ({shown or 'x=...'})")
+
+
+def named(method: Method) -> Method:
+    """A method that takes named arguments alone, and says so."""
+
+    @wraps(method)
+    def called(self: Compiled, /, *values: Any, **arguments: Any) -> Any:
+        if values:
+            raise unnamed(self, values)
+        return method(self, **arguments)
+
+    return called  # type: ignore[return-value]
 
 
 class Compiled:
@@ -74,8 +96,10 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<compiled {visible(self.source.text, 60)!r}>"
 
-    def __call__(self, /, **leaves: Any) -> Value | tuple[Value, ...]:
+    def __call__(self, /, *values: Any, **leaves: Any) -> Value | tuple[Value, ...]:
         """The value at a point; a tuple for several outputs. Raises GradcliError as `calculator.evaluate` does."""
+        if values:
+            raise unnamed(self, values)
         value: Value | tuple[Value, ...] = self._value(**leaves)
         return value
 
@@ -86,6 +110,7 @@ class Compiled:
             self._specialise("_value", question, [None], Compiled._careful_value)
         return tuple(results) if question.lowered.several else results[0]
 
+    @named
     def value_and_grad(self, /, **leaves: Any) -> tuple[Value, dict[str, Value]]:
         """The value and the gradient in every leaf of `wrt` at one point; the output must be a scalar (else GC307).
 
@@ -121,8 +146,8 @@ class Compiled:
             return
         from gradcli.execution.emit_python import straight
 
-        def rest(**arguments: Any) -> Any:
-            return careful(self, **{leaf: value for leaf, value in arguments.items() if value is not None})
+        def rest(*values: Any, **arguments: Any) -> Any:
+            return careful(self, *values, **{leaf: value for leaf, value in arguments.items() if value is not None})
 
         leaves = lowered.program.leaves
         defaults = {name: None if leaf.default is None else float(leaf.default) for name, leaf in leaves.items()}
@@ -132,6 +157,7 @@ class Compiled:
             code.__qualname__ = careful.__qualname__  # what an error of Python names
             setattr(self, name, code)
 
+    @named
     def at_points(
         self, /, *, shared: Sequence[str] = (), gradient: bool = True, out: Any = None, **leaves: Any
     ) -> tuple[Any, dict[str, Any]]:
@@ -197,6 +223,7 @@ class Compiled:
         columns = {name: array_of(value) for name, value in point.items()}
         return columns, {name for name, column in columns.items() if name not in shared and column.shape}
 
+    @named
     def hessian(self, /, **leaves: Any) -> Hessian:
         """Value, gradient and second derivatives at one point; see `calculator.hessian`."""
         recent = self._recent.get("hessian")
@@ -207,6 +234,7 @@ class Compiled:
         question, point = self._question("hessian", hessian_question, leaves)
         return ask_hessian(question, point, self.dtype, self.backend, again=True)
 
+    @named
     def jacobian(self, /, **leaves: Any) -> Jacobian:
         """All first derivatives of the outputs at one point; see `calculator.jacobian`.
 
@@ -216,6 +244,7 @@ class Compiled:
         question, point = self._question("jacobian", jacobian_question, leaves)
         return ask_jacobian(question, point, self.dtype, self.backend, again=True)
 
+    @named
     def plan(self, /, **leaves: Any) -> PlanReport:
         """How value and gradient are computed at points of these shapes.
 
