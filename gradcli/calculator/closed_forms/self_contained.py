@@ -7,7 +7,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from gradcli.calculator.closed_forms.gradient_text import TINY, entry_pairs
-from gradcli.calculator.questions import gradient_question, leaf_names
+from gradcli.calculator.questions import gradient_question, leaf_names, prepare, value_question
 from gradcli.diagnostics import GradcliError, error
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
@@ -15,7 +15,19 @@ from gradcli.graph.node import reachable
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.language.substitution import expression_of, replaced, substituted, with_names
-from gradcli.language.syntax import Assert, Assign, Call, Declare, ExpressionStatement, Name, Number, Tuple, names_in
+from gradcli.language.syntax import (
+    Assert,
+    Assign,
+    Binary,
+    Call,
+    Declare,
+    ExpressionStatement,
+    Name,
+    Number,
+    Tuple,
+    Unary,
+    names_in,
+)
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import FixedShapes
@@ -23,7 +35,7 @@ from gradcli.results.calculations import SelfContained, derivative_label, wherev
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Set
     from typing import Any
 
     from gradcli.graph.node import Node
@@ -195,6 +207,10 @@ def self_contained(
     read = set().union(*(names_in(expression_of(text)) for text in (value, *shown.values(), *parts.values())))
     leaves = {name: own for name, own in axes.items() if name in read or name in derivation.formula}
     used = {name: place for name in sizes if (place := place_of(name, leaves)) is not None}
+    own = {*leaves, *used, *parts}
+    value, *texts_shown = (fold_constants(text, own) for text in (value, *shown.values()))
+    shown = dict(zip(shown, texts_shown, strict=True))
+    parts = {name: fold_constants(text, own) for name, text in parts.items()}
     at, number, numbers = sample(lowered, derivation.formula, places())
     return SelfContained(
         derivation.expression,
@@ -212,6 +228,30 @@ def self_contained(
             if derivation.assumptions[leaf]
         ],
     )
+
+
+def fold_constants(text: str, own: Set[str]) -> str:
+    """A formula in which every operation on constants is its value; `own` are names that are no constants.
+
+    >>> fold_constants("2**3*x + 4/2*sqrt(2*e)*e - --x", {"e", "x"})
+    '8*x + 2*sqrt(2*e)*e - x'
+    """
+
+    def folded(node: Syntax) -> Syntax | None:
+        if isinstance(node, Unary) and isinstance(node.operand, Unary) and node.op == node.operand.op == "-":
+            return replaced(node.operand.operand, folded)
+        if not isinstance(node, (Binary, Call)) or names_in(node) & own:
+            return None
+        try:
+            question = value_question(prepare(unparse(node), {}))
+            (value,) = question.run(question.values({}), "auto", "float64")
+        except GradcliError:  # it reads an index or the like
+            return None
+        if not isinstance(value, float) or not isfinite(value):
+            return None
+        return expression_of(str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value))
+
+    return unparse(replaced(expression_of(text), folded))
 
 
 def place_of(size: str, leaves: Mapping[str, list[str | int]]) -> tuple[str, int] | None:

@@ -1,35 +1,24 @@
 """A value and its gradient as a function in another language, in a file of its own with a test of its values.
 
-`python_code` writes NumPy, PyTorch and JAX, `c_code` C, both from the syntax trees of formulas. Before that, names that
-mean something else in the language are replaced, and operations on constants are done.
+`python_code` writes NumPy, PyTorch and JAX, `c_code` C, both from the syntax trees of formulas, after names that mean
+something else in the language were replaced.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 
-from gradcli.language.substitution import expression_of, replaced
-from gradcli.language.syntax import Binary, Call, Name, Number, Syntax, Unary, children
-from gradcli.language.unparse import unparse
-from gradcli.rendering.code.c_code import SAME, c_file, is_c_word
+from gradcli.language.substitution import substituted
+from gradcli.rendering.code.c_code import c_file, is_c_word
 from gradcli.rendering.code.python_code import PYTHON_WORDS, python_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence, Set
+    from collections.abc import Mapping, Sequence
 
     from gradcli.results.calculations import SelfContained
 
 TARGETS = ("numpy", "torch", "jax", "c")
-OPERATORS: Mapping[str, Callable[[float, float], float]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "**": lambda a, b: a**b,
-}
-CONSTANTS = {"pi": math.pi, "e": math.e}
 
 
 def source_file(function: SelfContained, target: str) -> str:
@@ -39,9 +28,9 @@ def source_file(function: SelfContained, target: str) -> str:
         function,
         leaves={names[leaf]: axes for leaf, axes in function.leaves.items()},
         sizes={names[size]: (names[leaf], axis) for size, (leaf, axis) in function.sizes.items()},
-        parts={names[part]: written(text, names) for part, text in function.parts.items()},
-        value=written(function.value, names),
-        gradient={names[leaf]: written(text, names) for leaf, text in function.gradient.items()},
+        parts={names[part]: renamed(text, names) for part, text in function.parts.items()},
+        value=renamed(function.value, names),
+        gradient={names[leaf]: renamed(text, names) for leaf, text in function.gradient.items()},
         at={names[leaf]: value for leaf, value in function.at.items()},
         numbers={names[leaf]: value for leaf, value in function.numbers.items()},
     )
@@ -61,57 +50,9 @@ def own_names(names: Sequence[str], target: str) -> dict[str, str]:
     return chosen
 
 
-def written(text: str, names: Mapping[str, str]) -> str:
-    """A formula with names replaced, and operations on constants done."""
-
-    def renamed(node: Syntax) -> Syntax | None:
-        return Name(names[node.id], node.span) if isinstance(node, Name) and node.id in names else None
-
-    return unparse(folded(replaced(expression_of(text), renamed), {*names.values()}))
-
-
-def folded(node: Syntax, own: Set[str]) -> Syntax:
-    """A tree in which every operation on constants is its value; `own` are names that are no constants.
-
-    >>> from gradcli.language.substitution import expression_of
-    >>> unparse(folded(expression_of("2**3*x + 4/2*sqrt(2*e)*e - --x"), {"e"}))
-    '8*x + 2*sqrt(2*e)*e - x'
-    """
-    if isinstance(node, Unary) and node.op == "-" and isinstance(node.operand, Unary) and node.operand.op == "-":
-        return folded(node.operand.operand, own)
-    value = constant(node, own) if isinstance(node, (Binary, Call)) else None
-    if value is not None:
-        return expression_of(str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value))
-    return replaced(node, lambda inner: folded(inner, own) if inner is not node else None) if children(node) else node
-
-
-def constant(node: Syntax, own: Set[str]) -> float | None:
-    """The value of a tree without names; None where it has names, is no finite number, or calls what `math` lacks."""
-    if isinstance(node, Number):
-        return node.ratio[0] / node.ratio[1]
-    if isinstance(node, Name):
-        return CONSTANTS.get(node.id) if node.id not in own else None
-    parts = [constant(child, own) for child in (node.args if isinstance(node, Call) else children(node))]
-    values = [value for value in parts if value is not None]
-    try:
-        if len(values) < len(parts):
-            return None
-        if isinstance(node, Unary) and node.op == "-":
-            return -values[0]
-        if isinstance(node, Binary) and node.op in OPERATORS:
-            value = OPERATORS[node.op](*values)
-        elif (
-            isinstance(node, Call)
-            and not node.keywords
-            and node.function.id in SAME
-            and hasattr(math, node.function.id)
-        ):
-            value = getattr(math, node.function.id)(*values)
-        else:
-            return None
-        return float(value) if not isinstance(value, complex) and math.isfinite(value) else None
-    except (ArithmeticError, ValueError, TypeError):
-        return None
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """A formula with other names."""
+    return substituted(text, {name: other for name, other in names.items() if name != other})
 
 
 __all__ = ["TARGETS", "source_file"]
