@@ -6,11 +6,15 @@ turns any document into text. A new result needs one builder and a new format on
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from gradcli.rendering.mathematics import Mathematics
 
 
 class Style(NamedTuple):
@@ -25,19 +29,21 @@ class Style(NamedTuple):
 
 
 class Formula(str):
-    """A text in the script language that may also be written as LaTeX and as MathML."""
+    """A text in the script language that may also be written as LaTeX; `ranks` are those of its names."""
 
-    __slots__ = ("latex", "mathml")
-    latex: Callable[[], str]
-    mathml: Callable[[], str]
+    __slots__ = ("ranks",)
+    ranks: Mapping[str, int]
 
     @classmethod
-    def of(cls, text: str, latex: Callable[[], str], mathml: Callable[[], str]) -> Formula:
-        """A text with the functions that write it as LaTeX and MathML."""
+    def of(cls, text: str, ranks: Mapping[str, int]) -> Formula:
+        """A text with the ranks of its names."""
         formula = cls(text)
-        formula.latex = latex
-        formula.mathml = mathml
+        formula.ranks = ranks
         return formula
+
+    def latex(self) -> str:
+        """The formula in LaTeX, without the signs of its mode."""
+        return str(import_module("gradcli.rendering.mathematics").latex(self, self.ranks))
 
 
 class Line(NamedTuple):
@@ -78,13 +84,17 @@ Block = Line | Facts | Grid
 
 
 class Document(NamedTuple):
-    """Blocks, in order."""
+    """Blocks, in order; `equations` are what they say as mathematics, in a notation: pairs of a left and a right side.
+
+    The facts that are not in them have other roles than `title`.
+    """
 
     blocks: tuple[Block, ...]
+    equations: Callable[[type[Mathematics]], Iterable[tuple[str, str]]] | None = None
 
     def with_note(self, text: str) -> Document:
         """The same with a note at the end, if there is one."""
-        return Document((*self.blocks, Line(text, "note"))) if text else self
+        return self._replace(blocks=(*self.blocks, Line(text, "note"))) if text else self
 
 
 GAP = Line("")  # a blank line, as grids have one before and behind them
@@ -97,7 +107,9 @@ def separate(before: object, block: Block) -> bool:
     return block == GAP or isinstance(block, Grid) or isinstance(before, Grid)
 
 
-def document(*blocks: Block) -> Document:
+def document(
+    *blocks: Block, equations: Callable[[type[Mathematics]], Iterable[tuple[str, str]]] | None = None
+) -> Document:
     """A document in which consecutive blocks of facts are joined, so that their values are aligned."""
     joined: list[Block] = []
     for block in blocks:
@@ -105,4 +117,4 @@ def document(*blocks: Block) -> Document:
             joined[-1] = Facts(joined[-1].rows + block.rows)
         else:
             joined.append(block)
-    return Document(tuple(joined))
+    return Document(tuple(joined), equations)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from unicodedata import lookup
 
+from gradcli.diagnostics import GradcliError
 from gradcli.language.parser import parse
-from gradcli.language.source import Source
+from gradcli.language.source import Source, words
 from gradcli.language.syntax import (
     Assign,
     Binary,
@@ -25,22 +26,45 @@ from gradcli.language.syntax import (
     Slice,
     Subscript,
     Transpose,
+    Tuple,
     Unary,
 )
 from gradcli.language.unparse import unparse
+from gradcli.rendering.text import visible
+from gradcli.rendering.values import number, shape_of, size_of, summary, without_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from gradcli.language.syntax import Syntax
 
 SUM, HADAMARD, PRODUCT, POWER, ATOM = 1, 2, 3, 4, 5
 GREEK = frozenset(
     [
-        "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "mu",
-        "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega",
+        "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu",
+        "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+        "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega",
     ]
+)  # fmt: skip
+LETTERS = {
+    name: lookup(
+        f"GREEK {'CAPITAL' if name[0].isupper() else 'SMALL'} LETTER {name.upper().replace('LAMBDA', 'LAMDA')}"
+    )
+    for name in GREEK
+}
+NAMES_OF_LETTERS = {letter: name for name, letter in LETTERS.items()}
+FUNCTIONS = ("f", "g", "h", "y", "z", "F", "G")  # what a script without a name for its value is called
+WIDEST = 10  # columns that the matrices of LaTeX have
+MOST_ENTRIES = 1000  # of an array that is written out
+LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+        "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+        "|": r"\textbar{}", "'": r"\textquotesingle{}", "[": "{[}", "]": "{]}",
+        **{letter: rf"\ensuremath{{\{name}}}" for name, letter in LETTERS.items()},
+    }
 )  # fmt: skip
 NAMED = frozenset(["sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "det", "max", "min"])  # that LaTeX has
 NUMBERS = frozenset(
@@ -58,17 +82,30 @@ def latex(text: str, ranks: Mapping[str, int]) -> str:
     return Mathematics(ranks).formula(text)
 
 
+def escaped_latex(text: str) -> str:
+    """Text with the special characters of LaTeX escaped, and Greek letters by name."""
+    return visible(text).translate(LATEX)
+
+
 class Mathematics:
     """Writes syntax trees as mathematics; `ranks` are those of names."""
 
     top = r"\top"
-    symbols: Mapping[str, str] = {"eye": "I", "ones": r"\mathbf{1}", "zeros": r"\mathbf{0}"}
+    partial_sign = r"\partial"
+    symbols: Mapping[str, str] = {
+        "eye": "I",
+        "ones": r"\mathbf{1}",
+        "zeros": r"\mathbf{0}",
+        "inf": r"\infty",
+        "nan": r"\text{nan}",
+    }
     signs: Mapping[str, str] = {
         "<=": r"\le",
         ">=": r"\ge",
         "!=": r"\ne",
         "==": "=",
         "⊙": r"\odot",
+        "×": r"\times",
         "and": r"\land",
         "or": r"\lor",
     }
@@ -101,12 +138,73 @@ class Mathematics:
         return 0
 
     def formula(self, text: str) -> str:
-        """The one statement of a text."""
-        (statement,) = parse(Source(text)).statements
+        """The one statement of a text; anything else verbatim."""
+        try:
+            (statement,) = parse(Source(text)).statements
+        except (GradcliError, ValueError):
+            return self.verbatim(text)
         if isinstance(statement, Assign):
             return self.operator(self.text(statement.targets[0]), "=", self.text(statement.value))
-        assert isinstance(statement, ExpressionStatement)
-        return self.text(statement.value)
+        return self.text(statement.value) if isinstance(statement, ExpressionStatement) else self.verbatim(text)
+
+    # --- results as equations
+
+    def function_name(self, text: str) -> str:
+        """A name for the value of a script that it does not use."""
+        return next((name for name in FUNCTIONS if name not in {*words(text), *self.ranks}), FUNCTIONS[0])
+
+    def outputs(self, text: str, function: str, values: Sequence[Any] = ()) -> Iterator[tuple[str, str]]:
+        """The names that a script defines, and its outputs, with their values if there are any."""
+        try:
+            *before, last = parse(Source(text)).statements
+        except (GradcliError, ValueError):
+            yield self.name(function), self.verbatim(text)
+            return
+        for statement in before:
+            if isinstance(statement, Assign) and len(statement.targets) == 1 and not statement.operator:
+                self.ranks = {**self.ranks, statement.targets[0].id: self.rank(statement.value)}
+                yield self.text(statement.targets[0]), self.text(statement.value)
+        value = getattr(last, "value", None)
+        trees = value.items if isinstance(value, Tuple) else [value]
+        for place, tree in enumerate(trees):
+            left = self.name(function if len(trees) == 1 else f"{function}{place + 1}")
+            right = self.verbatim(text) if tree is None else self.text(tree)
+            yield left, self.operator(right, "=", self.array(values[place])) if len(values) == len(trees) else right
+
+    def partial(self, function: str, leaves: Sequence[str], along: str = "") -> str:
+        """The name of a derivative."""
+        order = self.number(str(len(leaves))) if len(leaves) > 1 else ""
+        above = self.beside(self.power(self.partial_sign, order) if order else self.partial_sign, self.name(function))
+        below = []
+        for leaf in dict.fromkeys(leaves):
+            part, count = self.beside(self.partial_sign, self.name(leaf)), leaves.count(leaf)
+            below.append(self.power(part, self.number(str(count))) if count > 1 else part)
+        quotient = self.fraction(above, self.joined(below, " "))
+        return self.beside(quotient, self.name(along)) if along else quotient
+
+    def array(self, value: Any) -> str:
+        """A number, or a vector or matrix of numbers; of other arrays a summary."""
+        shape = shape_of(value)
+        if not shape:
+            return self.decimal(without_zero(number(value)))
+        if len(shape) > 2 or size_of(value) > MOST_ENTRIES:
+            return self.words(summary(value))
+        rows = value if len(shape) == 2 else value[:, None]
+        return self.matrix([[self.decimal(without_zero(number(entry))) for entry in row] for row in rows])
+
+    def decimal(self, text: str) -> str:
+        """A number as `number` writes it, with powers of ten."""
+        if text.endswith("j"):
+            at = max(text.rfind("+"), text.rfind("-"))
+            sign, imaginary = text[at], self.beside(self.decimal(text[at + 1 : -1]), self.name("i"))
+            return self.operator(self.decimal(text[:at]), sign, imaginary)
+        if text.lstrip("-") in ("inf", "nan"):
+            return self.prefixed("-", self.decimal(text[1:])) if text[0] == "-" else self.symbols[text]
+        mantissa, _, exponent = text.partition("e")
+        if not exponent:
+            return self.number(text)
+        ten = self.power(self.number("10"), self.number(str(int(exponent))))
+        return self.operator(self.number(mantissa), "×", ten)
 
     def text(self, node: Syntax, place: int = 0) -> str:
         """A tree, in brackets where its place binds more tightly."""
@@ -116,11 +214,7 @@ class Mathematics:
     def written(self, node: Syntax) -> tuple[str, int]:
         """A tree, and how tightly its outermost operation binds."""
         if isinstance(node, Number):
-            mantissa, _, exponent = node.text.partition("e")
-            if not exponent:
-                return self.number(node.text), ATOM
-            ten = self.power(self.number("10"), self.number(str(int(exponent))))
-            return self.dotted(self.number(mantissa), ten), PRODUCT
+            return self.decimal(node.text), PRODUCT if "e" in node.text else ATOM
         if isinstance(node, Name):
             return self.name(node.id), ATOM
         if isinstance(node, Unary):
@@ -147,6 +241,8 @@ class Mathematics:
                 self.text(item) if isinstance(item, Expression) else self.verbatim(unparse(item)) for item in node.items
             ]
             return self.index(self.text(node.value, ATOM), self.joined(places, ",")), ATOM
+        if isinstance(node, Tuple):
+            return self.bracketed(self.joined([self.text(item) for item in node.items], ",")), ATOM
         if isinstance(node, Call):
             return self.call(node)
         return self.verbatim(unparse(node)), ATOM
@@ -185,6 +281,9 @@ class Mathematics:
             return self.root(args[0]), ATOM
         if name in ("abs", "norm") and len(args) == 1:
             return self.fenced(name, args[0]), ATOM
+        if name == "grad" and len(args) == 2:
+            operator = self.fraction(self.partial_sign, self.beside(self.partial_sign, args[1]))
+            return self.beside(operator, self.text(node.args[0], POWER)), PRODUCT
         if name == "inv":
             return self.power(self.text(node.args[0], ATOM), self.prefixed("-", self.number("1"))), POWER
         if name == "outer":
@@ -206,7 +305,10 @@ class Mathematics:
         return name_text(name)
 
     def verbatim(self, text: str) -> str:
-        return rf"\texttt{{{text.replace('_', chr(92) + '_')}}}"
+        return rf"\texttt{{{escaped_latex(text)}}}"
+
+    def words(self, text: str) -> str:
+        return rf"\text{{{escaped_latex(text)}}}"
 
     def bracketed(self, text: str) -> str:
         return rf"\left({text}\right)" if r"\frac" in text else f"({text})"
@@ -236,7 +338,7 @@ class Mathematics:
         return f"{base}_{{{places}}}"
 
     def joined(self, parts: Sequence[str], sign: str) -> str:
-        return (", " if sign == "," else r" \times ").join(parts)
+        return {",": ", ", " ": r"\,"}.get(sign, r" \times ").join(parts)
 
     def root(self, text: str) -> str:
         return rf"\sqrt{{{text}}}"
@@ -246,7 +348,9 @@ class Mathematics:
 
     def matrix(self, rows: Sequence[Sequence[str]]) -> str:
         body = r" \\ ".join(map(" & ".join, rows))
-        return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}"
+        if len(rows[0]) <= WIDEST:
+            return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}"
+        return rf"\left(\begin{{array}}{{{'r' * len(rows[0])}}} {body} \end{{array}}\right)"
 
     def cases(self, condition: str, yes: str, no: str) -> str:
         return rf"\begin{{cases}} {yes} & {condition} \\ {no} & \text{{else}} \end{{cases}}"
@@ -275,13 +379,23 @@ def stem_and_index(name: str) -> tuple[str, str]:
     return stem, name[len(stem) :].lstrip("_")
 
 
+def spelled_greek(stem: str) -> str:
+    """The name of a Greek letter for the letter itself and for `lam`; anything else as it is.
+
+    >>> spelled_greek("θ"), spelled_greek("Λ"), spelled_greek("lam"), spelled_greek("x")
+    ('theta', 'Lambda', 'lambda', 'x')
+    """
+    return "lambda" if stem == "lam" else NAMES_OF_LETTERS.get(stem, stem)
+
+
 def name_text(name: str) -> str:
     """A name: x1 as x with an index, Greek letters by name, words upright."""
     stem, index = stem_and_index(name)
-    if stem.lower() in GREEK or stem == "lam":
-        stem = r"\lambda" if stem == "lam" else f"\\{stem}"
+    stem = spelled_greek(stem)
+    if stem in GREEK:
+        stem = f"\\{stem}"
     elif len(stem) > 1:
-        stem = rf"\mathrm{{{stem.replace('_', chr(92) + '_')}}}"
+        stem = rf"\mathrm{{{escaped_latex(stem)}}}"
     return f"{stem}_{{{index}}}" if index else stem
 
 
@@ -303,7 +417,14 @@ class MathML(Mathematics):
     """Presentation MathML."""
 
     top = "<mo>⊤</mo>"
-    symbols = {"eye": '<mi mathvariant="normal">I</mi>', "ones": "<mn>1</mn>", "zeros": "<mn>0</mn>"}
+    partial_sign = "<mo>∂</mo>"
+    symbols = {
+        "eye": '<mi mathvariant="normal">I</mi>',
+        "ones": "<mn>1</mn>",
+        "zeros": "<mn>0</mn>",
+        "inf": "<mi>∞</mi>",
+        "nan": "<mi>nan</mi>",
+    }
     signs = {
         "-": "−",
         "<=": "≤",
@@ -325,6 +446,8 @@ class MathML(Mathematics):
 
     def verbatim(self, text: str) -> str:
         return f"<mtext>{escaped(text)}</mtext>"
+
+    words = verbatim
 
     def bracketed(self, text: str) -> str:
         return f"<mrow><mo>(</mo>{text}<mo>)</mo></mrow>"
@@ -357,7 +480,7 @@ class MathML(Mathematics):
         return f"<msub>{row(base)}{row(places)}</msub>"
 
     def joined(self, parts: Sequence[str], sign: str) -> str:
-        return self.sign(sign).join(parts)
+        return (INVISIBLE_TIMES if sign == " " else self.sign(sign)).join(parts)
 
     def root(self, text: str) -> str:
         return f"<msqrt>{text}</msqrt>"
@@ -392,9 +515,6 @@ def escaped(text: str) -> str:
 def name_element(name: str) -> str:
     """A name: x1 as x with an index, Greek letters by name."""
     stem, index = stem_and_index(name)
-    if stem.lower() in GREEK or stem == "lam":
-        size = "CAPITAL" if stem[0].isupper() else "SMALL"
-        letter = {"lam": "LAMDA", "lambda": "LAMDA"}.get(stem.lower(), stem.upper())
-        stem = lookup(f"GREEK {size} LETTER {letter}")
+    stem = LETTERS.get(spelled_greek(stem), stem)
     element = f"<mi>{escaped(stem)}</mi>"
     return f"<msub>{element}<mn>{index}</mn></msub>" if index else element

@@ -1,40 +1,19 @@
-"""Documents as Markdown or LaTeX, and grids as CSV: for issues, papers and spreadsheets."""
+"""Documents as Markdown, LaTeX or HTML, and grids as CSV: for issues, papers, notebooks and spreadsheets."""
 
 from __future__ import annotations
 
 from html import escape as escaped
-from unicodedata import name
 
 from gradcli.rendering.document import Facts, Formula, Grid, Line
+from gradcli.rendering.mathematics import Mathematics, MathML, escaped_latex
 from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gradcli.rendering.document import Column, Document
 
-LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "'": r"\textquotesingle{}",
-        "[": "{[}",
-        "]": "{]}",
-    }
-)
-CAPITALS = frozenset(["GAMMA", "DELTA", "THETA", "LAMBDA", "XI", "PI", "SIGMA", "UPSILON", "PHI", "PSI", "OMEGA"])
 MARKDOWN = str.maketrans({character: "\\" + character for character in "\\`*_{}[]<>#|~"})
 
 
@@ -66,19 +45,6 @@ def markdown_fact(label: str, value: str, role: str) -> str:
         return f"- {visible(label).translate(MARKDOWN)}: ${value.latex()}$ ({code_span(value)})"
     phrase = visible(value).translate(MARKDOWN) if role in ("text", "note", "key") else code_span(value)
     return f"- {visible(label).translate(MARKDOWN)}: {phrase}" if label else f"  - {phrase}"
-
-
-def mathml(document: Document) -> str:
-    """An HTML fragment: a paragraph for each fact, formulas as MathML."""
-    parts: list[str] = []
-    for block in document.blocks:
-        if isinstance(block, Line):
-            parts += [f"<p><code>{escaped(line)}</code></p>" for line in block.text.splitlines() if line]
-        elif isinstance(block, Facts):
-            for label, value, _ in block.rows:
-                phrase = value.mathml() if isinstance(value, Formula) else escaped(value)
-                parts.append(f"<p>{escaped(label)}: {phrase}</p>" if label else f"<p>{phrase}</p>")
-    return "\n".join(parts)
 
 
 def markdown_table(block: Grid) -> str:
@@ -114,28 +80,39 @@ def code_span(text: str) -> str:
 
 
 def latex(document: Document) -> str:
-    """A LaTeX fragment of `tabular` environments; it needs no package, and for formulas `amsmath`."""
+    """A LaTeX fragment: equations with other facts as comments, or `tabular` environments; it needs `amsmath`."""
     parts: list[str] = []
+    if document.equations is not None:
+        facts = [row for block in document.blocks if isinstance(block, Facts) for row in block.rows]
+        said = [f"% {visible(label)}: {visible(value)}" for label, value, role in facts if role != "title"]
+        return "\n".join([*said, r"\begin{align*}", aligned(document), r"\end{align*}"])
     for block in document.blocks:
         if isinstance(block, Line):
-            parts += [latex_cell(block.role, line) for line in block.text.splitlines() if line]
+            lines = [block.text] if isinstance(block.text, Formula) else block.text.splitlines()
+            parts += [latex_cell(block.role, line) for line in lines if line]
         elif isinstance(block, Facts):
             rows = [
-                (label.translate(LATEX), latex_cell("number" if is_number(value) else role, value))
+                (escaped_latex(label), latex_cell("number" if is_number(value) else role, value))
                 for label, value, role in block.rows
             ]
             parts.append(tabular("ll", (), rows))
         else:
             if block.title:
-                parts.append(rf"\textbf{{{block.title.translate(LATEX)}}}")
+                parts.append(rf"\textbf{{{escaped_latex(block.title)}}}")
             letters = "".join("r" if column.kind == "number" else "l" for column in block.columns)
-            titles = [column.title.translate(LATEX) for column in block.columns]
+            titles = [escaped_latex(column.title) for column in block.columns]
             cells = [
                 [latex_cell(column.kind, cell) for column, cell in zip(block.columns, row, strict=True)]
                 for row in block.rows
             ]
             parts.append(tabular(letters, titles, cells))
     return "\n\n".join(parts)
+
+
+def aligned(document: Document) -> str:
+    """The equations of a document, one under the other."""
+    sides = () if document.equations is None else document.equations(Mathematics)
+    return " \\\\\n".join(f"{left} &= {right}" for left, right in sides)
 
 
 def tabular(letters: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -147,28 +124,54 @@ def tabular(letters: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) 
 
 
 def latex_cell(kind: str, cell: str) -> str:
-    """One cell: numbers in math mode with powers of ten, script in typewriter, everything else escaped."""
-    if kind == "number" and is_number(cell):
-        mantissa, exponent, power = cell.replace("inf", r"\infty").partition("e")
-        if exponent:
-            return rf"${mantissa} \times 10^{{{int(power)}}}$"
-        return f"${mantissa}$" if mantissa != "nan" else "nan"
+    """One cell: numbers and formulas in math mode, other script in typewriter, everything else escaped."""
     if isinstance(cell, Formula):
         return f"${cell.latex()}$"
-    safe = "".join(map(latex_letter, visible(cell).translate(LATEX)))
-    return rf"\texttt{{{safe}}}" if kind == "code" and safe else safe
+    if kind == "number" and is_number(cell):
+        return f"${Mathematics({}).decimal(cell)}$"
+    if kind != "code" or not cell:
+        return escaped_latex(cell)
+    notation = Mathematics({})
+    formula = notation.formula(cell)
+    return formula if formula == notation.verbatim(cell) else f"${formula}$"
 
 
-def latex_letter(character: str) -> str:
-    """A Greek letter as its command; anything else as it is."""
-    if character < "\u0370" or character > "\u03ff":
-        return character
-    size, _, letter = name(character, "").removeprefix("GREEK ").replace("LAMDA", "LAMBDA").partition(" LETTER ")
-    if size == "SMALL" and letter.isalpha() and letter != "OMICRON":
-        return rf"\ensuremath{{\{letter.lower()}}}"
-    if size == "CAPITAL" and letter in CAPITALS:
-        return rf"\ensuremath{{\{letter.capitalize()}}}"
-    return character
+def mathml(document: Document) -> str:
+    """The equations of a document as MathML, below paragraphs with its other facts."""
+    facts = [row for block in document.blocks if isinstance(block, Facts) for row in block.rows]
+    said = [f"<p>{escaped(label)}: {escaped(value)}</p>" for label, value, role in facts if role != "title"]
+    sides = () if document.equations is None else document.equations(MathML)
+    return "\n".join([*said, *(f"<p><math>{left}<mo>=</mo>{right}</math></p>" for left, right in sides)])
+
+
+def html(document: Document) -> str:
+    """A document as HTML for notebooks, which set what stands between dollar signs as mathematics."""
+    return "\n".join(piece for block in document.blocks for piece in html_pieces(block))
+
+
+def html_pieces(block: Line | Facts | Grid) -> Iterator[str]:
+    """The HTML of one block."""
+
+    def inner(text: str) -> str:
+        return f"${escaped(text.latex())}$" if isinstance(text, Formula) else escaped(text)
+
+    def cell(text: str, tag: str, side: str = "left") -> str:
+        code = tag == "td" and not isinstance(text, Formula)
+        return f"<{tag} style='text-align:{side}'>{f'<code>{inner(text)}</code>' if code else inner(text)}</{tag}>"
+
+    if isinstance(block, Line):
+        code = block.role == "code" and not isinstance(block.text, Formula)
+        if block.text:
+            yield f"<pre style='margin:0'>{inner(block.text)}</pre>" if code else f"<div>{inner(block.text)}</div>"
+    elif isinstance(block, Facts):
+        rows = "".join(f"<tr>{cell(name, 'th')}{cell(value, 'td')}</tr>" for name, value, _ in block.rows)
+        yield f"<table>{rows}</table>"
+    else:
+        sides = ["right" if column.kind == "number" else "left" for column in block.columns]
+        head = "".join(cell(column.title, "th", side) for column, side in zip(block.columns, sides, strict=True))
+        rows = "".join(f"<tr>{''.join(map(cell, row, ['td'] * len(row), sides))}</tr>" for row in block.rows)
+        caption = f"<caption style='text-align:left'>{escaped(block.title)}</caption>" if block.title else ""
+        yield f"<table>{caption}<tr>{head}</tr>{rows}</table>"
 
 
 def csv(table: Grid) -> str:

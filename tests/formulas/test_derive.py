@@ -325,7 +325,7 @@ LATEX = [
     ("W*(1 - b**2)[:, None]", r"\operatorname{diag}(1 - b^{\circ 2}) W"),
     ("[x[1], lam, theta_1]", r"\begin{pmatrix} x_{1} \\ \lambda \\ \theta_{1} \end{pmatrix}"),
     ("sqrt(pi)*abs(s)*exp(-s)", r"\sqrt{\pi} \left| s \right| \exp(-s)"),
-    ("1e-5*s + sum(X, axis=0)[i, 1:]", r"1 \cdot 10^{-5} s + \operatorname{sum}(X, \texttt{axis=0})_{i, \texttt{1:}}"),
+    ("1e-5*s + sum(X, axis=0)[i, 1:]", r"1 \times 10^{-5} s + \operatorname{sum}(X, \texttt{axis=0})_{i, \texttt{1:}}"),
     (
         "where(s > 1 and not t > 2, s*2**n, 0)",
         r"\begin{cases} s \cdot 2^{n} & s > 1 \land \lnot (t > 2) \\ 0 & \text{else} \end{cases}",
@@ -347,7 +347,12 @@ def test_every_formula_has_balanced_latex(row: tuple[str, str, str, str]) -> Non
 
 def test_the_command_writes_latex(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["derive", "mean((A@x - b)**2)", "--wrt", "x", "--format", "latex"]) == 0
-    assert r"d/dx & $\frac{2}{m} A^{\top} (A x - b)$ \\" in capsys.readouterr().out
+    assert capsys.readouterr().out == (
+        "% shapes: A: m x n, x: n, b: m\n% verdict: PROVED for all m and n\n"
+        "% layout: a gradient has the shape of its leaf\n% or: b is a number: --shape b=\n"
+        "\\begin{align*}\nf &= \\operatorname{mean}((A x - b)^{\\circ 2}) \\\\\n"
+        "\\frac{\\partial f}{\\partial x} &= \\frac{2}{m} A^{\\top} (A x - b)\n\\end{align*}\n"
+    )
 
 
 @pytest.mark.parametrize("text", [*(row[2] for row in TABLE if row[2] is not None), *(text for text, _ in LATEX)])
@@ -363,7 +368,7 @@ MATHML = [
     ("eye(n)", '<msub><mi mathvariant="normal">I</mi><mi>n</mi></msub>'),
     ("x_1**2", "<msup><mrow><msub><mi>x</mi><mn>1</mn></msub></mrow><mn>2</mn></msup>"),
     ("r = -b", "<mi>r</mi><mo>=</mo><mo>−</mo><mi>b</mi>"),
-    ("1e-5", "<mn>1</mn><mo>·</mo><msup><mn>10</mn><mrow><mo>−</mo><mn>5</mn></mrow></msup>"),
+    ("1e-5", "<mn>1</mn><mo>×</mo><msup><mn>10</mn><mrow><mo>−</mo><mn>5</mn></mrow></msup>"),
     ("-s*t", "<mo>−</mo><mi>s</mi><mo>&#x2062;</mo><mi>t</mi>"),
 ]
 
@@ -406,7 +411,9 @@ def test_formulas_in_markdown_and_mathml(capsys: pytest.CaptureFixture[str]) -> 
     assert cli.main(["derive", "x**2/y", "--wrt", "x", "--format", "markdown"]) == 0
     assert "- d/dx: $\\frac{2 x}{y}$ (`2*x/y`)" in capsys.readouterr().out
     assert cli.main(["derive", "x**2/y", "--wrt", "x", "--format", "mathml"]) == 0
-    assert "<p>d/dx: <math><mfrac>" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "<p>verdict: PROVED</p>\n<p><math><mi>f</mi><mo>=</mo><mfrac>" in out
+    ElementTree.fromstring(f"<div>{out.replace('&#x2062;', '')}</div>")
 
 
 # --- what is never shown ---------------------------------------------------------------------------------------------

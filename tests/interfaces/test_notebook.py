@@ -55,7 +55,9 @@ def test_results_display(arguments: list[str], made: Any) -> None:
 
 def test_formulas_display_as_mathematics() -> None:
     latex = gradcli.derive("x**2*y")._repr_mimebundle_()["text/latex"]
-    assert latex.startswith("$$") and latex.endswith("$$") and r"\frac{\partial}{\partial x}" in latex and "2" in latex
+    assert (
+        latex.startswith("$$") and latex.endswith("$$") and r"\frac{\partial f}{\partial x}" in latex and "2" in latex
+    )
 
 
 def test_texts_of_users_do_not_act_in_a_display() -> None:

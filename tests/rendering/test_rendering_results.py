@@ -82,7 +82,10 @@ def test_repr_and_patterns() -> None:
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: type(result).__name__)
 def test_notebooks(result: Trace) -> None:
     bundle = displayed.bundle(result)
+    latex = bundle.pop("text/latex", "")
     assert set(bundle) == {"text/plain", "text/html"}
+    assert bool(latex) == (type(result).__name__ in ("Evaluation", "Gradient", "Hessian", "Jacobian"))
+    assert latex.count("{") == latex.count("}") and latex[:2] == latex[-2:] in ("", "$$")
     assert bundle["text/plain"] == displayed.text(result)
     plain, html = ({f"{float(one):.5g}" for one in re.findall(r"-?\d+\.?\d*", text)} for text in bundle.values())
     assert len(plain) > 2 and plain <= html  # a table shows all numbers, with fewer digits
@@ -92,7 +95,11 @@ def test_notebooks_escape_and_shorten() -> None:
     bundle = displayed.bundle(Gradient("x<y", {}, 1.0, {"<b>": np.zeros(100)}))
     assert "<b>" not in bundle["text/html"]
     assert "&lt;b&gt;" in bundle["text/html"]
-    assert all("array 100, min 0, max 0, norm 0" in text and "[50]" not in text for text in bundle.values())
+    assert all(
+        "array 100, min 0, max 0, norm 0" in text and "[50]" not in text
+        for kind, text in bundle.items()
+        if kind != "text/latex"
+    )
 
 
 def test_dataclasses_is_not_imported_for_a_result() -> None:

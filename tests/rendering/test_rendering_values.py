@@ -128,7 +128,7 @@ def test_csv_cells(cell: str, safe: str) -> None:
     [
         ("number", "1e-05", r"$1 \times 10^{-5}$"),
         ("number", "-inf", r"$-\infty$"),
-        ("number", "nan", "nan"),
+        ("number", "nan", r"$\text{nan}$"),
         ("code", "α_1 & β", r"\texttt{\ensuremath{\alpha}\_1 \& \ensuremath{\beta}}"),
         ("text", "50% {x}", r"50\% \{x\}"),
     ],

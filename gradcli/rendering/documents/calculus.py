@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 
 from gradcli.graph.text import subscript
-from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
+from gradcli.rendering.document import Column, Document, Facts, Formula, Grid, Line, Style, document
 from gradcli.rendering.values import (
     derivative,
     entry,
@@ -29,24 +30,55 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.rendering.document import Block
+    from gradcli.rendering.mathematics import Mathematics
     from gradcli.results.calculations import Evaluation, Gradient, Hessian, Jacobian, Value
 
+    Row = tuple[str, str, str]
+
 SHORT = 72
-MATRIX_LEAVES = 12
+MATRIX_LEAVES = 12  # columns of a matrix
+MOST_CELLS = MATRIX_LEAVES**2  # that are shown as a matrix at any rate
 
 
 def evaluation(result: Evaluation, style: Style) -> Document:
     """`eval`: the value, or each output's value."""
-    return document(*head(result.expression, result.at, style), *values(result.value, style), *exact(result, style))
+    shown = (*values(result.value, style), *exact(result, style))
+    return document(*head(result.expression, result.at, style), *shown, equations=partial(equations, result))
+
+
+def equations(result: Evaluation | Gradient | Hessian | Jacobian, kind: type[Mathematics]) -> Iterator[tuple[str, str]]:
+    """The point, each output with its value, and the derivatives there."""
+    notation = kind(ranks_of(result.at))
+    outputs = result.value if isinstance(result.value, tuple) else (result.value,)
+    function = notation.function_name(result.expression)
+    yield from ((notation.name(leaf), notation.array(value)) for leaf, value in result.at.items())
+    yield from notation.outputs(result.expression, function, outputs)
+    for leaf, slope in getattr(result, "gradient", {}).items():
+        yield notation.partial(function, [leaf]), notation.array(slope + 0)
+    for leaf, orders in (getattr(result, "derivatives", None) or {}).items():
+        for order, value in enumerate(orders[1:], 2):
+            yield notation.partial(function, [leaf] * order), notation.array(value + 0)
+    for leaf, row in getattr(result, "hessian", {}).items():
+        for other, block in row.items():
+            yield notation.partial(function, [leaf, other]), notation.array(block + 0)
+    tables = getattr(result, "jacobian", ())
+    for place, table in enumerate(tables if isinstance(tables, tuple) else (tables,), 1):
+        for leaf, block in table.items():
+            label = function if not isinstance(tables, tuple) else f"{function}{place}"
+            rows = block.reshape(-1, max(size_of(result.at.get(leaf, 0.0)), 1)) if len(shape_of(block)) > 2 else block
+            yield notation.partial(label, [leaf]), notation.array(rows + 0)
+
+
+def ranks_of(at: dict[str, Value]) -> dict[str, int]:
+    """The ranks of the names of a point."""
+    return {name: len(shape_of(value)) for name, value in at.items()}
 
 
 def exact(result: Evaluation | Gradient, style: Style) -> Iterator[Block]:
     """The exact values of floats that lost their digits, and the operation that lost them."""
     known = result.exact or {}
-    rows = [("exact value", exact_text(known["value"], style), "title")] if "value" in known else []
-    rows += [
-        (f"exact d/d{leaf}", exact_text(partial, style), "title") for leaf, partial in known.get("gradient", {}).items()
-    ]
+    rows = [("exact value", exact_text(known["value"], style), "key")] if "value" in known else []
+    rows += [(f"exact d/d{leaf}", exact_text(slope, style), "key") for leaf, slope in known.get("gradient", {}).items()]
     if rows:
         lost = [("digits lost in", known["lost_in"], "code")] if known.get("lost_in") else []
         yield Facts((*rows, *lost))
@@ -61,7 +93,7 @@ def exact_text(value: Any, style: Style) -> str:
 
 def gradient(result: Gradient, style: Style) -> Document:
     """`grad`: the value, then a row per entry of each leaf; with `--order` its higher derivatives too."""
-    blocks = [*head(result.expression, {}, style), *values(result.value, style)]
+    blocks = [*head(result.expression, result.at, style, False), *values(result.value, style)]
     blocks.append(leaf_grid(result.gradient, result.at, "gradient", style))
     blocks += exact(result, style)
     if result.derivatives:
@@ -81,22 +113,22 @@ def gradient(result: Gradient, style: Style) -> Document:
         )
         narrow = Grid((Column("leaf", "code"), Column("order", "number"), Column("derivative", "number")), tall)
         blocks.append(Grid(columns, rows, title="Derivatives", narrow=narrow))
-    return document(*blocks, *unused(result.at, result.gradient, style))
+    return document(*blocks, *unused(result.at, result.gradient, style), equations=partial(equations, result))
 
 
 def hessian(result: Hessian, style: Style) -> Document:
     """`hessian`: value, gradient, and the matrix of second derivatives where it is small enough to read."""
-    blocks = [*head(result.expression, {}, style), *values(result.value, style)]
+    blocks = [*head(result.expression, result.at, style, False), *values(result.value, style)]
     blocks.append(leaf_grid(result.gradient, result.at, "gradient", style))
-    blocks.append(matrix(result, style))
-    return document(*blocks, *unused(result.at, result.gradient, style))
+    blocks.append(matrix("Hessian", ("row", "column", "second derivative"), partial(hessian_rows, result), style))
+    return document(*blocks, *unused(result.at, result.gradient, style), equations=partial(equations, result))
 
 
 def jacobian(result: Jacobian, style: Style) -> Document:
-    """`jacobian`: one row for each output entry and leaf entry."""
-    columns = (Column("output", "code"), Column("leaf", "code"), Column("partial", "number"))
-    grid = Grid(columns, tuple(all_jacobian_rows(result, style)), title="Jacobian")
-    return document(*head(result.expression, result.at, style), *values(result.value, style), grid)
+    """`jacobian`: the matrix of first derivatives, with a row for each output entry."""
+    grid = matrix("Jacobian", ("output", "leaf", "partial"), partial(all_jacobian_rows, result), style)
+    shown = (*head(result.expression, result.at, style), *values(result.value, style), grid)
+    return document(*shown, equations=partial(equations, result))
 
 
 def all_jacobian_rows(result: Jacobian, style: Style) -> Iterator[tuple[str, str, str]]:
@@ -124,16 +156,16 @@ def jacobian_rows(
             continue
         row, column = divmod(position, len(columns))
         leaf, at = columns[column]
-        partial = entry(table[leaf], row * widths[leaf] + at)
+        slope = entry(table[leaf], row * widths[leaf] + at)
         where = subscript(row, shape), subscript(at, shape_of(table[leaf])[len(shape) :])
-        yield (output + where[0], leaf + where[1], derivative(partial, style.digits))
+        yield (output + where[0], leaf + where[1], derivative(slope, style.digits))
 
 
-def head(expression: str, at: dict[str, Value], style: Style) -> list[Block]:
+def head(expression: str, at: dict[str, Value], style: Style, with_point: bool = True) -> list[Block]:
     """The expression as it was parsed, and the point if no later grid shows it."""
-    lines: list[Block] = [Line(line, "code") for line in expression.splitlines() or [""]]
-    if at:
-        lines.append(Facts((("at", point(at, style.digits), "code"),)))
+    lines: list[Block] = [Line(Formula.of(line, ranks_of(at)), "code") for line in expression.splitlines() or [""]]
+    if at and with_point:
+        lines.append(Facts((("at", point(at, style.digits), "title"),)))
     return lines
 
 
@@ -153,8 +185,8 @@ def values(value: Value | tuple[Value, ...], style: Style, name: str = "value") 
 def leaf_grid(gradient: dict[str, Value], at: dict[str, Value], title: str, style: Style) -> Grid:
     """Leaf, its value, its partial: a row for each entry."""
     rows: list[tuple[str, ...]] = []
-    for leaf, partial in gradient.items():
-        rows += entry_rows(leaf, partial, at.get(leaf), style, derivative)
+    for leaf, slope in gradient.items():
+        rows += entry_rows(leaf, slope, at.get(leaf), style, derivative)
     return Grid((Column("leaf", "code"), Column("at", "number", 1), Column(title, "number")), tuple(rows))
 
 
@@ -172,25 +204,16 @@ def entry_rows(
         yield (name + subscript(position, shape), other, text(entry(array, position), style.digits))
 
 
-def matrix(result: Hessian, style: Style) -> Grid:
-    """The Hessian as a matrix over leaf entries, or row by row if that is too wide or too large."""
-    names: list[tuple[str, str]] = []
-    for leaf, partial in result.gradient.items():
-        shape = shape_of(partial)
-        names += [(leaf, subscript(at, shape)) for at in range(min(size_of(partial), style.entries + 1))]
-    tall = Grid(
-        (Column("row", "code"), Column("column", "code"), Column("second derivative", "number")),
-        tuple(hessian_rows(result, style)),
-        title="Hessian",
-    )
-    if len(names) > MATRIX_LEAVES:
+def matrix(title: str, names: tuple[str, str, str], rows: Callable[[Style], Iterator[Row]], style: Style) -> Grid:
+    """Entries (row, column, number) as a matrix, or one below the other if it is too wide or too large."""
+    columns = (Column(names[0], "code"), Column(names[1], "code"), Column(names[2], "number"))
+    tall = Grid(columns, tuple(rows(style)), title=title)
+    cells = {(row, column): text for row, column, text in rows(style._replace(entries=max(style.entries, MOST_CELLS)))}
+    across, down = (list(dict.fromkeys(pair[side] for pair in cells)) for side in (1, 0))
+    if len(across) > MATRIX_LEAVES or len(cells) != len(across) * len(down):  # entries are left out
         return tall
-    every = style._replace(entries=MATRIX_LEAVES**2)
-    cells = {(row, column): value for row, column, value in hessian_rows(result, every)}
-    labels = [leaf + where for leaf, where in names]
-    columns = (Column("", "code"), *(Column(label, "number") for label in labels))
-    rows = tuple((row, *(cells.get((row, column), "") for column in labels)) for row in labels)
-    return Grid(columns, rows, title="Hessian", narrow=tall)
+    titles = (Column("", "code"), *(Column(label, "number") for label in across))
+    return Grid(titles, tuple((row, *(cells[row, label] for label in across)) for row in down), title, narrow=tall)
 
 
 def hessian_rows(result: Hessian, style: Style) -> Iterator[tuple[str, str, str]]:
@@ -219,13 +242,11 @@ def tidy(result: Any) -> Grid:
     for position, output in enumerate(outputs):
         label = f"output {position}" if isinstance(result.value, tuple) else ""
         rows += (("value", name, "", text) for name, _, text in entry_rows(label, output, None, full))
-    for leaf, partial in getattr(result, "gradient", {}).items():
-        rows += (("gradient", name, "", text) for name, _, text in entry_rows(leaf, partial, None, full, derivative))
+    for leaf, slope in getattr(result, "gradient", {}).items():
+        rows += (("gradient", name, "", text) for name, _, text in entry_rows(leaf, slope, None, full, derivative))
     known = getattr(result, "exact", None) or {}
     rows += (("exact value", "", "", exact_text(known["value"], full)) for _ in range("value" in known))
-    rows += (
-        ("exact gradient", leaf, "", exact_text(partial, full)) for leaf, partial in known.get("gradient", {}).items()
-    )
+    rows += (("exact gradient", leaf, "", exact_text(slope, full)) for leaf, slope in known.get("gradient", {}).items())
     for leaf, orders in (getattr(result, "derivatives", None) or {}).items():
         rows += ((f"derivative {order}", leaf, "", derivative(value)) for order, value in enumerate(orders, 1))
     if hasattr(result, "hessian"):

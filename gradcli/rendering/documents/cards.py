@@ -203,7 +203,7 @@ def evidence_facts(evidence: Mapping[str, Any], style: Style) -> Iterator[tuple[
         if name in SLOPES and isinstance(value, list) and len(value) == 1:
             value = value[0]
         for line in evidence_lines(value, style):
-            yield (label, line, "key" if name in JUDGED else "text")
+            yield (label, line, "key" if name in JUDGED else "code" if name == "claim" else "text")
             label = ""
         if name == "diagnosis" and isinstance(value, list):
             yield from corrected(value)

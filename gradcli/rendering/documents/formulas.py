@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from gradcli.rendering.document import GAP, Column, Document, Facts, Formula, Grid, Line, Style, document
 from gradcli.results.calculations import derivative_label, wherever
 
@@ -12,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gradcli.rendering.document import Block
+    from gradcli.rendering.mathematics import Mathematics
     from gradcli.results.calculations import Derivation, DerivationStep
 
 RANKS = ("a number", "a vector", "a matrix")
@@ -24,20 +23,21 @@ REMARKS = {
 
 def derivation(result: Derivation, style: Style) -> Document:
     """`derive`: the expression, a formula for each leaf, the assumed shapes, and the verdicts."""
-    blocks: list[Block] = [Line(line, "code") for line in result.expression.splitlines() or [""]]
+    ranks = {name: len(axes) for name, axes in result.assumes.items()}
+    blocks: list[Block] = [Line(Formula.of(line, ranks), "code") for line in result.expression.splitlines() or [""]]
     shapes = [f"{name}: {shape_text(axes)}" for name, axes in result.assumes.items() if axes]
     if shapes:
         blocks.append(Facts((("shapes", ", ".join(shapes), "code"),)))
     for leaf, steps in (result.steps or {}).items():
         blocks += [GAP, Line(f"Steps to {derivative_label(leaf)}", "title"), *lines(steps), GAP]
     for leaf, text in (result.short or result.text).items():
-        blocks.append(Facts(((derivative_label(leaf), mathematical(text, result), "title"),)))
+        blocks.append(Facts(((derivative_label(leaf), Formula.of(text, ranks), "title"),)))
     for place, (name, text) in enumerate((result.parts or {}).items()):
-        blocks.append(Facts((("" if place else "where", mathematical(f"{name} = {text}", result), "code"),)))
+        blocks.append(Facts((("" if place else "where", Formula.of(f"{name} = {text}", ranks), "code"),)))
     for leaf, reason in result.missing.items():
         blocks.append(Facts(((derivative_label(leaf), f"no closed form: {reason}", "doubt"),)))
     blocks += [Facts((row,)) for row in verdicts(result)]
-    return document(*blocks, *notes(result))
+    return document(*blocks, *notes(result), equations=lambda kind: equations(result, kind(ranks)))
 
 
 def lines(steps: Sequence[DerivationStep]) -> Iterator[Block]:
@@ -59,14 +59,15 @@ def lines(steps: Sequence[DerivationStep]) -> Iterator[Block]:
     yield Line(f"Proved: {text}.", "note")
 
 
-def mathematical(text: str, result: Derivation) -> Formula:
-    """A formula that can also be written as LaTeX and MathML."""
-    ranks = {name: len(axes) for name, axes in result.assumes.items()}
-    return Formula.of(
-        text,
-        lambda: import_module("gradcli.rendering.mathematics").latex(text, ranks),
-        lambda: import_module("gradcli.rendering.mathematics").mathml(text, ranks),
-    )
+def equations(result: Derivation, notation: Mathematics) -> Iterator[tuple[str, str]]:
+    """The function, the formulas by leaf, and what their names stand for."""
+    function = notation.function_name(result.expression)
+    yield from notation.outputs(result.expression, function)
+    for leaf, text in (result.short or result.text).items():
+        leaves, _, along = leaf.partition(" along ")
+        yield notation.partial(function, leaves.split(","), along), notation.formula(text)
+    for name, text in (result.parts or {}).items():
+        yield notation.name(name), notation.formula(text)
 
 
 def shape_text(axes: Sequence[str | int]) -> str:
