@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from _thread import start_new_thread
+from codecs import register_error
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from time import sleep
@@ -35,6 +36,7 @@ ROOMS = {
     "package": "gradcli",
     "prompt": "gradcli.prompt",
     "settings": "gradcli.commands._settings",
+    "text": "gradcli.rendering.text",
 }
 
 FINE, USAGE, INTERNAL, BROKEN_PIPE, SIGNALLED = 0, 2, 4, 141, 128
@@ -72,12 +74,13 @@ def main(argv: Sequence[str]) -> int:
     gc.set_threshold(*COLLECTION)
     if argv[:1] not in (["run"], ["why"]):  # a training step needs them again at once
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # read when NumPy loads; idle BLAS threads do not spin
+    register_error("gradcli", unencodable)
     with signals():
         try:
             open_standard_streams()
             for stream in (sys.stdout, sys.stderr):
                 if hasattr(stream, "reconfigure"):
-                    stream.reconfigure(errors="backslashreplace")
+                    stream.reconfigure(errors="gradcli")
             code = guarded(argv) if argv else session()
             if not sys.stdout.closed:  # as a script that `run` runs may leave it
                 sys.stdout.flush()
@@ -92,6 +95,14 @@ def main(argv: Sequence[str]) -> int:
         except (KeyboardInterrupt, Terminated) as stop:  # while the last of the output is written
             discard("stdout")
             return stopped(stop)
+
+
+def unencodable(problem: UnicodeError) -> tuple[str, int]:
+    """What is written in place of characters that the encoding of a stream lacks, and where to go on."""
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    text: str = load("text").drawn_in_ascii(problem.object[problem.start : problem.end])
+    return text, problem.end
 
 
 def session() -> int:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from gradcli.diagnostics import escaped, without_commands
 
 TAB = "    "
+# what stands for the lines and arrows of pictures where an encoding has only ASCII
+DRAWN = str.maketrans("─│└├┤→↗↑↖←↙↓↘·×−", "-|+++>/^\\</v\\.x-")
+UPPER, LOWER = 0x1B, 0xE4  # the dots of both halves of a braille character
 
 
 def visible(text: str) -> str:
@@ -26,6 +29,24 @@ def visible_character(character: str) -> str:
     if character.isprintable():
         return character
     return TAB if character == "\t" else escaped(character)
+
+
+def drawn_in_ascii(text: str) -> str:
+    """Characters of pictures in ASCII, one for one, and others as escapes.
+
+    >>> drawn_in_ascii("├─ x⠋⣀⡇→ θ")
+    "+- x'.:> \\\\u03b8"
+    """
+    return "".join(map(character_in_ascii, text))
+
+
+def character_in_ascii(character: str) -> str:
+    """One character as `drawn_in_ascii` writes it."""
+    dots = ord(character) - 0x2800
+    if 0 <= dots < 256:  # braille, of which plots are made
+        return " '.:"[bool(dots & UPPER) + 2 * bool(dots & LOWER)]
+    drawn = character.translate(DRAWN)
+    return drawn if drawn.isascii() else escaped(character)
 
 
 def width(text: str) -> int:

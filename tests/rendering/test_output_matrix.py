@@ -143,6 +143,28 @@ def test_a_gradient_on_a_terminal_says_how_to_check_it(tmp_path: Path) -> None:
         assert "checked?" not in run([*words, *more], {}, terminal, tmp_path).out
 
 
+PICTURES = [
+    ["plot", "sin(x)"],
+    ["plot", "x**2 + sin(3*y)"],
+    ["plot", "exp(x)", "--at", "x=1", "--steps"],
+    ["graph", "sum(softmax(A@x))", "--at", "A=randn(2,2),x=[1,2]", "--view", "backward"],
+    ["trace", "(x*y+x)**2", "--at", "x=2,y=3", "--why-topo"],
+]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+@pytest.mark.parametrize("words", PICTURES, ids=" ".join)
+def test_pictures_have_the_characters_that_an_encoding_has(words: list[str], encoding: str, tmp_path: Path) -> None:
+    """One for one, so that columns stay under each other."""
+    whole = run(words, {}, False, tmp_path).out.splitlines()
+    shown = run(words, {"PYTHONIOENCODING": encoding}, False, tmp_path)
+    lines = shown.out.splitlines()
+    assert shown.code == 0 and not re.search(r"\\u[0-9a-f]{4}|\\x[0-9a-f]{2}", shown.out)
+    assert [len(line) for line in lines] == [len(line) for line in whole]
+    for line, other in zip(lines, whole, strict=True):
+        assert all(a == b or not b.isascii() for a, b in zip(line, other, strict=True))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "scripts").mkdir()
