@@ -145,7 +145,10 @@ class Mathematics:
             return self.verbatim(text)
         if isinstance(statement, Assign):
             return self.operator(self.text(statement.targets[0]), "=", self.text(statement.value))
-        return self.text(statement.value) if isinstance(statement, ExpressionStatement) else self.verbatim(text)
+        if not isinstance(statement, ExpressionStatement):
+            return self.verbatim(text)
+        value = statement.value
+        return self.joined(list(map(self.text, value.items)), ",") if isinstance(value, Tuple) else self.text(value)
 
     # --- results as equations
 
