@@ -90,7 +90,9 @@ def plot(
     shared = [name for name, value in rest.items() if getattr(value, "shape", ())]
     named_values: dict[str, Any] = {**rest, **columns}
     values, gradient = function.at_points(shared=shared, **named_values)
-    stated = None if claim is None else evaluated(claim, named_values, shared, len(first), limits)
+    stated = None
+    if claim is not None:  # it sees the names of the script
+        stated = evaluated(f"{lowered.source.text}\n{claim}", named_values, shared, len(first), limits)
     slopes = {name: defined(gradient[name].tolist(), values.tolist()) for name in leaves}
     return Curves(lowered.text, shown, points, values.tolist(), slopes, stated, claim or "")
 

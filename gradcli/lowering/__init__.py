@@ -22,15 +22,17 @@ from gradcli.graph.program import HandRule, Program
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
+from gradcli.language.syntax import Call, FunctionDef, Name, nodes_of
 from gradcli.lowering.lowered import Claim, Lowered
 from gradcli.lowering.lowerer import Lowerer
 from gradcli.lowering.operands import ScriptList, number
+from gradcli.lowering.scan import assigned_names
 from gradcli.primitives import catalogue, functions
 from gradcli.primitives.broadcasting import stretch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
     from gradcli.graph.types import Shape
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from gradcli.lowering.names import OpenShapes
 
 __all__ = ["Claim", "HandRule", "Lowered", "lower"]
+
+OWN = "′"  # behind the names of a claim that the script has too
 
 
 def lower(
@@ -158,7 +162,10 @@ def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
 
 
 def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
-    """A hand-written gradient: a script that can use the leaves, their sizes, and the names of the point."""
+    """A hand-written gradient: a script that sees the names and functions of the script, and those of the point.
+
+    What it assigns or defines itself is its own, in functions of the script too.
+    """
     source = Source(text, f"<claim for {leaf}>")
     if leaf not in lowerer.leaves:
         raise _unknown_leaf(lowerer, leaf)
@@ -169,27 +176,34 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
             help="take sum(...) of the output",
         )
     target, output = lowerer.leaves[leaf].node, lowerer.outputs[0]
-    script = parse(source, limits)
+    script = with_own_names(parse(source, limits), {*lowerer.scope, *lowerer.leaves, *lowerer.functions})
     inner = Lowerer(script, lowerer.vocabulary, lowerer.library, limits, lowerer.at)
     inner.builder, inner.loops = lowerer.builder, lowerer.loops
     inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
-    inner.scope = {name: known.node for name, known in lowerer.leaves.items()}
-    inner.scope |= {name: lowerer.scope[name] for name in lowerer.sizes}
+    known = {**lowerer.scope, **{name: leaf.node for name, leaf in lowerer.leaves.items()}}
+    inner.scope = {**known, **{name + OWN: value for name, value in known.items()}}
+    inner.functions, inner.hand_written = dict(lowerer.functions), dict(lowerer.hand_written)
+    inner.ruled = lowerer.ruled
     inner.leaves_allowed = False
-    inner.run()
-    for name, known in inner.leaves.items():
+    try:
+        inner.run()
+    except GradcliError as problem:
+        for diagnostic in problem.diagnostics:
+            diagnostic.message = diagnostic.message.replace(OWN, "")
+        raise
+    for name, known_leaf in inner.leaves.items():
         if name not in lowerer.leaves:
             if name not in lowerer.at:
-                guess = did_you_mean(name, lowerer.leaves)
+                guess = did_you_mean(name, known)
                 raise error(
                     "GC202",
-                    f"the claim reads `{visible(name)}`, which is not a leaf of the script",
+                    f"the claim reads `{visible(name)}`, which is no name of the script",
                     inner.uses.get(name),
-                    help=f"did you mean `{guess}`?" if guess else "a claim sees leaves, sizes and --at names only",
+                    help=f"did you mean `{guess}`?" if guess else "give it a value with --at",
                     source=source,
                 )
-            known.const = True
-            lowerer.leaves[name] = known
+            known_leaf.const = True
+            lowerer.leaves[name] = known_leaf
     if len(inner.outputs) != 1:
         raise error("GC314", "a claim has one value", source=source)
     right = number(inner, inner.outputs[0])
@@ -207,13 +221,26 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
         left,
         stretch(right, target.type.shape),
         script.span,
-        f"grad({inner.text and lowerer.text}, {leaf}) == {inner.text}",
+        f"grad({inner.text and lowerer.text}, {leaf}) == {inner.text.replace(OWN, '')}",
         source,
         None,
         None,
         leaf,
         (output, target),
     )
+
+
+def with_own_names(script: Script, taken: Collection[str]) -> Script:
+    """A script in which the names that it assigns or defines have OWN behind them where they are taken."""
+    functions = {function.name.id for function in script.statements if isinstance(function, FunctionDef)}
+    own = {*assigned_names(script.statements), *functions} & {*taken}
+    for node in nodes_of(script) if own else ():
+        if isinstance(node, Name) and node.id in own:
+            node.id += OWN
+        elif isinstance(node, Call) and node.function.id.removesuffix(OWN) in functions:
+            for keyword in node.keywords:
+                keyword.name += OWN * (keyword.name in own)
+    return script
 
 
 def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:

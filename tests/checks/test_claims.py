@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks import Check, check_script
+from gradcli.diagnostics import GradcliError
 
 MEAN = "mean((A@w - t)**2)"
 TWO = {"A": [[1, 2], [3, 4]], "w": [0.5, -1], "t": [1, 0]}
@@ -241,3 +242,47 @@ def test_frozen_entries_stay_where_they_are() -> None:
     at = {"W": rng.normal(size=(6, 4)).tolist(), "x": rng.normal(size=(5, 6)).tolist()}
     report = check_script("mean(relu(x@W)**2)", at=at, wrt=["W"])
     assert {check.verdict for check in report.checks} == {"PROVED"}
+
+
+LOGISTIC = {"X": [[1, 2], [3, 4.0]], "w": [0.1, 0.2], "y": [0, 1]}
+PATH = "path = [t]\nfor i in range(3):\n    path.append(path[-1]*t)\nsum(path)"
+SEEN: list[tuple[str, dict[str, Any], str, str, str]] = [
+    ("N(x) = 0.5*erfc(-x/sqrt(2)); N(a)*b", {"a": 1, "b": 2}, "b", "N(a)", "PROVED"),
+    ("N(x) = 0.5*erfc(-x/sqrt(2)); N(a)*b", {"a": 1, "b": 2}, "b", "2*N(a)", "DISAGREES"),
+    ("s = exp(t); s**2", {"t": 0.3}, "t", "2*s*s", "PROVED"),
+    ("s = exp(t); s**2", {"t": 0.3}, "t", "2*s", "DISAGREES"),
+    ("s = exp(t); s = s**2; s", {"t": 0.3}, "t", "2*s", "PROVED"),  # the last value
+    ("p = sigmoid(X@w); -mean(y*log(p) + (1-y)*log(1-p))", LOGISTIC, "w", "X.T @ (p - y)/len(y)", "PROVED"),
+    ("A[m,n] in real; x[n] in real; r = A@x; mean(r**2)", {}, "x", "2/m*A.T @ r", "PROVED"),
+    ("def f(x): return x**3\ndef f.vjp(x, ct): return 3*x**2*ct\nf(t)", {"t": 2}, "t", "3*f(t)/t", "PROVED"),
+    (PATH, {"t": 0.3}, "t", "1 + 2*path[0] + 3*path[1] + 4*path[2]", "PROVED"),
+    # what a claim assigns or defines is its own, for the functions of the script too
+    ("s = exp(t); s**2", {"t": 0.3}, "t", "s = 2*t; s", "DISAGREES"),
+    ("s = exp(t); s**2", {"t": 0.3}, "t", "s = 2*s**2; s", "PROVED"),
+    ("k = 2*t; f(x) = k*x; f(t)", {"t": 0.3}, "t", "k = 4; k*t", "PROVED"),
+    ("k = 2*t; f(x) = k*x; f(t)", {"t": 0.3}, "t", "k = 3; 2*f(t)/t", "PROVED"),
+    ("k = 2*t; f(x) = k*x; f(t)", {"t": 0.3}, "t", "k = 4; f(u) = k*u; f(t)", "PROVED"),
+    ("k = 2*t; f(x) = k*x; f(t)", {"t": 0.3}, "t", "f(k) = 4*k; f(k=t)", "PROVED"),
+    ("g(x) = x**2; f(x) = g(x); f(t)", {"t": 0.3}, "t", "g(x) = 5*x; 2*f(t)/t", "PROVED"),
+    ("x**2*y", {"x": 3, "y": 2}, "y", "x = x**2; x", "PROVED"),
+    (PATH, {"t": 0.3}, "t", "path = [1.0]\nfor i in range(3):\n    path.append((i+2)*t**(i+1))\nsum(path)", "PROVED"),
+    ("s = exp(t); s**2", {"t": 0.3, "N": 2}, "t", "N*s*s", "PROVED"),
+    ("N = 2 + 0*t; s = exp(t); s**2", {"t": 0.3, "N": 5}, "t", "N*s*s", "PROVED"),
+]
+
+
+@pytest.mark.parametrize(("script", "at", "leaf", "text", "verdict"), SEEN)
+def test_a_claim_sees_the_names_of_the_script(
+    script: str, at: dict[str, Any], leaf: str, text: str, verdict: str
+) -> None:
+    (judged,) = [check for check in check_script(script, at=at, claims={leaf: text}).checks if check.kind == "claim"]
+    assert judged.verdict == verdict
+    if verdict == "DISAGREES":
+        assert str(judged.evidence["claim"]).endswith(f"== {text.rpartition('; ')[2]}")
+
+
+@pytest.mark.parametrize("text", ["2*ss*s", "k = ss; k*s", "ss(t)", "s = ss(t); s"])
+def test_what_a_claim_does_not_see_is_named(text: str) -> None:
+    with pytest.raises(GradcliError, match="ss") as problem:
+        check_script("s = exp(t); s**2", at={"t": 0.3}, claims={"t": text})
+    assert "′" not in str(problem.value)
