@@ -23,10 +23,10 @@ from gradcli.observe import why
 from gradcli.observe.graphs import drawing, graphs_of
 from gradcli.observe.steps import training_steps
 from gradcli.rendering import plain, tabular
-from gradcli.rendering.tabular import html
 from gradcli.rendering.document import Style, document
 from gradcli.rendering.documents import reasons
 from gradcli.rendering.graphs import formats
+from gradcli.rendering.tabular import html
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
