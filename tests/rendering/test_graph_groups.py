@@ -63,13 +63,13 @@ PATHS = [  # operation, groups
 
 
 def graph_of(path: Path, torch: bool = False) -> Graph:
-    from gradcli.commands._python_file import recorded
+    from gradcli.commands._python_file import Recording, recorded
 
     class Quiet:
         def say(self, text: str) -> None:
             pass
 
-    _, watch, _ = recorded(Quiet(), str(path), (), torch=torch, every=1, dtype="float32", extents=True, quiet=True)  # type: ignore[arg-type]
+    _, watch, _ = recorded(Quiet(), str(path), (), Recording(torch, extents=True))  # type: ignore[arg-type]
     return observe.drawing(observe.graphs_of(watch, str(path)), observe.lines(str(path)))
 
 
