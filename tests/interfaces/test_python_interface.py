@@ -92,7 +92,7 @@ JUDGED: list[tuple[Callable[[], Any], str | None, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("judge", "verdict", "ok"), JUDGED, ids=str)
+@pytest.mark.parametrize(("judge", "verdict", "ok"), JUDGED)
 def test_a_report_is_true_only_if_something_was_judged_and_is_right(
     judge: Callable[[], Any], verdict: str | None, ok: bool
 ) -> None:
