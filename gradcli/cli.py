@@ -63,7 +63,10 @@ def load(name: str) -> Any:
 
 def entry() -> None:
     """The command `gradcli`."""
-    code = main(sys.argv[1:])
+    try:
+        code = main(sys.argv[1:])
+    except (KeyboardInterrupt, Terminated) as stop:  # while signals begin or end to be handled
+        code = stopped(stop)
     if sys.argv[1:2] not in (["run"], ["why"], ["graph"]):  # code of a user may leave files open in cycles
         gc.freeze()  # Python collects garbage several times while it ends: with all that is loaded, for 20 ms
     sys.exit(code)
