@@ -116,7 +116,8 @@ class Output:
         if self.format == "json":
             return str(load("machine").text(view.payload()))
         if self.format == "jsonl":
-            return "\n".join(map(load("machine").text, view.lines()))
+            lines = [view.payload()] if view.lines is None else view.lines()
+            return "\n".join(map(load("machine").text, lines))
         style = load("document").Style(digits=self.settings["digits"])
         if view.texts is not None:
             return view.texts(self.format, style)

@@ -139,13 +139,12 @@ EXPRESSION = Option(
 RENAMED = {"--out": "--output"}  # in every command
 
 
-class Declaration:
+class Declaration(NamedTuple):
     """A command: the annotated function that it calls, its operands and its options.
 
     The function takes the output first, then every operand and option by name. Its docstring is the help
-    text. `sections` are further options, by the headings that they stand under in the help; where some options are
-    `common`, it shows only these. `groups` are named tuples whose fields are options: the function takes the tuple,
-    called as its class is, in place of them.
+    text. `groups` are named tuples whose fields are options: the function takes the tuple, called as its class is, in
+    place of them. Options stand in the help under their `headings`; where some are `common`, it shows only these.
 
     `short` has what a short spelling stands for, `{"-q": "--show=summary"}`, with `{}` for its value if it takes one;
     `renamed` what earlier spellings stand for, which take a value if the option does and it is not given here.
@@ -153,43 +152,21 @@ class Declaration:
     each with an option or operand, and the values of it that write such a file, () for any.
     """
 
-    __slots__ = (
-        "common",
-        "conflicts",
-        "endings",
-        "function",
-        "groups",
-        "headings",
-        "operands",
-        "options",
-        "renamed",
-        "short",
-    )
+    function: Callable[..., int]
+    operands: tuple[Operand, ...]
+    own: tuple[Option, ...]
+    groups: tuple[Any, ...] = ()
+    headings: Mapping[str, str] = {}
+    common: frozenset[str] = frozenset()
+    short: Mapping[str, str] = {}
+    renamed: Mapping[str, str] = {}
+    conflicts: Mapping[str, tuple[str, ...]] = {}
+    endings: Mapping[str, tuple[str, tuple[object, ...]]] = {}
 
-    def __init__(
-        self,
-        function: Callable[..., int],
-        operands: tuple[Operand, ...],
-        options: tuple[Option, ...],
-        sections: Mapping[str, tuple[Option, ...]] | None = None,
-        groups: tuple[Any, ...] = (),
-        common: frozenset[str] = frozenset(),
-        short: Mapping[str, str] | None = None,
-        renamed: Mapping[str, str] | None = None,
-        conflicts: Mapping[str, tuple[str, ...]] | None = None,
-        endings: Mapping[str, tuple[str, tuple[object, ...]]] | None = None,
-    ) -> None:
-        self.function = function
-        self.operands = operands
-        self.groups = groups
-        self.common = common
-        self.short = short or {}
-        self.conflicts = conflicts or {}
-        self.endings = endings or {}
-        self.renamed = {**RENAMED, **(renamed or {})}
-        self.headings = {option.name: title for title, own in (sections or {}).items() for option in own}
-        texts = (EXPRESSION,) if any(operand.expression for operand in operands) else ()
-        self.options = (*[option for own in (sections or {}).values() for option in own], *texts, *options)
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The options, with `-e` where an operand may be an expression."""
+        return self.own if not any(operand.expression for operand in self.operands) else (*self.own, EXPRESSION)
 
     @property
     def name(self) -> str:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 
 from gradcli.commands import COMMANDS, declaration
-from gradcli.commands._declaration import EXPRESSION
+from gradcli.commands._declaration import EXPRESSION, RENAMED
 from gradcli.diagnostics import error, visible
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,23 +23,12 @@ if TYPE_CHECKING:
 OPTION = re.compile(r"--[A-Za-z][A-Za-z0-9-]*(=.*)?|-[A-Za-z][A-Za-z0-9_.~%:\\,-]*", re.DOTALL)
 
 
-class Call:
+class Call(NamedTuple):
     """A command with its arguments; `arguments` has only those on the command line. `notes` are on its spelling."""
 
-    __slots__ = ("arguments", "command", "notes")
-
-    def __init__(self, command: str, arguments: dict[str, Any], notes: Sequence[str] = ()) -> None:
-        self.command = command
-        self.arguments = arguments
-        self.notes = notes
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Call) and (self.command, self.arguments) == (other.command, other.arguments)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Call({self.command!r}, {self.arguments!r})"
+    command: str
+    arguments: dict[str, Any]
+    notes: Sequence[str] = ()
 
 
 class Words:
@@ -84,7 +74,7 @@ class Words:
     def is_own(self, word: str) -> bool:
         """Whether an argument is an option of the command in a long spelling."""
         name = word.partition("=")[0]
-        return name.startswith("--") and (name in self.known or name in self.declared.renamed)
+        return name.startswith("--") and (name in self.known or name in RENAMED or name in self.declared.renamed)
 
     def is_option(self, word: str) -> bool:
         """Whether an argument is an option; raises GC721 for one that could be an expression as well."""
@@ -115,7 +105,7 @@ class Words:
     def long(self, word: str) -> None:
         """Read an option in a long spelling, and its value."""
         name, equals, value = word.partition("=")
-        meaning = self.declared.renamed.get(name, name)
+        meaning = {**RENAMED, **self.declared.renamed}.get(name, name)
         option = self.known.get(meaning.partition("=")[0])
         if meaning != name:
             self.notes.append(f"{name} is now {meaning.replace('=', ' ')}")

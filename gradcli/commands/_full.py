@@ -80,11 +80,11 @@ def full(argv: Sequence[str], colour: bool = False) -> Call | None:
         )
         shown = message if len(message) <= LONGEST else visible(message, LONGEST)
         raise error("GC721", shown, help=split_point(words) or usage_help(chosen, message, argv, words)) from None
-    for call in calls:
-        if words is not None and words.rest:
-            call.arguments[words.declared.operands[-1].name] = tuple(words.rest)
-        call.notes = words.notes if words is not None else ()
-    return calls[0] if calls else None
+    if not calls or words is None:
+        return calls[0] if calls else None
+    if words.rest:
+        calls[0].arguments[words.declared.operands[-1].name] = tuple(words.rest)
+    return calls[0]._replace(notes=words.notes)
 
 
 class GroupedOptions(TyperCommand):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcli.commands import room
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,32 +21,19 @@ else:
     calculus, formulas, machine = room("calculus"), room("formulas"), room("machine")
 
 
-class View:
+class View(NamedTuple):
     """Functions that render one result in each format. Only the one that is needed is called.
 
     A result of formats of its own, such as a drawing, has `texts` instead of `document` and `tidy`: it takes the name
     of the format and the style.
     """
 
-    __slots__ = ("diagnostics", "document", "lines", "payload", "texts", "tidy")
-
-    def __init__(
-        self,
-        *,
-        payload: Callable[[], Payload],
-        document: Callable[[Style], Document] | None = None,
-        tidy: Callable[[], Grid] | None = None,
-        texts: Callable[[str, Style], str] | None = None,
-        lines: Callable[[], Iterable[Payload]] | None = None,
-        diagnostics: tuple[Diagnostic, ...] = (),
-    ) -> None:
-        assert texts is not None or document is not None
-        self.document = document
-        self.payload = payload
-        self.texts = texts
-        self.tidy = tidy
-        self.lines = lines or (lambda: (payload(),))
-        self.diagnostics = diagnostics
+    payload: Callable[[], Payload]
+    document: Callable[[Style], Document] | None = None
+    tidy: Callable[[], Grid] | None = None
+    texts: Callable[[str, Style], str] | None = None
+    lines: Callable[[], Iterable[Payload]] | None = None  # the payload alone
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def derivation(result: Derivation) -> View:

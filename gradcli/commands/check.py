@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import os
 
+from gradcli.commands import _check_inputs as inputs
+from gradcli.commands import _check_options as declared
 from gradcli.commands import room
 from gradcli.commands._acceptance import Acceptance
-from gradcli.commands._check_inputs import (
-    SHOWN,
-    boxes,
-    claims,
-    existing,
-    for_this_kind,
-    is_expression,
-    judging,
-    python_targets,
-)
-from gradcli.commands._check_options import (
-    COMMON,
-    EXPRESSION,
-    FILE,
-    FILES,
-    FUNCTION,
-    GROUPS,
-    RENAMED,
-    SECTIONS,
-    SHORT,
-    TARGETS,
-)
 from gradcli.commands._check_report import Cards, Nothing, Reporting, notes_of
 from gradcli.commands._declaration import Declaration
 from gradcli.commands._replay import replay
@@ -50,10 +30,9 @@ else:
     batch, checks, plugins = room("batch"), room("checks"), room("plugins")
 
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options of `check_script` that functions do not have
+REPEATED = ("python", "grad", "at", "wrt", "claim", "box", "dtype", "backend", "samples")
 REPORTS = ("json", "junit", "sarif", "gitlab", "markdown")
-IN_WORKERS = frozenset(
-    ("memory", "cluster", "watch", "shard", "last_failed")
-)  # options that one file, too, needs workers for
+IN_WORKERS = {"memory", "cluster", "watch", "shard", "last_failed"}  # options that one file, too, needs workers for
 
 
 def check(
@@ -91,25 +70,25 @@ def check(
       gradcli check "relu(x)" --at x=0 --allow kink
       gradcli check --python losses.py:f --grad losses.py:df --at "x=[0.5,-1]"
     """
-    python_targets(targets)
-    only = frozenset[str]() if shown.show in SHOWN else batch.parse_verdicts(shown.show)
+    inputs.python_targets(targets)
+    only = frozenset[str]() if shown.show in inputs.SHOWN else batch.parse_verdicts(shown.show)
     options = options_of_checks(output, judged, failing, point)
     accepted = Acceptance(output, failing, shown, options)
     command = replay(targets, repeated(judged, point))
     kind = kind_of(targets, judged)
-    for_this_kind(kind, output.explicit, DECLARATION.options)
+    inputs.for_this_kind(kind, output.explicit, DECLARATION.options)
 
     def sinks(several: Callable[[], bool]) -> Reporting:
         def cards() -> Sink:
             return Nothing() if shown.diff else Cards(output, "all" if only else shown.show, several, command)
 
-        forms = [form for form in REPORTS if kind in (FILE, FILES) or form in output.explicit]  # settings concern files
-        paths = {form: getattr(written, form) for form in forms}
+        files = kind in (declared.FILE, declared.FILES)  # which settings concern
+        paths = {form: getattr(written, form) for form in REPORTS if files or form in output.explicit}
         annotate = written.github or os.environ.get("GITHUB_ACTIONS") == "true"
         return Reporting(output, paths, annotate, only, cards)
 
-    if kind != FILES and (kind != FILE or IN_WORKERS.isdisjoint(output.explicit)):
-        on_terminal = output.format == "table" and kind == EXPRESSION
+    if kind != declared.FILES and (kind != declared.FILE or IN_WORKERS.isdisjoint(output.explicit)):
+        on_terminal = output.format == "table" and kind == declared.EXPRESSION
         options["witnesses"] = judged.witnesses or ("all" if on_terminal else "none")
         with sinks(lambda: False) as where:
             totals = single(output, targets, options, judged, where, accepted, running.memory)
@@ -135,42 +114,34 @@ def kind_of(targets: tuple[str, ...], judged: Judged) -> str:
     """What kind of check it is; raises GC732 for a function that is not alone."""
     if judged.python is None and judged.grad is None:
         target = targets[0] if len(targets) == 1 else "."
-        if is_expression(target):
-            return EXPRESSION
-        return FILE if is_file(target) and not os.path.isdir(target) else FILES
+        if inputs.is_expression(target):
+            return declared.EXPRESSION
+        return declared.FILE if is_file(target) and not os.path.isdir(target) else declared.FILES
     if judged.python is None:
         raise error("GC732", "--grad needs --python", help="write --python losses.py:f --grad losses.py:df")
     if targets:
         raise error("GC732", "a script does not go with --python", help="check them one after the other")
-    return FUNCTION
+    return declared.FUNCTION
 
 
 def options_of_checks(output: Output, judged: Judged, failing: Failing, point: Point) -> dict[str, Any]:
     """The options of `checks.check_script`."""
     return {
-        **judging({**judged._asdict(), **failing._asdict(), **point._asdict()}),
+        **inputs.judging({**judged._asdict(), **failing._asdict(), **point._asdict()}),
         "at": point.at,
         "wrt": names(point.wrt),
         "limits": allowed(point.limit, output),
-        "claims": claims(judged.claim),
+        "claims": inputs.claims(judged.claim),
         "steps": judged.step_sizes,
-        "box": boxes(judged.box),
+        "box": inputs.boxes(judged.box),
     }
 
 
 def repeated(judged: Judged, point: Point) -> list[tuple[str, tuple[str, ...]]]:
     """The options of the command that reproduces a check, with their values."""
-    return [
-        ("--python", (judged.python,) if judged.python else ()),
-        ("--grad", (judged.grad,) if judged.grad else ()),
-        ("--at", point.at),
-        ("--wrt", (point.wrt,) if point.wrt else ()),
-        ("--claim", judged.claim),
-        ("--box", judged.box),
-        ("--dtype", () if point.dtype == "float64" else (point.dtype,)),
-        ("--backend", () if point.backend == "auto" else (point.backend,)),
-        ("--samples", () if judged.samples == 3 else (str(judged.samples),)),
-    ]
+    values, defaults = {**judged._asdict(), **point._asdict()}, DECLARATION.defaults()
+    chosen = {name: values[name] for name in REPEATED if values[name] != defaults[name]}
+    return [(f"--{name}", value if isinstance(value, tuple) else (str(value),)) for name, value in chosen.items()]
 
 
 def many(
@@ -188,7 +159,7 @@ def many(
     cases: list[Any] = []
     with sinks(lambda: len(cases) > 1) as where, batch.Journal(folder) as journal:
         try:
-            paths = existing(targets or (".",), options["at"])
+            paths = inputs.existing(targets or (".",), options["at"])
         except GradcliError as problem:
             where.refuse(checks.refused(problem.diagnostics))
             raise
@@ -241,7 +212,7 @@ def single(
             report = checks.check_target(judged.python, judged.grad, **kept, memory=memory)
         else:
             if is_file(target):
-                existing(targets)
+                inputs.existing(targets)
             script = load(target, output, options["limits"])
             report = checks.check_script(script, **options)
     except GradcliError as problem:
@@ -276,11 +247,15 @@ def reported(run: Any, sinks: Reporting) -> None:
 
 DECLARATION = Declaration(
     check,
-    (TARGETS,),
-    (*EVALUATION, *presentation(*FORMATS, "concise", "tap")),
-    SECTIONS,
-    GROUPS,
-    common=COMMON,
-    short=SHORT,
-    renamed=RENAMED,
+    (declared.TARGETS,),
+    (
+        *[option for own in declared.SECTIONS.values() for option in own],
+        *EVALUATION,
+        *presentation(*FORMATS, "concise", "tap"),
+    ),
+    declared.GROUPS,
+    {option.name: title for title, own in declared.SECTIONS.items() for option in own},
+    common=declared.COMMON,
+    short=declared.SHORT,
+    renamed=declared.RENAMED,
 )

@@ -10,6 +10,7 @@ from gradcli.commands import COMMANDS, declaration, room
 from gradcli.commands._declaration import Declaration, Operand
 from gradcli.commands._shared import presentation
 from gradcli.diagnostics import error, visible
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,15 +26,12 @@ TOP = (("--help", "Show help."), ("--version", "Show the version."), ("--show-se
 FILES = ("output", "json", "junit")
 
 
-class Offer:
+class Offer(NamedTuple):
     """The completions of one command: its summary, its declaration, and words for its operand."""
 
-    __slots__ = ("declaration", "summary", "words")
-
-    def __init__(self, summary: str, declaration: Declaration, words: Sequence[str] = ()) -> None:
-        self.summary = summary
-        self.declaration = declaration
-        self.words = tuple(words)
+    summary: str
+    declaration: Declaration
+    words: Sequence[str] = ()
 
 
 def bash(offers: Mapping[str, Offer]) -> str:
