@@ -139,16 +139,6 @@ class Cards:
         self.output.emit(View(document=document, payload=dict, diagnostics=tuple(notes)), framed=False)
 
 
-class Nothing:
-    """A sink that shows nothing."""
-
-    def take(self, report: Any) -> None:
-        pass
-
-    def finish(self, totals: Totals) -> None:
-        pass
-
-
 class Reporting:
     """The destinations of the reports of a run: `files` and standard output. `only` selects verdicts to show.
 
@@ -161,7 +151,7 @@ class Reporting:
         paths: Mapping[str, str | None],
         github: bool,
         only: frozenset[str],
-        cards: Callable[[], Sink],
+        cards: Callable[[], Sink | None],
     ) -> None:
         def writer(form: str) -> Any:
             """A writer; the notes on the settings belong to a JSON report."""
@@ -180,7 +170,7 @@ class Reporting:
             self.files.append(Spooled(writer("github"), partial(annotated, output), self.resources))
             if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
                 self.files.append(Spooled(writer("github-summary"), partial(summarised, summary), self.resources))
-        self.main: Sink
+        self.main: Sink | None
         if output.format == "json":
             self.main = Spooled(writer("json"), output.write, self.resources)
         elif output.format in STREAMED:
@@ -204,7 +194,7 @@ class Reporting:
                 return
         for sink in self.files:
             sink.take(report)
-        self._print(lambda: self.main.take(report))
+        self._print(lambda sink: sink.take(report))
 
     def finish(self, totals: Totals) -> None:
         """Write what is written at the end: first the report files, even if standard output fails.
@@ -217,17 +207,17 @@ class Reporting:
                 sink.finish(totals)
             except GradcliError as problem:
                 problems += problem.diagnostics
-        self._print(lambda: self.main.finish(totals))
+        self._print(lambda sink: sink.finish(totals))
         if problems:
             raise GradcliError(*problems)
         if self.lost is not None:
             raise self.lost
 
-    def _print(self, write: Callable[[], None]) -> None:
+    def _print(self, write: Callable[[Sink], None]) -> None:
         """Write to standard output; a failure is reported after the report files are complete."""
-        if self.lost is None:
+        if self.lost is None and self.main is not None:
             try:
-                write()
+                write(self.main)
             except OSError as problem:
                 if not self.files:
                     raise

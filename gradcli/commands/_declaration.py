@@ -43,21 +43,6 @@ class Option:
     and `high` bound a number, both included. The first spelling names the parameter: `--why-topo` is `why_topo`.
     """
 
-    __slots__ = (
-        "choices",
-        "default",
-        "help",
-        "high",
-        "kind",
-        "low",
-        "many",
-        "metavar",
-        "name",
-        "presents",
-        "setting",
-        "spellings",
-    )
-
     def __init__(
         self,
         *spellings: str,

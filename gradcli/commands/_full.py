@@ -171,10 +171,8 @@ def receiver(name: str, declared: Declaration, calls: list[Call], *, hidden: boo
     """The function whose signature typer reads; it only records the arguments. `hidden`: help has common options."""
 
     def receive(**arguments: Any) -> None:
-        values = {
-            key: value for key, value in arguments.items() if value is not None and value is not False and value != []
-        }
-        calls.append(Call(name, {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}))
+        values = {key: tuple(value) if isinstance(value, list) else value for key, value in arguments.items()}
+        calls.append(Call(name, {key: v for key, v in values.items() if v is not None and v is not False and v != ()}))
 
     parameters: dict[str, tuple[Any, Any]] = {}
     for operand in declared.operands:

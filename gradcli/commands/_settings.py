@@ -16,6 +16,7 @@ from importlib import import_module
 from gradcli.commands import COMMANDS, declaration, room
 from gradcli.commands._shared import EVALUATION, OUTPUT
 from gradcli.diagnostics import NOTE, Diagnostic, GradcliError, did_you_mean, error, visible
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,19 +42,16 @@ LOOSER: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class Settings:
+class Settings(NamedTuple):
     """The settings of one command, and the file of each; the command line overrides them.
 
     `notes` are diagnostics on files that are ignored, `problems` are those on what is wrong in a file and ignored.
     """
 
-    __slots__ = ("notes", "origins", "problems", "values")
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self.origins: dict[str, str] = {}
-        self.notes: list[Diagnostic] = []
-        self.problems: list[Diagnostic] = []
+    values: dict[str, Any]
+    origins: dict[str, str]
+    notes: list[Diagnostic]
+    problems: list[Diagnostic]
 
     def loosening(self, declared: Declaration, arguments: Mapping[str, Any]) -> list[Diagnostic]:
         """A note on settings with which a check may pass that fails by default; `given` overrides them."""
@@ -89,7 +87,7 @@ def load(command: str, declared: Declaration, folder: str, environment: Mapping[
 
 def readable(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> Settings:
     """The settings for a command that runs in a folder, and what is wrong with their files."""
-    settings = Settings()
+    settings = Settings({}, {}, [], [])
     files = [nearest(folder, settings)]
     if command not in JUDGING:
         files.insert(0, personal(environment, settings))
@@ -203,7 +201,7 @@ def read(path: str, settings: Settings) -> Table:
     try:
         table: Table = toml.loads(content(path).decode("utf-8"))
     except GradcliError as problem:
-        settings.problems += problem.diagnostics
+        settings.problems.extend(problem.diagnostics)
     except (ValueError, RecursionError) as problem:
         why = (
             f"is not TOML: {visible(str(problem), 200)}" if isinstance(problem, ValueError) else "is nested too deeply"
@@ -221,7 +219,7 @@ def checked(table: Table, path: str, settings: Settings) -> Table:
         if command in table:
             options = {option.name: option for option in declaration(command).options if option.setting}
             faults += wrong(table[command], options, path, f"{command}.", declaration(command))
-    settings.problems += [note for fault in faults for note in fault.diagnostics]
+    settings.problems.extend(note for fault in faults for note in fault.diagnostics)
     return table
 
 
@@ -300,10 +298,4 @@ def toml(value: Any) -> str:
     """A value as a configuration file has it."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(toml, value))}]"
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f'"{visible(value, 200)}"'
-        if isinstance(value, str)
-        else str(value)
-    )
+    return f'"{visible(value, 200)}"' if isinstance(value, str) else str(value).lower()

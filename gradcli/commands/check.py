@@ -8,7 +8,7 @@ from gradcli.commands import _check_inputs as inputs
 from gradcli.commands import _check_options as declared
 from gradcli.commands import room
 from gradcli.commands._acceptance import Acceptance
-from gradcli.commands._check_report import Cards, Nothing, Reporting, notes_of
+from gradcli.commands._check_report import Cards, Reporting, notes_of
 from gradcli.commands._declaration import Declaration
 from gradcli.commands._replay import replay
 from gradcli.commands._shared import EVALUATION, FORMATS, allowed, is_file, load, names, presentation
@@ -79,8 +79,8 @@ def check(
     inputs.for_this_kind(kind, output.explicit, DECLARATION.options)
 
     def sinks(several: Callable[[], bool]) -> Reporting:
-        def cards() -> Sink:
-            return Nothing() if shown.diff else Cards(output, "all" if only else shown.show, several, command)
+        def cards() -> Sink | None:
+            return None if shown.diff else Cards(output, "all" if only else shown.show, several, command)
 
         files = kind in (declared.FILE, declared.FILES)  # which settings concern
         paths = {form: getattr(written, form) for form in REPORTS if files or form in output.explicit}

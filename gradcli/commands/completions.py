@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gradcli.codes import CODES, VERDICTS
 from gradcli.commands import COMMANDS, declaration, room
-from gradcli.commands._declaration import Declaration, Operand
+from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._shared import presentation
 from gradcli.diagnostics import error, visible
 from gradcli.records import NamedTuple
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradcli import primitives
-    from gradcli.commands._declaration import Option
     from gradcli.commands._shared import Output
 else:
     primitives = room("primitives")
 
 TOP = (("--help", "Show help."), ("--version", "Show the version."), ("--show-settings", "Show the settings."))
-FILES = ("output", "json", "junit")
+PATHS = ("FILE", "FOLDER")
 
 
 class Offer(NamedTuple):
-    """The completions of one command: its summary, its declaration, and words for its operand."""
+    """The completions of one command: its summary, its operands and options, and words for its operand."""
 
     summary: str
-    declaration: Declaration
+    operands: tuple[Operand, ...]
+    options: tuple[Option, ...]
     words: Sequence[str] = ()
 
 
@@ -51,9 +51,9 @@ def bash(offers: Mapping[str, Offer]) -> str:
         f"    '') COMPREPLY=($(compgen -W '{first}' -- \"$cur\")) ;;",
     ]
     for command, offer in offers.items():
-        spellings = " ".join([*offer.declaration.spelled(), "--help"])
+        spellings = " ".join([*(name for option in offer.options for name in option.spellings), "--help"])
         lines += [f"    {command})", "        case $prev in"]
-        for option in offer.declaration.options:
+        for option in offer.options:
             if option.kind != "flag":
                 names = "|".join(option.spellings)
                 lines.append(f"        {names}) {bash_values(option)} return ;;")
@@ -72,7 +72,7 @@ def bash(offers: Mapping[str, Offer]) -> str:
 def bash_values(option: Option) -> str:
     if option.choices:
         return f"COMPREPLY=($(compgen -W '{' '.join(option.choices)}' -- \"$cur\"));"
-    return 'COMPREPLY=($(compgen -f -- "$cur"));' if option.name in FILES else ""
+    return 'COMPREPLY=($(compgen -f -- "$cur"));' if option.metavar in PATHS else ""
 
 
 def zsh(offers: Mapping[str, Offer]) -> str:
@@ -83,9 +83,9 @@ def zsh(offers: Mapping[str, Offer]) -> str:
     lines += ["        _arguments " + " ".join(quoted(f"{name}[{summary}]") for name, summary in TOP), "        return"]
     lines += ["    fi", "    local command=$words[2]", "    shift words", "    (( CURRENT-- ))", "    case $command in"]
     for command, offer in offers.items():
-        parts = [zsh_option(option) for option in offer.declaration.options]
+        parts = [zsh_option(option) for option in offer.options]
         parts.append(quoted("--help[Show help.]"))
-        for operand in offer.declaration.operands:
+        for operand in offer.operands:
             action = f"({' '.join(offer.words)})" if offer.words else "_files"
             parts.append(quoted(f"{'*' if operand.many else '1'}:{operand.name}:{action}"))
         body = " \\\n            ".join(parts)
@@ -102,7 +102,7 @@ def zsh_option(option: Option) -> str:
     summary = option.help.replace("[", r"\[").replace("]", r"\]").replace(":", r"\:")
     value = ""
     if option.kind != "flag":
-        action = f"({' '.join(option.choices)})" if option.choices else "_files" if option.name in FILES else " "
+        action = f"({' '.join(option.choices)})" if option.choices else "_files" if option.metavar in PATHS else " "
         value = f":{option.name}:{action}"
     repeated = "*" if option.many else ""
     if len(option.spellings) == 1:
@@ -122,10 +122,10 @@ def fish(offers: Mapping[str, Offer]) -> str:
         seen = f"complete -c gradcli -n '__fish_seen_subcommand_from {command}'"
         if offer.words:
             lines.append(f"{seen} -f -a {quoted(' '.join(offer.words))}")
-        for option in offer.declaration.options:
+        for option in offer.options:
             names = " ".join(fish_name(spelling) for spelling in option.spellings)
             choices = f" -x -a {quoted(' '.join(option.choices))}" if option.choices else ""
-            value = "" if option.kind == "flag" else choices or (" -r -F" if option.name in FILES else " -x")
+            value = "" if option.kind == "flag" else choices or (" -r -F" if option.metavar in PATHS else " -x")
             lines.append(f"{seen} {names}{value} -d {quoted(option.help)}")
     return "\n".join(lines)
 
@@ -161,10 +161,15 @@ def completions(output: Output, shell: str) -> int:
         "explain": [*sorted(CODES), *(word for word in VERDICTS if " " not in word)],
         "completions": sorted(SHELLS),
     }
-    offers = {
-        command: Offer(summary, declaration(command), words.get(command, ()))
-        for command, (_, summary) in COMMANDS.items()
-    }
+    offers = {}
+    for command, (_, summary) in COMMANDS.items():
+        declared = declaration(command)
+        short = [
+            Option(name, help=f"Is {meaning}.", kind="text" if "{}" in meaning else "flag")
+            for name, meaning in declared.short.items()
+            if len(name) == 2
+        ]
+        offers[command] = Offer(summary, declared.operands, (*declared.options, *short), words.get(command, ()))
     output.line(SHELLS[shell](offers))
     return 0
 

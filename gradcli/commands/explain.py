@@ -11,8 +11,12 @@ from gradcli.diagnostics import did_you_mean, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from gradcli.codes import CodeDoc
     from gradcli.commands._shared import Output
     from gradcli.rendering import machine
+    from gradcli.rendering.document import Document, Style
     from gradcli.rendering.documents import catalogue
 else:
     catalogue, machine = room("catalogue"), room("machine")
@@ -29,36 +33,34 @@ def explain(output: Output, code: str | None) -> int:
       gradcli explain kink
       gradcli explain
     """
-    if code is None:
-        output.emit(
-            View(
-                document=lambda style: catalogue.codes(CODES, style),
-                payload=lambda: {
-                    **machine.opening("explain"),
-                    "codes": [catalogue.explanation_fields(name, doc) for name, doc in CODES.items()],
-                },
-                lines=lambda: (
-                    {**machine.opening("explain"), **catalogue.explanation_fields(name, doc)}
-                    for name, doc in CODES.items()
-                ),
-                tidy=lambda: catalogue.tidy_codes(CODES),
-            )
+    shown = CODES if code is None else dict([chosen(code)])
+
+    def fields() -> list[Any]:
+        return [catalogue.explanation_fields(name, doc) for name, doc in shown.items()]
+
+    def document(style: Style) -> Document:
+        return catalogue.codes(shown, style) if code is None else catalogue.explanation(*chosen(code), style)
+
+    output.emit(
+        View(
+            document=document,
+            payload=lambda: {**machine.opening("explain"), **({"codes": fields()} if code is None else fields()[0])},
+            lines=lambda: ({**machine.opening("explain"), **entry} for entry in fields()),
+            tidy=lambda: catalogue.tidy_codes(shown),
         )
-        return 0
+    )
+    return 0
+
+
+def chosen(code: str) -> tuple[str, CodeDoc]:
+    """A code or a verdict in any case, with its explanation; raises GC726 for another word."""
     word = " ".join(code.upper().split())
     name, doc = VERDICTS.get(word) or (name := f"GC{code}" if code.isdecimal() else word, CODES.get(name))
     if doc is None:
         guess = did_you_mean(word, [*CODES, *VERDICTS])
         hint = f"did you mean `{guess}`?" if guess else "gradcli explain lists all codes"
         raise error("GC726", f"unknown code `{visible(code)}`", help=hint)
-    output.emit(
-        View(
-            document=lambda style: catalogue.explanation(name, doc, style),
-            payload=lambda: {**machine.opening("explain"), **catalogue.explanation_fields(name, doc)},
-            tidy=lambda: catalogue.tidy_codes({name: doc}),
-        )
-    )
-    return 0
+    return name, doc
 
 
 CODE = Operand("code", "[CODE]", "A code such as GC301, or a verdict such as KINK.", required=False)
