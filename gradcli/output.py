@@ -116,8 +116,7 @@ class Output:
         if self.format == "json":
             return str(load("machine").text(view.payload()))
         if self.format == "jsonl":
-            lines = [view.payload()] if view.lines is None else view.lines()
-            return "\n".join(map(load("machine").text, lines))
+            return "\n".join(map(load("machine").text, view.records()))
         style = load("document").Style(digits=self.settings["digits"])
         if view.texts is not None:
             return view.texts(self.format, style)

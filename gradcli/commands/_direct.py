@@ -28,7 +28,7 @@ class Call(NamedTuple):
 
     command: str
     arguments: dict[str, Any]
-    notes: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Words:
@@ -166,7 +166,7 @@ def direct(argv: Sequence[str]) -> Call | None:
         if value is None:
             return None
         arguments[option.name] = (*arguments.get(option.name, ()), value) if option.many else value
-    return Call(argv[0], arguments, words.notes) if assigned(words, arguments) else None
+    return Call(argv[0], arguments, tuple(words.notes)) if assigned(words, arguments) else None
 
 
 def assigned(words: Words, arguments: dict[str, Any]) -> bool:

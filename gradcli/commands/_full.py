@@ -84,7 +84,7 @@ def full(argv: Sequence[str], colour: bool = False) -> Call | None:
         return calls[0] if calls else None
     if words.rest:
         calls[0].arguments[words.declared.operands[-1].name] = tuple(words.rest)
-    return calls[0]._replace(notes=words.notes)
+    return calls[0]._replace(notes=tuple(words.notes))
 
 
 class GroupedOptions(TyperCommand):

@@ -35,6 +35,10 @@ class View(NamedTuple):
     lines: Callable[[], Iterable[Payload]] | None = None  # the payload alone
     diagnostics: tuple[Diagnostic, ...] = ()
 
+    def records(self) -> Iterable[Payload]:
+        """What JSON Lines has, one on each line."""
+        return (self.payload(),) if self.lines is None else self.lines()
+
 
 def derivation(result: Derivation) -> View:
     """The view of derivatives in closed form."""

@@ -49,7 +49,7 @@ def shown(view: View) -> str:
     """A view in every format; its JSON obeys the schema."""
     payload = parsed(view.payload())
     validator(payload["command"]).validate(payload)
-    for line in [payload] if view.lines is None else view.lines():
+    for line in view.records():
         validator(LINES.get(line["command"], line["command"])).validate(parsed(line))
     return every_format(view)
 

@@ -49,7 +49,7 @@ def test_results_obey(name: str) -> None:
     view = VIEWS[name]()
     payload = parsed(view.payload())
     validator(payload["command"]).validate(payload)
-    for line in view.lines():
+    for line in view.records():
         validator(LINES.get(line["command"], line["command"])).validate(parsed(line))
 
 

@@ -85,7 +85,7 @@ def every_format(view: View) -> str:
     parts["table, 3 digits"] = on_terminal(view.document(Style(3, 40, 80)), 80)
     parts["plain"] = plain.render(view.document(Style()))
     parts["json"] = machine.text(view.payload())
-    parts["jsonl"] = "\n".join(map(machine.text, [view.payload()] if view.lines is None else view.lines()))
+    parts["jsonl"] = "\n".join(map(machine.text, view.records()))
     parts["csv"] = tabular.csv(view.tidy())
     parts["markdown"] = tabular.markdown(view.document(Style()))
     parts["latex"] = tabular.latex(view.document(Style()))
