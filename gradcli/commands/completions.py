@@ -139,6 +139,26 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
+def offers() -> dict[str, Offer]:
+    """The completions of every command."""
+    operations = sorted(name for name, primitive in primitives.catalogue().items() if not primitive.internal)
+    words = {
+        "ops": operations,
+        "explain": [*sorted(CODES), *(word for word in VERDICTS if " " not in word)],
+        "completions": sorted(SHELLS),
+    }
+    completions_of = {}
+    for command, (_, summary) in COMMANDS.items():
+        declared = declaration(command)
+        short = [
+            Option(name, help=f"Is {meaning}.", kind="text" if "{}" in meaning else "flag")
+            for name, meaning in declared.short.items()
+            if len(name) == 2
+        ]
+        completions_of[command] = Offer(summary, declared.operands, (*declared.options, *short), words.get(command, ()))
+    return completions_of
+
+
 SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
@@ -155,22 +175,7 @@ def completions(output: Output, shell: str) -> int:
     """
     if shell not in SHELLS:
         raise error("GC721", f"unknown shell `{visible(shell)}`", help="choose bash, zsh or fish")
-    operations = sorted(name for name, primitive in primitives.catalogue().items() if not primitive.internal)
-    words = {
-        "ops": operations,
-        "explain": [*sorted(CODES), *(word for word in VERDICTS if " " not in word)],
-        "completions": sorted(SHELLS),
-    }
-    offers = {}
-    for command, (_, summary) in COMMANDS.items():
-        declared = declaration(command)
-        short = [
-            Option(name, help=f"Is {meaning}.", kind="text" if "{}" in meaning else "flag")
-            for name, meaning in declared.short.items()
-            if len(name) == 2
-        ]
-        offers[command] = Offer(summary, declared.operands, (*declared.options, *short), words.get(command, ()))
-    output.line(SHELLS[shell](offers))
+    output.line(SHELLS[shell](offers()))
     return 0
 
 

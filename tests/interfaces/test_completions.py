@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.commands import COMMANDS, declaration
-from gradcli.commands.completions import SHELLS, Offer
+from gradcli.commands import COMMANDS
+from gradcli.commands.completions import SHELLS, offers
 
-OFFERS = {
-    name: Offer(summary, declaration(name), ("sin", "log1p") if name == "ops" else ())
-    for name, (_, summary) in COMMANDS.items()
-}
+OFFERS = offers()
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -22,7 +19,7 @@ def test_everything_is_named(shell: str) -> None:
     script = SHELLS[shell](OFFERS)
     for name, offer in OFFERS.items():
         assert name in script
-        for option in offer.declaration.options:
+        for option in offer.options:
             for spelling in option.spellings:
                 assert (spelling if shell != "fish" else spelling.lstrip("-")) in script
             assert not option.choices or " ".join(option.choices) in script
@@ -54,7 +51,8 @@ def test_bash_completes(tmp_path: Path) -> None:
     assert completed(script, "gradcli", "grad", "x**2", "--format", "j") == {"json", "jsonl"}
     assert completed(script, "gradcli", "grad", "--format", "=", "js") == {"json", "jsonl"}
     assert completed(script, "gradcli", "check", "--docs", "--req") == {"--require"}
-    assert completed(script, "gradcli", "ops", "lo") == {"log1p"}
+    assert completed(script, "gradcli", "check", "-j") == {"-j"}
+    assert completed(script, "gradcli", "ops", "log1") == {"log10", "log1p"}
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -208,7 +208,8 @@ def test_what_is_no_option_is_a_usage_error(line: str, told: str) -> None:
 
 def test_earlier_spellings_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
     assert direct(["check", "x*y", "--lenient", "--dodge"]).notes == (  # type: ignore[union-attr]
-        ["--lenient is now --allow inconclusive", "--dodge is now --avoid-kinks"]
+        "--lenient is now --allow inconclusive",
+        "--dodge is now --avoid-kinks",
     )
     for command in COMMANDS:
         declared = declaration(command)

@@ -68,7 +68,7 @@ def test_a_shell_passes_on_what_an_example_says(shell: str, place: str, tmp_path
     if shutil.which(shell) is None:
         pytest.skip(f"needs {shell}")
     for example in EXAMPLES[place]:
-        line = re.sub(r" [<>] \S+$", "", example)  # files that are read and written
+        line = re.sub(r""" [<>] ([^\s"']+|"[^"]+")$""", "", example)  # files that are read and written
         assert "!" not in line and " #" not in line, line  # at a prompt these have meanings of their own
         words = shlex.split(line.rpartition("| ")[2])
         expected = words[words.index("gradcli") + 1 :]
