@@ -107,7 +107,7 @@ tie_step: Primitive = elementwise(
     kinks=[Kink(lambda x, y: x - y, "x = y", "0", discontinuity=True)],
     sample=[Closed(0.2, 2), Closed(-2, 0)],
     formula="(sign(x - y) + 1)/2",
-    closed=lambda x, y: where(x > y, 1, 0),
+    closed=lambda x, y: 0 * x + HALF if x is y else where(x > y, 1, 0),
 )
 
 maximum = elementwise(

@@ -58,7 +58,7 @@ TIES = [
     ("where(x == 0, 0, x**3*log(abs(x)))", 0.0, "smooth", [0, 0]),
     ("where(x > 0, log(x)*sqrt(x), 0)", 0.0, "BOUNDARY", [0, -INF]),
     ("where(x > 0, exp(x*log(x)*log(x)) - 1, 0)", 0.0, "BOUNDARY", [0, INF]),
-    ("where(x > 0, x*sin(1/x), 0)", 0.0, "unknown", [0, None]),
+    ("where(x > 0, x*sin(1/x), 0)", 0.0, "BOUNDARY", [0, None]),
     ("where(x > 0, x**2*sin(1/x), 0)", 0.0, "smooth", [0, 0]),
     ("where(x > 0, asinh(1/x) + log(x), log(2))", 0.0, "smooth", [0, 0]),
     ("where(x > 0, cosh(1/x), 0)", 0.0, "BOUNDARY", [0, INF]),
@@ -74,7 +74,7 @@ TIES = [
     ("where(x > 0, exp(log(abs(log(x)))) + log(x), 0)", 0.0, "smooth", [0, 0]),
     ("where(x > 0, x*erf(sqrt(abs(log(x)))), 0)", 0.0, "KINK", [0, 1]),
     ("where(x > 0, x*log(log(abs(log(x)))), 0)", 0.0, "unknown", [0, None]),
-    ("where(x > 0, x*log(abs(log(x)))*sin(1/x), 0)", 0.0, "unknown", [0, None]),
+    ("where(x > 0, x*log(abs(log(x)))*sin(1/x), 0)", 0.0, "BOUNDARY", [0, None]),
     ("where(x > 0, x*exp(-sqrt(abs(log(x)))), 0)", 0.0, "unknown", [0, None]),
     ("where(x > 0, x*erf(log(abs(log(x)))), 0)", 0.0, "unknown", [0, None]),
     ("where(x > 0, x*erfc(log(abs(log(x)))), 0)", 0.0, "unknown", [0, None]),
@@ -193,8 +193,8 @@ def test_verdicts_name_the_limit() -> None:
     assert found.verdict == "BOUNDARY"
     assert found.evidence["basis"] == "series"
     assert "tends to -inf" in found.message
-    left_open = check_script("where(x > 0, x*sin(1/x), 0)", at={"x": 0.0}).checks[0]
-    assert left_open.verdict == "INCONCLUSIVE"
+    swinging = check_script("where(x > 0, x*sin(1/x), 0)", at={"x": 0.0}).checks[0]
+    assert swinging.verdict == "BOUNDARY" and swinging.message.endswith("the slope has no limit")
     assert check_script("where(x > 0, x*log(x), 0)", at={"x": 0.0}).checks[0].verdict == "BOUNDARY"
 
 

@@ -169,10 +169,33 @@ def test_a_gradient_without_a_value_where_the_derivative_has_one() -> None:
 
 
 def test_where_nothing_tells_nothing_is_said() -> None:
-    for text in ("where(x > 0, sin(1/x), 0)", "where(x > 0, x*sin(1/x), 0)", "where(x > 0, cos(log(x)), 1)"):
+    for text in ("where(x > 0, sin(1/x)**2 + cos(1/x), 0)", "where(x > 0, x*abs(sin(1/x)), 0)"):
         found = only(text, {"x": 0.0})
         assert found.verdict == "INCONCLUSIVE", (text, found.message)
         assert "the expansions do not determine" in found.message or "not known" in found.message
+
+
+SWINGING = ["sin(1/x)", "x*sin(1/x)", "cos(log(x))", "x*cos(log(x)) + x**2", "3*x*sin(1/x)*exp(x)", "sqrt(x)*sin(1/x)"]
+
+
+@pytest.mark.parametrize("text", SWINGING)
+def test_what_swings_has_no_limit(text: str) -> None:
+    found = only(f"where(x > 0, {text}, 0)", {"x": 0.0})
+    assert found.verdict == "BOUNDARY" and "has no limit" in found.message, found.message
+
+
+SQUEEZED = [  # |f| is at most a multiple of |x|**k, whatever its branches are
+    "x**3*abs(sin(1/x))", "x**3*where(sin(1/x) > 0, 1, -1)", "x**2*sin(1/x)", "x**2*relu(cos(1/x))",
+    "x**2*maximum(sin(1/x), cos(1/x))", "x**2*sign(sin(1/x))", "abs(x)**1.5*where(cos(log(abs(x))) > 0, 2, 3)",
+    "x*where(sin(1/x) > 0, sin(x), 2*x)", "x**2*clamp(sin(1/x), -0.5, 0.25)", "abs(x**2*sin(1/x))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SQUEEZED)
+def test_a_function_between_powers_has_the_slope_0(text: str) -> None:
+    found = only(f"where(x == 0, 0, {text})", {"x": 0.0})
+    assert found.verdict in ("CERTIFIED", "UNDEFINED"), found.message
+    assert found.evidence["exact"] == ["0"]
 
 
 def test_a_kink_that_only_float64_sees() -> None:

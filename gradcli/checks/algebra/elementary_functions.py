@@ -79,7 +79,7 @@ def _exp_term(tower: Tower, coefficient: fmpq, num: Any, den: Any) -> Form:
 def _in_units(tower: Tower, generator: Generator, exponent: fmpq, base: Form | None = None) -> Form:
     """An exponential, or a power of a base, as a whole power of a generator; a finer one replaces it where it has to.
 
-    Where that is too fine, it is a product of others, or has a generator of its own.
+    Where that is too fine, a number is a product of others, or it has a generator of its own.
     """
     index = tower.index(generator)
     unit = tower.generators[index].unit
@@ -87,7 +87,8 @@ def _in_units(tower: Tower, generator: Generator, exponent: fmpq, base: Form | N
         finer = common_unit(unit, exponent)
         if max(unit / finer, abs(exponent) / finer) > MOST_FINER:
             alike = [i for i, other in enumerate(tower.generators) if other.key() == generator.key()]
-            if powers := whole_combination([tower.generators[i].unit for i in alike], exponent):
+            powers = whole_combination([tower.generators[i].unit for i in alike], exponent)
+            if powers and not tower.moves(generator.args[0]):
                 return reduce(mul, [tower.gen(i, n) for i, n in zip(alike, powers, strict=True)])
             index, unit = tower.index(generator, (*generator.key(), str(generator.unit))), generator.unit
         else:

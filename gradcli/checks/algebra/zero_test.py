@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 STEP = Generator("symbol", name="step", value=fmpq(0))  # of which expansions are functions
 MOST_NUMBERS = 2_000  # of an expression that is tested
 MOST_WORK = 200_000  # terms, for one normal form
+EACH = 10  # operations that a number of the expression counts for
 MOST_SEPARATION = 60_000  # bits
 FORMS: dict[
     str, Callable[..., Form]
@@ -47,6 +48,7 @@ FORMS: dict[
 def vanishes(number: Expression) -> bool:
     """Whether a number is proved to be 0."""
     order = expression(number)
+    number.pool.left -= EACH * len(order)
     return len(order) <= MOST_NUMBERS and (has_zero_form(order) or is_below_separation(order))
 
 

@@ -3,21 +3,24 @@
 A box is settled piece by piece, in balls. Where all pieces of it are, and a proof holds on each region that they lie
 in, the claim is proved on the box; without a proof the claim is certified to a stated bound. What no piece can settle
 is a singularity: where the argument of a kink or a divisor has other signs at both ends of an interval, bisection
-narrows its zero to a float, or to two neighbouring ones, and values and slopes enclosed there and some way off say
-whether the function jumps, has a kink, grows without a bound, or is smooth as far as any float can tell.
+narrows its zero to a float, or to two neighbouring ones. Between these the zero is an exact number, at which the
+function jumps, has a kink, grows without a bound, or is smooth, as at any tie.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradcli.checks.decide.assumptions import by_normal_forms
-from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.granting import granted_on_set
+from gradcli.checks.decide.nonsmooth import jump, slopes
 from gradcli.checks.decide.sample_points import nearby
+from gradcli.checks.differences.step_sequences import Sides
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.report import GOOD, NONSMOOTH
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
 
-    Box = Mapping[str, tuple[float, float]]
+    Side = tuple[float, float]
+    Box = Mapping[str, Side]
     Values = Mapping[str, Any]
     Line = Callable[[float], dict[str, Any]]  # the point at a place on a line
     Judge = Callable[[Subject], Outcome]
@@ -49,20 +53,18 @@ POLES = frozenset(("tan",))  # they change their sign where they have a pole
 FACTORS = {"mul": 2, "div": 1, "pow": 1, "power": 1, "abs": 1, "sqrt": 1, "cbrt": 1, "neg": 1}  # 0 where one of them is
 MOST_CANDIDATES = 64
 MOST_STEPS = 80  # bisections: from any interval of floats to two neighbours
-MANY_FLOATS = 256.0  # so far off are the places that a bracket is compared with, in floats
-STEADY = (0.3, 1.1)  # a bend that shrinks to less of what it is far off is none; one that does not shrink is a kink
-GROWTH = 4.0  # of a slope that has no bound; 16 for a square root, 256 for a logarithm
-ROUNDING = 2.0**-48
 
 
 class Bracket(NamedTuple):
     """Two neighbouring floats between which a singularity lies, or twice the float at which it is.
 
-    `node` is the operation that may be singular there, `where` says in words that something is 0.
+    `node` is the operation that may be singular there, `where` says in words that something is 0: an `entry` of `zero`.
     """
 
     node: Node
     where: str
+    zero: Node
+    entry: int
     low: float
     high: float
 
@@ -161,28 +163,36 @@ class BoxCheck:
                     return self.moved(outcome, "at", place)
             if not pieces:
                 break
-        joins, axis = [], self.line([0.0], 0)
+        joins: list[tuple[Bracket, Side]] = []
         if self.size == 1 and answer["left"] == len(pieces):
-            joins = [join for ends in merged([piece[0] for piece in pieces]) for join in self.brackets(*ends, axis)]
-        return self.across(joins, axis) if joins else self.concluded([self.sides], answer)
+            joins = [join for ends in merged([piece[0] for piece in pieces]) for join in self.joins(*ends)]
+        return self.across(joins, answer) if joins else self.concluded([self.sides], answer)
 
-    def across(self, joins: Sequence[Bracket], axis: Line) -> Outcome:
-        """The verdict on a box of one entry: what is singular at a join, else that on the parts between the joins."""
-        proved = True
-        for join in joins:
-            outcome = self.at_bracket(join, axis)
+    def joins(self, low: float, high: float) -> list[tuple[Bracket, Side]]:
+        """The singularities in an interval of a box of one entry, each with its own part of the interval."""
+        brackets = {bracket.low: bracket for bracket in self.brackets(low, high, self.line([0.0], 0))[::-1]}
+        places = [brackets[start] for start in sorted(brackets)]
+        cuts = [low, *((left.high + right.low) / 2 for left, right in pairwise(places)), high]
+        return [*zip(places, pairwise(cuts), strict=True)]
+
+    def across(self, joins: Sequence[tuple[Bracket, Side]], answer: Any) -> Outcome:
+        """The verdict on a box of one entry: what is singular at a join, else that on the parts beside the joins."""
+        sure, axis = True, self.line([0.0], 0)
+        for join, reach in joins:
+            outcome, known = self.at_bracket(join, axis, 0, reach)
             if outcome.verdict not in GOOD:
                 return self.near_bracket(outcome, join, axis)
-            proved = proved and (join.low < join.high or outcome.verdict == "PROVED")
+            sure = sure and known
         ((name, ends),) = self.sides.items()
-        parts = [{name: part} for part in parts_between(*ends, joins)]
-        answer = self.cover(parts)
-        places = [join.place for join in joins]
-        self.evidence |= {"smooth_across": places, "pieces": answer.get("pieces", 0)}
+        parts = [{name: part} for part in parts_between(*ends, [reach for _, reach in joins])]
+        places = [join.place for join, _ in joins]
+        self.evidence["smooth_across"] = places
         text = f"; smooth across {name} = {', '.join(f'{x:g}' for x in places)}"
-        return self.concluded(parts, answer, proved, text)
+        text += "" if sure else ", as far as exact numbers show"
+        regions = [*answer["regions"], *({"at": [reach[0]]} for _, reach in joins[1:])]
+        return self.concluded(parts, {**answer, "state": "settled", "regions": regions}, sure, text)
 
-    def concluded(self, parts: Sequence[Box], answer: Any, proved: bool = True, across: str = "") -> Outcome:
+    def concluded(self, parts: Sequence[Box], answer: Any, sure: bool = True, across: str = "") -> Outcome:
         """The verdict on subdivided parts of the box; on settled ones by a proof on each region, else to a bound."""
         if answer["state"] in ("refuted", "undefined"):
             place = self.at(answer["at"])
@@ -192,19 +202,31 @@ class BoxCheck:
             text += f"{100 * (1 - answer['settled']):.3g} % of the box: {pieces_text([*self.sides], answer['open'])}"
             return self.left_open(text)
         outcome, regions = self.outcome, answer["regions"]
+        self.evidence["pieces"] = answer["pieces"]
         sides = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.sides.items())
         where = f"on the whole box {sides}"
-        if outcome.verdict != "AGREES" and self.proved_everywhere(regions):
-            evidence = {**outcome.evidence, **self.evidence, "regions": len(regions)}
-            return granted_on_set(outcome._replace(evidence=evidence), proved, f"equal by algebra {where}{across}")
+        first = [self.at(region["at"]) for region in regions[:MOST_REGIONS]]
+        unproved = [place for place in first if not self.is_proved(place)]
+        if outcome.verdict != "AGREES" and not unproved and len(regions) <= MOST_REGIONS:
+            outcome = outcome._replace(evidence={**outcome.evidence, **self.evidence, "regions": len(regions)})
+            message = f"equal by algebra {where}{across}"
+            return (
+                granted_on_set(outcome, True, message) if sure else outcome._replace(verdict="AGREES", message=message)
+            )
+        for place in unproved:
+            there = self.judge(self.subject.at(place))
+            if there.verdict in DECISIVE:
+                return self.moved(there, "at", place)
         answer = self.cover(parts, TOLERANCE)
         if answer.get("state") != "settled":
             share = 100 * answer.get("settled", 0.0)
             return self.left_open(f"no proof, and enclosures to {TOLERANCE:g} cover only {share:.3g} % of the box")
         self.evidence |= {"pieces": answer["pieces"], "bound_on_the_box": answer["bound"]}
         close = f"the claim is within {answer['bound']:.1e} of the derivative, relative to its largest size there"
-        message = f"{outcome.message}; {where} {close}{across}"
-        return outcome._replace(message=message, evidence={**outcome.evidence, **self.evidence})
+        message, evidence = f"{outcome.message}; {where} {close}{across}", {**outcome.evidence, **self.evidence}
+        if across or outcome.verdict == "AGREES":
+            return outcome._replace(verdict="AGREES", message=message, evidence=evidence)
+        return granted_on_set(outcome._replace(evidence=evidence), False, message)
 
     # --- points, and what is reported of them ---------------------------------------------------------------------
 
@@ -249,13 +271,14 @@ class BoxCheck:
         sides = [{name: list(ends) for name, ends in part.items()} for part in parts]
         return self.exact.ask("cover", parts=sides, tolerance=tolerance, pieces=pieces, **about)
 
-    def proved_everywhere(self, regions: list[Any]) -> bool:
-        """Whether there is a proof for every region of the box that holds throughout the region."""
-        about: Any = {"output": self.output, "target": self.target, "moving": self.subject.moving}
-        about["entries"] = list(range(self.target.type.size))
-        answers = (self.exact.prove(self.subject.judged, self.at(region["at"]), **about) for region in regions)
-        proofs = map(by_normal_forms, answers)
-        return len(regions) <= MOST_REGIONS and all(proof and not proof.assumes("connected") for proof in proofs)
+    def is_proved(self, place: Values) -> bool:
+        """Whether there is a proof at a point that holds throughout its region of the box."""
+        about: Any = {"output": self.output, "target": self.target, "entries": list(range(self.target.type.size))}
+        moving = list(dict.fromkeys((*self.subject.moving, *self.sides)))
+        proof = by_normal_forms(self.exact.prove(self.subject.judged, place, moving=moving, **about))
+        return (
+            proof is not None and not proof.assumes("connected") and self.sides.keys().isdisjoint(proof.texts("fixed"))
+        )
 
     def signs(self, nodes: Sequence[Node], values: Values) -> list[Any]:
         """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""
@@ -267,18 +290,17 @@ class BoxCheck:
     # --- zeros of kinks and divisors ------------------------------------------------------------------------------
 
     def singular_on_lines(self, pieces: Sequence[Any]) -> Outcome | None:
-        """What is found on lines through the point and through open pieces, along an entry of the checked leaf."""
-        own, count = self.target.name or "", 0
-        if own not in self.sides:
-            return None
-        order = list(self.sides)
-        start = sum(self.subject.values[name].size for name in order[: order.index(own)])
+        """What is found on lines through the point and through open pieces, along the entries of the box."""
+        count = 0
         middle = [float(x) for name in self.sides for x in self.subject.values[name].reshape(-1)]
+        ends = [self.sides[name] for name in self.sides for _ in range(self.subject.values[name].size)]
+        own = [name for name in self.sides for _ in range(self.subject.values[name].size)]
+        order = sorted(range(self.size), key=lambda entry: own[entry] != self.target.name)[:MOST_LINES]
         for through in (middle, *[[shortest_inside(*side) for side in pieces[place]] for place in (0, -1)]):
-            for entry in range(min(self.target.type.size, MOST_LINES)):
-                line = self.line(through, start + entry)
-                for bracket in self.brackets(*self.sides[own], line):
-                    outcome = self.at_bracket(bracket, line, entry)
+            for entry in order:
+                line = self.line(through, entry)
+                for bracket in self.brackets(*ends[entry], line):
+                    outcome, _ = self.at_bracket(bracket, line, entry)
                     count += 1
                     if outcome.verdict in DECISIVE:
                         return self.near_bracket(outcome, bracket, line)
@@ -295,7 +317,7 @@ class BoxCheck:
                 if None not in signs and signs[0] * signs[1] < 0:
                     narrow = self.bisected(node, entry, low, high, signs[0], line)
                     if narrow is not None:
-                        brackets.append(Bracket(*singular, *narrow))
+                        brackets.append(Bracket(*singular, node, entry, *narrow))
         return sorted(brackets, key=lambda bracket: bracket.low)
 
     def candidates(self) -> dict[Node, tuple[Node, str]]:
@@ -333,55 +355,46 @@ class BoxCheck:
             low, high = (middle, high) if there == sign else (low, middle)
         return None
 
-    def at_bracket(self, bracket: Bracket, line: Line, entry: int = 0) -> Outcome:
-        """What happens at a float, or between two neighbours: KINK, BOUNDARY, DISCONTINUOUS, or AGREES if smooth.
+    def at_bracket(
+        self, bracket: Bracket, line: Line, position: int, reach: Side | None = None
+    ) -> tuple[Outcome, bool]:
+        """The verdict at a float, or between two neighbours, good if smooth; and whether that is sure up to the reach.
 
-        `entry` is the one of the derivative along the line. Slopes and values that change little from some floats away
-        to the nearest one are taken for their limits.
+        `position` is that of the entry of the box along which the line runs.
         """
-        node, where, below, above = bracket
-        if below == above:
-            return self.judge(self.subject.at(line(below)))
-        low, high = self.sides.get(self.target.name or "") or next(iter(self.sides.values()))
-        far = (MANY_FLOATS - 1) * (above - below) / 2
-        places = (max(low, below - far), below, above, min(high, above + far))
-        slopes, heights = zip(*(self.slope_and_value(line(x), entry) for x in places), strict=True)
-        verdict, reason = "INCONCLUSIVE", ""
-        if None not in slopes and None not in heights:
-            verdict, reason = between(slopes, heights, above - below)
-        if verdict in ("INCONCLUSIVE", "AGREES"):
-            return Outcome(verdict, reason or f"undecided around {where}", {})
-        message = f"{where}: {reason}"
-        sides = {"left": [slopes[1]], "right": [slopes[2]], "between": [below, above], "basis": "series"}
-        evidence = {**sides, "operation": node.primitive.name, "node": node_text(node), "where": where}
-        return Outcome(verdict, message, evidence, (Diagnostic("GC410", message, node.span, severity="note"),))
+        values, below, above = line(bracket.place), bracket.low, bracket.high
+        outcome = self.judge(self.subject.at(values)) if below == above else None
+        if outcome is not None and (outcome.verdict not in GOOD or reach is None):
+            return outcome, False
+        names = [(name, i) for name in self.sides for i in range(self.subject.values[name].size)]
+        about: dict[str, Any] = {"leaf": names[position][0], "position": names[position][1], "point": values}
+        about |= {"zero": bracket.zero, "entry": bracket.entry, "ends": [below, above], "reach": reach}
+        about |= {"derivative": self.subject.derivative(values), "right": self.subject.judged}
+        answer = self.exact.ask("join", **about)
+        if outcome is None:
+            outcome = self.between(bracket, answer)
+        return outcome, bool(answer.get("sure"))
 
-    def slope_and_value(self, place: Values, entry: int) -> tuple[Any, Any]:
-        """An entry of the derivative and the value at a point; None for what is not known."""
-        answer = self.exact.compare(self.subject.judged, [place], derivative=self.subject.derivative(place))
-        slope = answer.get("points", [{}])[0].get("exact", {entry: None})[entry]
-        (value,) = self.exact.values([self.output], place).get("entries", [[{}]])[0]
-        return slope, float(value["digits"]) if value.get("digits") in ("inf", "-inf") else value.get("value")
-
-
-def between(slopes: Sequence[float], heights: Sequence[float], gap: float) -> tuple[str, str]:
-    """The verdict on the gap between two neighbouring floats, which are `gap` apart, and the reason for it.
-
-    The slopes and values are those some floats below, at the two floats, and some floats above.
-    """
-    far_left, left, right, far_right = slopes
-    largest, far, bent = max(abs(left), abs(right)), max(abs(far_left), abs(far_right)), abs(right - left)
-    varied = max(abs(far_right - far_left), abs(far_left - left), abs(far_right - right))
-    step = 0.0 if heights[1] == heights[2] else abs(heights[2] - heights[1])
-    if largest > GROWTH * far:
-        return "BOUNDARY", f"slopes {left:.6g} below it, {right:.6g} above it, no finite derivative"
-    if step == math.inf or step > 4 * largest * gap + ROUNDING * max(abs(heights[1]), abs(heights[2])):
-        return "DISCONTINUOUS", f"the value jumps from {heights[1]:.6g} to {heights[2]:.6g}"
-    if bent <= max(STEADY[0] * varied, ROUNDING * largest):
-        return "AGREES", "smooth as far as floats show"
-    if largest > STEADY[1] * far or bent < varied / STEADY[1]:
-        return "INCONCLUSIVE", ""
-    return "KINK", f"slopes {left:.6g} from below, {right:.6g} from above"
+    def between(self, bracket: Bracket, answer: Any) -> Outcome:
+        """The verdict on a zero that is no float, from exact numbers."""
+        evidence: dict[str, Any] = {"between": [bracket.low, bracket.high], "basis": "series"}
+        evidence |= {"operation": bracket.node.primitive.name, "node": node_text(bracket.node), "where": bracket.where}
+        value, tie = answer.get("ball", {}), answer.get("tie")
+        if "problem" in answer or tie is None or tie["kind"] == "unknown":
+            reason = (tie or answer)["reason"] if "problem" in answer or tie else value["reason"]
+            verdict = "UNDEFINED" if value.get("failure") == "undefined" else "INCONCLUSIVE"
+        elif tie["kind"] == "smooth":
+            relations, first = answer["given"]["relations"], answer["given"]["details"][0]
+            verdict = "AGREES" if set(relations) <= RIGHT else "DISAGREES" if "!" in relations else "UNDEFINED"
+            reason = f"the exact derivative is {first['exact']}, the claim {first['claimed']}"
+        else:
+            verdict = tie["kind"]
+            seen = Sides(verdict, tie["left"], tie["right"], 0.0, tie["value"], tuple(tie["limits"]))
+            reason = jump(seen, tie["gap"]) if verdict == "DISCONTINUOUS" else f"slopes {slopes(seen, (), tie['gap'])}"
+            evidence |= {name: tie[name] for name in ("left", "right", "value", "limits")}
+        message = f"{bracket.where}: {reason}"
+        note = Diagnostic("GC410", message, bracket.node.span, severity="note")
+        return Outcome(verdict, message, {**evidence, "place": answer.get("place")}, (note,))
 
 
 def shortest_inside(low: float, high: float) -> float:
@@ -414,15 +427,7 @@ def merged(pieces: list[Any]) -> list[tuple[float, float]]:
     return joined
 
 
-def parts_between(low: float, high: float, brackets: Sequence[Bracket]) -> Iterator[tuple[float, float]]:
-    """The parts of an interval between brackets, which together hold all its floats but zeros at a float."""
-    start = low
-    for bracket in brackets:
-        below, above = bracket.low, bracket.high
-        if below == above:
-            below, above = math.nextafter(below, -math.inf), math.nextafter(above, math.inf)
-        if start < below:
-            yield start, below
-        start = max(start, above)
-    if start < high:
-        yield start, high
+def parts_between(low: float, high: float, gaps: Sequence[Side]) -> Iterator[Side]:
+    """The parts of an interval beside some gaps in ascending order."""
+    starts, ends = [low, *(end for _, end in gaps)], [*(start for start, _ in gaps), high]
+    yield from ((start, end) for start, end in zip(starts, ends, strict=True) if start < end)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 RIGHT = frozenset("=~")  # relations of an exact to a claimed entry: equal, or within the tolerance
 OPEN = "?"  # the relation that is not decided
+UNDERFLOW = "0"  # that of a claimed 0 to a number that rounds to it
 
 
 class Outcome(NamedTuple):

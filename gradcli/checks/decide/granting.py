@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.checks.decide.assumptions import conditions
 from gradcli.checks.decide.case import RIGHT, Outcome
+from gradcli.checks.evaluate.interpretation import LOST
 from gradcli.checks.formatting import counted
 from gradcli.checks.subjects import surfaces_of
 from gradcli.graph.node import dependents, reachable
@@ -45,8 +46,9 @@ def doubted(case: Case, proof: Proof) -> str | None:
         return undecided_surface(case) if proof.assumes("apart", "kink", "defined") else None
     if case.ties and proof.assumes("apart", "kink"):
         return case.ties[0]
-    agree = set(comparison["relations"]) <= RIGHT
-    reason: str | None = None if agree else comparison["reason"]
+    if set(comparison["relations"]) <= RIGHT or (comparison["reason"] or LOST).startswith(LOST):
+        return None
+    reason: str = comparison["reason"]
     return reason
 
 

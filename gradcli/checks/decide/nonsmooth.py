@@ -57,7 +57,7 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     elif what:
         what = " has no derivative here" if seen.verdict == "KINK" else f"{what} here"
     message = f"{text}{what}" + (f", in {tie['turn']}" if tie["turn"] else "")
-    outcome = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"], names)
+    outcome = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"], names, tie["gap"])
     return outcome._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
 
@@ -96,19 +96,22 @@ def nonsmooth_outcome(
     evidence: Evidence,
     reason: str = "",
     names: Sequence[str] = (),
+    gap: float | None = None,
 ) -> Outcome:
-    """KINK, BOUNDARY or DISCONTINUOUS, with the slopes along entries of these names; the message says where that is."""
+    """KINK, BOUNDARY or DISCONTINUOUS, with the slopes along entries of these names; the message says where that is.
+
+    `gap` is by how much both sides differ.
+    """
     evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **evidence}
     if seen.verdict == "DISCONTINUOUS":
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
         return Outcome(seen.verdict, ": ".join(filter(None, ["the value jumps here", message])), evidence)
-    message += f": slopes {slopes(seen, names)}"
+    message += f": slopes {slopes(seen, names, gap)}"
     inside = seen.verdict == "KINK" and seen.have_between(returned)
     if seen.verdict == "KINK":
         evidence["inside"] = inside
-        if None not in seen.left and seen.left == seen.right:
-            joint = "; the partial derivatives exist, but not those in other directions"
-            message += joint if reason else ", which differ by less than the digits of a double show"
+        if reason and None not in seen.left and seen.left == seen.right:
+            message += "; the partial derivatives exist, but not those in other directions"
         if not inside:
             shown = ", ".join(f"{x:.6g}" for x in returned[:4]) + (", ..." if len(returned) > 4 else "")
             message += f", and the value {shown if len(returned) == 1 else f'[{shown}]'} is not between them"
@@ -128,11 +131,20 @@ def off_a_smooth_tie(case: Case, tie: Answer) -> Outcome:
     return Outcome("KINK", message, evidence)
 
 
-def slopes(seen: Sides, names: Sequence[str]) -> str:
-    """The slopes of the first entry whose sides differ."""
+def slopes(seen: Sides, names: Sequence[str] = (), gap: float | None = None) -> str:
+    """The slopes of the first entry whose sides differ, and by how much, where no double shows it."""
     if not seen.left:
         return "differ along a direction that changes many entries"
     pairs = [*zip(seen.left, seen.right, strict=True)]
     at = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), 0)
     below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in pairs[at])
-    return f"{below} from below, {above} from above{f' along {names[at]}' if names and names[at] else ''}"
+    text = f"{below} from below, {above} from above{f' along {names[at]}' if names and names[at] else ''}"
+    return f"{text}, {gap:.3g} apart" if gap and pairs[at][0] == pairs[at][1] else text
+
+
+def jump(seen: Sides, gap: float | None) -> str:
+    """The value and its limits, or by how much they differ, where no double shows it."""
+    value, below, above = ("no number" if x is None else f"{x:.6g}" for x in (seen.value, *seen.limits))
+    if gap and seen.value == seen.limits[0] == seen.limits[1]:
+        return f"the value {value} jumps by {gap:.3g}"
+    return f"the value is {value}, below it {below}, above it {above}"

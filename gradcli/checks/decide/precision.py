@@ -20,11 +20,11 @@ from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import dependents, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from gradcli.checks.decide.case import Case, Evidence, Values
+    from gradcli.checks.decide.case import Case, Evidence, Floats, Values
     from gradcli.checks.subjects import Surface
     from gradcli.graph.node import Node
 
@@ -37,6 +37,8 @@ MOST_NODES = 2000
 MOST_ENTRIES = 20_000
 SECONDS = 20.0  # a safety net: budgets of operations end long before it
 DIGITS = tuple("0123456789")
+UNKNOWN = "not known"  # of an exact value that no enclosure has
+BESIDE = 2.0**-20  # so far an entry is moved to see what moves with it
 MOST_WORK = 200_000  # operations on single entries: of a longer loop nothing is known
 
 
@@ -71,7 +73,9 @@ def float_quality(case: Case, compared: Sequence[tuple[Values, Any]]) -> Outcome
                 worst = Worst(off, values, entry, value, exact)
             normwise = max(normwise, ulps(value, exact, case.dtype, largest))
         small += [(values, far)] if far else []
-        for entry, digits in answer.get("beyond", ()) if np.isfinite(worst.ulps) else ():
+        beyond = dict(answer.get("beyond", ()))
+        lost = [i for i in answer["entries"] if i not in known and i not in beyond and not np.isfinite(floats[i])]
+        for entry, digits in {**dict.fromkeys(lost, UNKNOWN), **beyond}.items() if np.isfinite(worst.ulps) else ():
             worst, normwise = Worst(np.inf, values, entry, float(floats[entry]), digits), np.inf
     case.quality = {"ulps": worst.ulps, "ulps_of_the_largest_entry": normwise, "ulps_limit": LIMIT_ULPS}
     if worst.ulps <= LIMIT_ULPS:
@@ -86,7 +90,7 @@ def float_quality(case: Case, compared: Sequence[tuple[Values, Any]]) -> Outcome
 def imprecise(case: Case, worst: Worst, normwise: float) -> Outcome:
     """IMPRECISE: how far the float is off, where the digits are lost, and what to write instead."""
     off, where, largest = worst.ulps, case.where(worst.entry), float(kind_of(case.dtype).max)
-    beyond = isinstance(worst.exact, str) or abs(worst.exact) > largest
+    beyond = worst.exact != UNKNOWN and (isinstance(worst.exact, str) or abs(worst.exact) > largest)
     if beyond:
         what = f"is out of range: {case.dtype} ends at {largest:.2g}"
     elif off > 2**52:
@@ -101,7 +105,7 @@ def imprecise(case: Case, worst: Worst, normwise: float) -> Outcome:
         "digits_lost": round(min(7.2 if case.dtype == "float32" else 16.0, float(np.log10(max(off, 1.0)))), 1),
     }
     if worst.values is case.values and not case.smooth_tie:
-        kink, text = float_kink(case)
+        kink, text = float_kink(case, worst.entry)
         evidence |= kink
         message += text
     node = blamed(case)
@@ -147,28 +151,35 @@ def ill_conditioned(case: Case, values: Values, gaps: Mapping[int, float]) -> bo
     return True
 
 
-def float_tie(case: Case) -> Surface | None:
-    """A kink that the point lies on in floats: 0.1 on that of abs(x - 0.1), where the literal is the exact decimal."""
+def float_ties(case: Case, values: Values) -> Iterator[tuple[Surface, Floats]]:
+    """The kinks that move with the target, with how far off a point is in floats, entry by entry."""
     surfaces = case.subject.surfaces
     moved = dependents(reachable([surface.zero for surface in surfaces]), [case.target])
     near = [surface for surface in surfaces if surface.zero in moved]
-    values = case.floats([surface.zero for surface in near], case.values)
-    return next((surface for surface, value in zip(near, values, strict=True) if (value == 0).any()), None)
+    yield from zip(near, case.floats([surface.zero for surface in near], values), strict=True)
 
 
-def float_kink(case: Case) -> tuple[Evidence, str]:
-    """Evidence and a sentence about a kink on which the point lies in floats only."""
-    surface = float_tie(case)
-    if surface is None:
-        return {}, ""
-    message = f"; in float64 the point is on a kink ({surface.where})"
-    answer = case.enclosed([surface.zero])  # with literals as the decimals that they are
-    known = [float(entry["value"]) for entry in answer.get("entries", [[]])[0] if entry.get("value")]
-    if not known:
-        return {"float_kink": surface.where}, message
-    gap = min(known, key=abs)
-    message += f", in exact arithmetic {abs(gap):.3g} {'above' if gap > 0 else 'below'} it"
-    return {"float_kink": surface.where, "float_kink_distance": gap}, message
+def float_tie(case: Case) -> Surface | None:
+    """A kink that the point lies on in floats: 0.1 on that of abs(x - 0.1), where the literal is the exact decimal."""
+    return next((surface for surface, gaps in float_ties(case, case.values) if (gaps == 0).any()), None)
+
+
+def float_kink(case: Case, entry: int) -> tuple[Evidence, str]:
+    """Evidence and a sentence about a kink of an entry of the target, on which the point lies in floats only."""
+    beside = dict(case.values)
+    if case.own_leaf is not None and case.subject.surfaces:
+        beside[case.own_leaf] = moved = np.array(case.values[case.own_leaf])
+        moved.reshape(-1)[entry] += BESIDE * max(1.0, abs(moved.reshape(-1)[entry]))
+    for (surface, at_point), (_, at_side) in zip(float_ties(case, case.values), float_ties(case, beside), strict=True):
+        places = np.flatnonzero((at_point == 0) & ((at_side != 0) | (case.own_leaf is None)))
+        row = case.enclosed([surface.zero]).get("entries", [[]])[0] if places.size else []  # with exact literals
+        gaps = [float(row[place]["value"]) for place in places if place < len(row) and row[place].get("value")]
+        if gaps:
+            gap = min(gaps, key=abs)
+            message = f"; in float64 the point is on a kink ({surface.where}), in exact arithmetic "
+            message += f"{abs(gap):.3g} {'above' if gap > 0 else 'below'} it"
+            return {"float_kink": surface.where, "float_kink_distance": gap}, message
+    return {}, ""
 
 
 def blamed(case: Case) -> Node | None:

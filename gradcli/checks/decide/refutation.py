@@ -68,7 +68,7 @@ def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
     else:
         message = f"the exact derivative{where} is {exact}, not {claimed}"
     if values is case.values:
-        kink, text = float_kink(case)
+        kink, text = float_kink(case, next(d["entry"] for d in answer["details"] if d["relation"] == "!"))
         evidence |= kink
         message += text
     return disagrees(message, evidence, readings(case, values))
@@ -130,6 +130,8 @@ def near_enough(case: Case, answer: Answer) -> Outcome | None:
     if worst > LIMIT_ULPS:
         return None
     message = f"the number is right to {worst:.3g} ulp, at this point"
+    if not any(answer["exact"]) and not any(answer["claimed"]):
+        message = "the number and the exact one both round to 0 in float64, at this point"
     return Outcome("AGREES", message, {**evidence, "basis": "numerical", "ulps": worst, "points": 1})
 
 

@@ -61,6 +61,7 @@ a/b - a/c = a*(c - b)/(b*c)
 log(exp(a) + exp(b)) = logaddexp(a, b)
 log(1 + exp(a)) = softplus(a)
 log(1 - sigmoid(a)) = logsigmoid(-a)
+log(1/(1 + exp(a))) = -softplus(a)
 log(1 + a) = log1p(a)
 
 log(sigmoid(a)) = logsigmoid(a)
@@ -271,6 +272,7 @@ MOST_STEPS = 600
 LONGEST = 120  # characters of a rewrite
 MOST_PROOFS = 4
 BETTER = 8.0  # by what factor the error must shrink
+A_DIGIT = 2.0**52 / 10  # ulp: with more, a double has no right digit
 MOST_NEW = 50_000
 
 
@@ -304,7 +306,7 @@ def better(case: Case, values: Values, entry: int, exact: float, poor: float) ->
                 ways.append(way._replace(ulps=ulps(value, exact, case.dtype)))
     except GradcliError:
         return []
-    good = sorted((way for way in ways if way.ulps * BETTER <= poor), key=lambda way: way.ulps)
+    good = sorted((way for way in ways if way.ulps * BETTER <= poor and way.ulps <= A_DIGIT), key=lambda way: way.ulps)
     return proved(case, good[:MOST_PROOFS]) if good else []
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.checks.decide.assumptions import Proof, by_normal_forms
-from gradcli.checks.decide.case import RIGHT, Case, Outcome, digits_of, is_evidence, shown_entries
+from gradcli.checks.decide.case import RIGHT, UNDERFLOW, Case, Outcome, digits_of, is_evidence, shown_entries
 from gradcli.checks.decide.granting import PROVED_ENTRIES, at_points, granted, granted_in_floats, holding
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
@@ -263,7 +263,7 @@ def agreed(case: Case) -> Outcome | None:
     proof = case.proof = proof_of(case)
     case.tried[case.oracle] = f"both sides agree at {at_points(case)}" if agree else WIDE
     if not proof and not agree:
-        return None
+        return underflowing(case)
     outcome = None
     if case.output is not None:
         case.agree = agree
@@ -272,6 +272,18 @@ def agreed(case: Case) -> Outcome | None:
         outcome = granted(case)
     notes = [case.quality.get("ill_conditioned"), INDEPENDENT if case.independent else None]
     return off_structure(case, outcome._replace(message="; ".join(filter(None, [outcome.message, *notes]))))
+
+
+def underflowing(case: Case) -> Outcome | None:
+    """AGREES where 0 is claimed for numbers that no double tells from it."""
+    comparison = case.comparison
+    if UNDERFLOW not in comparison["relations"] or not set(comparison["relations"]) <= {*RIGHT, UNDERFLOW}:
+        return None
+    case.tried[case.oracle] = "0 is claimed for a number below half the smallest double"
+    first = comparison["details"][0]
+    exact = re.sub(r"\.?0*e", "e", first["exact"])
+    message = f"{exact}{case.where(first['entry'])} rounds to 0 in float64, which is claimed, but is not 0"
+    return Outcome("AGREES", message, {"basis": "underflow", "exact": digits_of(comparison, "exact")})
 
 
 def proof_of(case: Case) -> Proof | None:

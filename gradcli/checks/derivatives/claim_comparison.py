@@ -25,12 +25,13 @@ from gradcli.checks.derivatives.derivative_query import (
     exact_field,
     field_of,
 )
-from gradcli.checks.derivatives.jets import UNKNOWN, ExactJets, Tied
+from gradcli.checks.derivatives.jets import JUMP, KINK, UNKNOWN, ExactJets, Tied
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, START_BITS
 from gradcli.checks.evaluate.balls import EXACT, MOST_EXACT, Literals
 from gradcli.checks.evaluate.evaluation import steps_of, work_of
 from gradcli.checks.evaluate.interpretation import (
+    LOST,
     SIGN_OPEN,
     SIGN_UNDECIDED,
     Failure,
@@ -39,7 +40,7 @@ from gradcli.checks.evaluate.interpretation import (
     Undefined,
     Unsupported,
 )
-from gradcli.checks.expansions.exact_reals import ball_of
+from gradcli.checks.expansions.exact_reals import ExactReal, ball_of
 from gradcli.graph.node import is_reader, reachable
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ if TYPE_CHECKING:
 
 
 AGREE, DISJOINT, OPEN, CLOSE, NO_EXACT, NO_CLAIMED, TIE = "=", "!", "?", "~", "E", "R", "T"
-WORST_FIRST = "!TER?~="
+UNDERFLOW = "0"  # a claim of 0 for a number that no double tells from it
+WORST_FIRST = "!TER?0~="
 WITHOUT: dict[type, str] = {Undefined: NO_EXACT, Tie: TIE}  # the relation where there is no exact entry, or OPEN
 FAINT = 1e-9  # relative: smaller errors may come of rounded constants
 DETAILS = 8  # entries whose digits are written out
@@ -64,6 +66,7 @@ DIGITS = 25
 MOST_DIGITS = 800
 FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
 MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
+MOST_IN_LOOPS = 1_000  # operations of one walk in exact numbers where balls lose all digits
 RANDOM_BITS = 81
 RELATIVE = 1e-12  # errors of this size, relative to the entry, must be seen
 CHANCE = 1e-20  # with a failure probability below this
@@ -78,14 +81,12 @@ def relation(exact: Any, claimed: Any, rtol: float | None) -> str:
         return WITHOUT.get(type(exact), OPEN)
     if isinstance(claimed, Failure):
         return NO_CLAIMED if isinstance(claimed, Undefined) else WITHOUT.get(type(claimed), OPEN)
-    if claimed.is_zero() and ball_numbers.is_tiny(exact):
-        return AGREE  # no double is nearer than 0
+    tiny = ball_numbers.is_tiny(exact) and ball_numbers.is_tiny(claimed)
     if not exact.overlaps(claimed):
         close = rtol is not None and abs(exact - claimed) <= rtol * abs(exact).max(abs(claimed))
-        return CLOSE if close else DISJOINT
-    if ball_numbers.settled(exact) and ball_numbers.settled(claimed) and not exact.contains(0):
-        return AGREE
-    return AGREE if ball_numbers.is_tiny(exact) and ball_numbers.is_tiny(claimed) else OPEN
+        return CLOSE if close else UNDERFLOW if tiny and claimed.is_zero() else DISJOINT
+    settled = ball_numbers.settled(exact) and ball_numbers.settled(claimed) and not exact.contains(0)
+    return AGREE if settled or tiny else OPEN
 
 
 def speaks(relations: str) -> bool:
@@ -263,29 +264,40 @@ class ClaimComparison:
         comparison = answer["given"] = self.compared(evaluation)
         if comparison["reason"] is not None and set(comparison["relations"]) & {TIE, OPEN}:
             with suppress(Unsupported):
-                answer |= self.decided(evaluation.exactly(), comparison)
+                answer |= self.decided(evaluation, comparison)
         return evaluation, answer
 
     def decided(self, evaluation: PointEvaluation, comparison: Answer) -> Answer:
         """What exact numbers change in an answer, where the point is a tie, or balls do not tell whether it is one."""
-        if self.query.paths.cost > MOST_EXACT:
+        if self.query.paths.cost > (MOST_IN_LOOPS if comparison["reason"].startswith(LOST) else MOST_EXACT):
             return {}
         codes = dict(zip(comparison["entries"], comparison["relations"], strict=True))
-        value = evaluation.value()
-        if isinstance(value, Failure):
-            return {"ball": value} if isinstance(value, Undefined) else open_tie(value.reason, comparison)
-        if self.query.wholesale:
-            answer = self.compared(evaluation)
-            if evaluation.rough is None:
-                return {"ball": value, "given": {**answer, "tied": True}}
-            tie = {**tie_answer(evaluation.rough), "node": comparison["node"], "turn": comparison["turn"]}
-            return {"ball": value, "tie": tie}
         doubtful = [i for i, code in codes.items() if code in (TIE, OPEN)]
-        seen = evaluation.ties(doubtful[: max(FEWEST_TIES, MOST_TIE_STEPS // self.query.paths.cost)])
-        if TIE not in codes.values() and seen.worst is not None and seen.worst.kind == UNKNOWN:
-            return open_tie(seen.worst.reason, comparison)
-        tie = {**tie_answer(seen), "node": comparison["node"], "turn": comparison["turn"]}
-        return {"ball": value, "tie": tie} | ({} if seen.worst else {"given": self.compared(evaluation)})
+        with ball_numbers.precision(evaluation.bits):
+            failed: Any = evaluation.lines(evaluation.bits).slope(dict.fromkeys(doubtful, 1))
+        place = {name: getattr(failed, name, comparison[name]) for name in ("node", "turn")}
+        most = max(FEWEST_TIES, MOST_TIE_STEPS // self.query.paths.cost)
+        answer = self.examined(evaluation.exactly(), doubtful[:most], place)
+        value, tie = answer["ball"], answer.get("tie")
+        if isinstance(value, Failure) and not isinstance(value, Undefined):
+            return open_tie(value.reason, comparison, place)
+        if tie is not None and tie["kind"] == UNKNOWN and TIE not in codes.values():
+            return open_tie(tie["reason"], comparison, place)
+        return answer
+
+    def examined(self, exact: PointEvaluation, entries: Sequence[int], place: Answer, together: bool = True) -> Answer:
+        """What exact numbers say of a point: the value, what a tie does, and the comparison where it is smooth."""
+        value = exact.value()
+        if isinstance(value, Failure):
+            return {"ball": value}
+        if self.query.wholesale:
+            answer = self.compared(exact)
+            if exact.rough is None:
+                return {"ball": value, "given": {**answer, "tied": True}}
+            return {"ball": value, "tie": tie_answer(exact.rough, place)}
+        seen = exact.ties(entries, together)
+        known = {"ball": value, "tie": tie_answer(seen, place)}
+        return known if seen.worst else {**known, "given": self.compared(exact)}
 
     def beside(self, signs: Sequence[int] | None, point: Point) -> Answer:
         """The comparison at another point: `region` is false where other branches are taken there.
@@ -298,16 +310,16 @@ class ClaimComparison:
         return answer if inside else {"region": False}
 
 
-def open_tie(reason: str, comparison: Answer) -> Answer:
+def open_tie(reason: str, comparison: Answer, place: Answer) -> Answer:
     """That a point may be a tie, where a sign was left undecided; nothing where other digits are missing."""
-    tie = {"kind": UNKNOWN, "reason": reason, "node": comparison["node"], "turn": comparison["turn"]}
-    return {"tie": tie} if SIGN_OPEN in reason or comparison["reason"].startswith(SIGN_UNDECIDED) else {}
+    open_sign = SIGN_OPEN in reason or comparison["reason"].startswith(SIGN_UNDECIDED)
+    return {"tie": {"kind": UNKNOWN, "reason": reason, **place}} if open_sign else {}
 
 
-def tie_answer(seen: Tied) -> Answer:
+def tie_answer(seen: Tied, place: Answer) -> Answer:
     """What happens at a tie, as plain data: the slopes along each axis, and the values of the roughest direction.
 
-    A slope without a bound is inf or -inf, and what is not known is None.
+    A slope without a bound is inf or -inf, and what is not known is None; `place` is the node, and the turn of a loop.
     """
 
     def plain(x: Any) -> float | None:
@@ -315,6 +327,9 @@ def tie_answer(seen: Tied) -> Answer:
 
     worst, axes = seen.worst, list(seen.axes.values())
     shown: Sides = worst or axes[0]
+    pairs = [(shown.value, side.limit) for side in (shown.left, shown.right)] if shown.kind == JUMP else []
+    pairs += [(shown.right.slope, shown.left.slope)] if shown.kind == KINK else []
+    gaps = [abs(float(x - y)) for x, y in pairs if type(x) is type(y) is ExactReal]
     return {
         "kind": "smooth" if worst is None else worst.kind,
         "reason": shown.reason,
@@ -323,6 +338,8 @@ def tie_answer(seen: Tied) -> Answer:
         "right": [plain(axis.right.slope) for axis in axes],
         "value": plain(shown.value),
         "limits": [plain(side.limit) for side in (shown.left, shown.right)],
+        "gap": max(gaps, default=None),
+        **place,
     }
 
 
@@ -409,7 +426,7 @@ class Wholesale:
         if at is None:
             return None
         exact = self.lines.partial(at)
-        return None if isinstance(exact, Failure) or exact.overlaps(self.claims[at]) else (at, exact)
+        return (at, exact) if relation(exact, self.claims[at], None) == DISJOINT else None
 
 
 def halved(way: Direction, holds: Callable[[Direction], bool]) -> int | None:

@@ -186,13 +186,13 @@ class PointEvaluation:
 
     # --- at a tie ---------------------------------------------------------------------------------------------
 
-    def ties(self, entries: Sequence[int]) -> Tied:
-        """What happens along the axes of some entries, and along directions in which everything moves."""
+    def ties(self, entries: Sequence[int], together: bool = True) -> Tied:
+        """What happens along the axes of some entries, and along directions in which everything moves `together`."""
         lines = self.lines(ball_numbers.START_BITS)
         assert isinstance(lines, ExactJets)
         seen = {i: lines.sides({i: 1}) for i in entries}
         smooth = all(axis.kind == SMOOTH for axis in seen.values())
-        return Tied(seen, self._together(seen) if smooth else None)
+        return Tied(seen, self._together(seen) if smooth and together else None)
 
     def _together(self, seen: Mapping[int, Sides]) -> Sides | None:
         """The first direction along which the output is not smooth, or has another slope than the partials give."""

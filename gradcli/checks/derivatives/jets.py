@@ -130,14 +130,20 @@ class ExactJets(DirectionalJets):
     def sides(self, direction: Direction) -> Sides:
         """Both sides of the point on the straight line of a direction."""
         key = tuple(direction.items())
-        if key not in self.seen:
-            right = side(self, direction)
-            left = side(self, {i: -speed for i, speed in direction.items()})
-            if left.slope is not None:
-                left = left._replace(slope=-left.slope)
-            kind, reason = kind_of(self.value, left, right)
-            self.seen[key] = Sides(kind, self.value, left, right, reason)
+        for terms in TERMS:
+            if key not in self.seen or self.seen[key].kind == UNKNOWN:
+                with capacity(terms):
+                    self.seen[key] = self._sides(direction)
         return self.seen[key]
+
+    def _sides(self, direction: Direction) -> Sides:
+        """The same with as many terms of expansions as series may have now."""
+        right = side(self, direction)
+        left = side(self, {i: -speed for i, speed in direction.items()})
+        if left.slope is not None:
+            left = left._replace(slope=-left.slope)
+        kind, reason = kind_of(self.value, left, right)
+        return Sides(kind, self.value, left, right, reason)
 
 
 def coefficient(output: Any, k: int) -> Any:
@@ -151,6 +157,7 @@ def coefficient(output: Any, k: int) -> Any:
 # --- both sides of a tie ------------------------------------------------------------------------------------------
 
 
+TERMS = (3, 10)  # of expansions: first as few as most ties take
 OPEN = "a slope that the expansions do not determine"
 SMOOTH, KINK, BOUNDARY, JUMP, UNKNOWN = "smooth", "KINK", "BOUNDARY", "DISCONTINUOUS", "unknown"
 WORST_FIRST = (JUMP, BOUNDARY, KINK, UNKNOWN)
@@ -199,9 +206,11 @@ def side(lines: ExactJets, direction: Direction) -> Side:
         if not early.is_zero():
             return Side(limit, float("inf") * early.sign(), "the slope is not bounded", True)
     except (Unclear, Undecided) as problem:
-        return Side(None, None, problem.reason)
+        swings = isinstance(output, Expansion) and output.swings
+        return Side(None, None, "the value has no limit" if swings else problem.reason, swings)
     if gone.rest is not None and gone.rest <= STEP:
-        return Side(limit, None, OPEN)
+        swings = isinstance(output, Expansion) and output.swings
+        return Side(limit, None, "the slope has no limit" if swings else OPEN, swings)
     return Side(limit, gone.terms.get(STEP, lines.field.number(0)))
 
 
@@ -218,7 +227,7 @@ def kind_of(value: Any, left: Side, right: Side) -> tuple[str, str]:
         return BOUNDARY, "no finite slope"
     for side in both:
         if side.slope is None:
-            return UNKNOWN, side.reason
+            return BOUNDARY if side.certain else UNKNOWN, side.reason
     return (KINK, "") if apart(left.slope, right.slope) else (SMOOTH, "")
 
 

@@ -14,14 +14,14 @@ from functools import lru_cache, partial
 from math import ceil, lcm
 from typing import TYPE_CHECKING, Any
 
-from flint import acb_mat, arb, arb_mat, arb_series, fmpq, fmpq_mat
+from flint import acb_mat, arb, arb_mat, arb_series, ctx, fmpq, fmpq_mat
 
 from gradcli.checks.evaluate.ball_numbers import precision
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, Unclear, Undecided, Unsupported
 from gradcli.checks.expansions.complex_numbers import Complex
 from gradcli.checks.expansions.exact_reals import LADDER, ball_of
 from gradcli.checks.expansions.log_puiseux import ONE, STEP, Expansion, TracedExpansion
-from gradcli.checks.expansions.power_series import POWERS, Series, coefficients
+from gradcli.checks.expansions.power_series import Series, coefficients
 from gradcli.primitives.exact_matrices import each_matrix, product, transposed
 
 if TYPE_CHECKING:
@@ -43,14 +43,20 @@ def rule_of(node: Node, closed: bool = True) -> Callable[..., Any] | None:
     return None if small else rule
 
 
-def of_exact_numbers(rule: Callable[..., Any], field: Any) -> Callable[..., Any]:
-    """A rule for matrices of balls as one for exact numbers: each entry of the result computes all of it again."""
+def of_exact_numbers(rule: Callable[..., Any], field: Any, degree: int | None) -> Callable[..., Any]:
+    """A rule for matrices of balls as one for exact numbers: each entry of the result computes all of it again.
+
+    Of a rule that is homogeneous, of a `degree`, the matrices are scaled so that as many entries as possible are binary
+    fractions, of which equal eigenvalues are known to be equal.
+    """
 
     def entries(f: Any, *xs: Any, **params: Any) -> Any:
+        scale = f.number(1) if degree is None else scale_of([x for operand in xs for x in operand.flat])
+
         @lru_cache(maxsize=1)
         def result(bits: int) -> Any:
             with precision(bits):
-                return rule(field, *[Entries(map(in_balls, x.flat), x.shape) for x in xs], **params)
+                return rule(field, *[Entries([in_balls(x / scale) for x in y.flat], y.shape) for y in xs], **params)
 
         def exact(x: Any, at: Callable[[int], Any]) -> Any:
             if isinstance(x, Complex):
@@ -61,9 +67,20 @@ def of_exact_numbers(rule: Callable[..., Any], field: Any) -> Callable[..., Any]
             return TracedExpansion(Expansion(terms, x.rest), f.pool, "computed", at)
 
         first = with_enough_bits(result)
-        return Entries([exact(x, partial(entry, result, i)) for i, x in enumerate(first.flat)], first.shape)
+        flat = [exact(x, partial(entry, result, i)) for i, x in enumerate(first.flat)]
+        return Entries([x * scale for x in flat] if degree else flat, first.shape)
 
     return entries
+
+
+def scale_of(flat: Sequence[Any]) -> Any:
+    """A positive number over which all entries are binary fractions, if their ratios are fractions."""
+    numbers = [c for x in flat for c in (x.terms.values() if isinstance(x, Expansion) else [x])]
+    first = next((abs(x) for x in numbers if not x.is_zero()), None)
+    if first is None:
+        return 1
+    ratios = [(x / first).rational for x in numbers]
+    return first / lcm(*(int(ratio.q) for ratio in ratios if ratio is not None))
 
 
 def entry(result: Callable[[int], Any], i: int, bits: int) -> Any:
@@ -110,7 +127,7 @@ def taylor(a: Matrix) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     moving = [x for row in a for x in row if isinstance(x, Expansion)]
     root = lcm(*(key[0].denominator for x in moving for key in x.terms))
     known = [x.rest[0] * root for x in moving if x.rest is not None]
-    terms = max(1, min([POWERS, *map(ceil, known)]))
+    terms = max(1, min([ctx.cap, *map(ceil, known)]))
     rows = [[Series(x.in_powers(root, terms)) if isinstance(x, Expansion) else x for x in row] for row in a]
     return coefficients(rows), lambda own: Expansion.of_series(arb_series(list(own), len(own)), root)
 
@@ -391,6 +408,7 @@ def exponential_along(f: Any, a: Matrix, direction: Matrix) -> Matrix:
     return [row[size:] for row in exponential(f, [*upper, *lower])[:size]]
 
 
+DEGREES = {"eigvalsh": 1, "svdvals": 1, "eigvecs": 0, "svd_u": 0, "svd_v": 0}  # of rules that are homogeneous
 RULES: dict[str, Callable[..., Any]] = {
     "eigvalsh": each_matrix(eigenvalues),
     "eigvecs": each_matrix(eigenvectors),

@@ -43,7 +43,7 @@ MULTIPLES = (1, 2, 3, 4, Fraction(1, 2), Fraction(1, 3), Fraction(1, 4))  # of a
 MOST_DECIMALS = 8
 STRIDES = (2, 3)
 DATA_COST = 5  # of a sentence about numbers that have no name
-NAMELESS = re.compile(r"`data\[[\d,]*\]`")  # numbers that an edit may not be about
+NAMELESS = re.compile(r"`(data)?\[[^`]*\]`")  # numbers that an edit may not be about
 UNNAMED = ("name", "broadcast", "reshape", "unslice")  # what nobody writes down
 
 

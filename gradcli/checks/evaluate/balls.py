@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,8 +40,8 @@ from gradcli.checks.evaluate.interpretation import (
     last_unit,
 )
 from gradcli.checks.expansions.complex_numbers import Complex, angle, at_point
-from gradcli.checks.expansions.exact_reals import ExactReal, ball_of, fraction
-from gradcli.checks.expansions.log_puiseux import Expansion, Huge, TracedExpansion, rational
+from gradcli.checks.expansions.exact_reals import ExactReal, Pool, ball_of, fraction
+from gradcli.checks.expansions.log_puiseux import EITHER, Expansion, Huge, TracedExpansion, either, rational
 from gradcli.checks.expansions.power_series import Moving, Series, coefficients
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import reachable
@@ -178,7 +178,7 @@ class BallField(Field):
     def sign(self, x: Any) -> int:
         """-1, 0 or 1; raises Undecided where a ball holds numbers of several signs, Tie where a moving one is 0."""
         side = sign(x)
-        if type(x) is not arb:
+        if type(x) is not arb or not x.is_exact():
             self.signs.append(side)
         return side
 
@@ -269,12 +269,12 @@ class BallField(Field):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return primitive.ball
 
-    def array_rule(self, node: Node) -> Callable[..., Any] | None:
+    def array_rule(self, node: Node, closed: bool = True) -> Callable[..., Any] | None:
         from gradcli.checks.derivatives.matrices import rule_of
 
         rule = node.primitive.entries
         if rule is None:
-            return rule_of(node, closed=not self.plane)
+            return rule_of(node, closed and not self.plane)
         return product(rule) if node.primitive.name == "matmul" else rule
 
     def failure_of(self, node: Node, reason: Exception) -> Any:
@@ -322,7 +322,7 @@ class ExactField(BallField):
 
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__(literals)
-        self.pool: dict[Any, ExactReal] = {}
+        self.pool = Pool()
         self.zero: Any = self.number(0)
 
     def number(self, value: int | Fraction) -> Any:
@@ -338,14 +338,33 @@ class ExactField(BallField):
         return named[value]() if value in named else super()._constant(value)
 
     def datum(self, value: Any) -> Any:
-        number = super().datum(value)
+        number = value if isinstance(value, ExactReal) else super().datum(value)
         return self.number(0).lifted(number) if type(number) is arb else number
 
-    def array_rule(self, node: Node) -> Callable[..., Any] | None:
-        from gradcli.checks.derivatives.matrices import of_exact_numbers
+    def array_rule(self, node: Node, closed: bool = True) -> Callable[..., Any] | None:
+        from gradcli.checks.derivatives.matrices import DEGREES, of_exact_numbers
 
-        rule = super().array_rule(node)
-        return rule if rule is None or node.primitive.entries is not None else of_exact_numbers(rule, BallField())
+        rule = super().array_rule(node, closed)
+        if rule is None or node.primitive.entries is not None:
+            return rule
+        return of_exact_numbers(rule, BallField(), None if self.plane else DEGREES.get(node.primitive.name))
+
+    def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        result = super().apply(node, rule, xs)
+        choices = EITHER.get(node.primitive.name)
+        if choices is not None and isinstance(result, Unclear) and result not in xs:
+            return self.hull(result, *choices(*xs, **node.params))
+        return result
+
+    def either(self, condition: Failure, x: Any, y: Any) -> Any:
+        return self.hull(condition, x, y) if isinstance(condition, Unclear) else condition
+
+    def hull(self, reason: Failure, *xs: Any) -> Any:
+        """What may be any of some entries; the reason why they are not told apart, where nothing is known of it."""
+        try:
+            return next((x for x in xs if isinstance(x, Failure)), None) or reduce(either, xs)
+        except Unclear:
+            return reason
 
     def positive_power(self, x: Any, y: Any) -> Any:
         general = not isinstance(y, ExactReal) or (y.rational is None and isinstance(x, ExactReal))
@@ -424,10 +443,10 @@ class ComplexField(BallField):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         return COMPLEX.get(primitive.name) or primitive.ball
 
-    def array_rule(self, node: Node) -> Callable[..., Any] | None:
+    def array_rule(self, node: Node, closed: bool = True) -> Callable[..., Any] | None:
         if node.primitive.name in ("cholesky", "qr_q"):
             raise Unsupported(f"{node.primitive.name} of complex matrices")
-        return super().array_rule(node)
+        return super().array_rule(node, closed)
 
     def still(self, node: Node, x: Any) -> Any:
         if not isinstance(x, Complex):

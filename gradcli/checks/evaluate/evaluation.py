@@ -6,7 +6,7 @@ import math
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
-from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
+from gradcli.checks.evaluate.interpretation import LOST, Entries, Failure, Undecided, Unsupported
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.exact import is_fraction
@@ -127,8 +127,11 @@ class Reading:
 
     def chosen(self, node: Node) -> Entries:
         """The entries of `where`: a failure counts only where it is chosen."""
-        rows = zip(*[self.known[arg].flat for arg in node.args], strict=True)
-        flat = [condition if isinstance(condition, Failure) else x if condition else y for condition, x, y in rows]
+        rows, either = zip(*[self.known[arg].flat for arg in node.args], strict=True), self.field.either
+        flat = [
+            either(condition, x, y) if isinstance(condition, Failure) else x if condition else y
+            for condition, x, y in rows
+        ]
         return Entries(flat, node.type.shape)
 
     def moved(self, node: Node) -> Entries:
@@ -143,15 +146,8 @@ class Reading:
         field = self.field
         xs = [self.known[arg] for arg in node.args]
         rule = field.array_rule(node)
-        if rule is not None:  # it mixes entries, so a failure in one of them is a failure of all
-            shape = node.type.shape
-            try:
-                value: Any = rule(field, *xs, **node.params)
-            except Exception as reason:
-                return Entries([field.failure_of(node, reason)] * size_of(shape), shape)
-            entries = value.flat if isinstance(value, Entries) else [value]
-            operands = [entry for x in xs for entry in x.flat]
-            return Entries([field.accepted(node, entry, operands) for entry in entries], shape)
+        if rule is not None:
+            return self.by_rule(node, rule, xs)
         if node.primitive.definition is None:
             raise Unsupported(f"{node.primitive.name} cannot be read entry by entry")
         inputs, order, result = field.definition(node)
@@ -159,10 +155,24 @@ class Reading:
         inner.entries = self.entries
         flat = inner[result].flat
         self.entries = inner.entries
-        if any(isinstance(x, Failure) for x in flat):  # what failed at a node inside failed at the one that it defines
-            own = set(order)
+        if any(isinstance(x, Failure) for x in flat):
+            general = field.array_rule(node, closed=False)
+            if general is not None:
+                return self.by_rule(node, general, xs)
+            own = set(order)  # what failed at a node inside failed at the one that it defines
             flat = [type(x)(x.reason, node) if isinstance(x, Failure) and x.node in own else x for x in flat]
         return Entries(flat, node.type.shape)
+
+    def by_rule(self, node: Node, rule: Callable[..., Any], xs: Sequence[Entries]) -> Entries:
+        """A rule that mixes entries, so that a failure in one of them is a failure of all."""
+        field, shape = self.field, node.type.shape
+        try:
+            value: Any = rule(field, *xs, **node.params)
+        except Exception as reason:
+            return Entries([field.failure_of(node, reason)] * size_of(shape), shape)
+        entries = value.flat if isinstance(value, Entries) else [value]
+        operands = [entry for x in xs for entry in x.flat]
+        return Entries([field.accepted(node, entry, operands) for entry in entries], shape)
 
     def each(self, node: Node, rule: Callable[..., Any], xs: list[Entries]) -> list[Any]:
         """A rule for single entries, applied to each of many; where nothing moves, the entry of the base."""
@@ -310,7 +320,7 @@ class Turns:
             for node, values in stored.items():
                 values[number] = known[node].flat
             if (done % LOOK == 0 or done == count) and field.is_lost(state, done, count):
-                lost = Undecided(f"all digits are lost in turn {turn}")
+                lost = Undecided(f"{LOST} in turn {turn}")
                 return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
         entries = {}
         for node, step in self.shown.items():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MOST_TURNS = 64  # of a loop that is read in symbols
 MOST_BITS = 8192  # of a ball
 SIGN_OPEN = f"{MOST_BITS:,} bits do not tell"  # why a sign is left undecided, and by balls of fewer bits
+LOST = "all digits are lost"  # in the turns of a loop
 SIGN_UNDECIDED = "a sign that cannot be decided at this precision"
 
 
@@ -156,8 +157,8 @@ class Field(ABC):
     def rule(self, primitive: Primitive) -> Callable[..., Any] | None:
         """The rule of a primitive on single entries, or None."""
 
-    def array_rule(self, node: Node) -> Callable[..., Any] | None:
-        """The rule of an operation on whole arrays; None where its definition is read."""
+    def array_rule(self, node: Node, closed: bool = True) -> Callable[..., Any] | None:
+        """The rule of an operation on whole arrays; None where its definition is read, if that is in `closed` form."""
         return node.primitive.entries
 
     def definition(self, node: Node, substitute: Callable[[Node], Node] | None = None) -> Definition:
@@ -187,6 +188,10 @@ class Field(ABC):
         if isinstance(reason, Failure):
             return reason.at(node)
         raise reason
+
+    def either(self, condition: Failure, x: Any, y: Any) -> Any:
+        """The entry of a choice whose condition is not known."""
+        return condition
 
     def detached(self, node: Node, x: Entries) -> Entries:
         """Entries as they are at the point, for a node that detaches them: a script's detach(x) or ste(x, y)."""

@@ -18,11 +18,12 @@ from gradcli.checks.algebra.zero_test import vanishes
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.ball_numbers import START_BITS, precision
 from gradcli.checks.evaluate.interpretation import MOST_BITS, SIGN_OPEN, Unclear, Undecided, Undefined
-from gradcli.checks.expansions.power_series import FORMULAS, POWERS, Series, capacity
+from gradcli.checks.expansions.power_series import FORMULAS, Series, capacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+MOST_WORK = 400_000  # operations with START_BITS more bits than the first time, of all signs together
 MOST_RATIONAL = 4096  # bits of a fraction that is kept as one
 SERIALS = count()
 LADDER = (START_BITS, 4 * START_BITS, 16 * START_BITS, MOST_BITS)
@@ -34,15 +35,21 @@ BALLS: dict[str, Callable[..., Any]] = {  # of an operation, from the balls of i
     "root": lambda x, n: x.sqrt() if n == 2 else x.root(n),
     "pi": arb.pi,
     "hurwitz": lambda x, s: arb(s).zeta(x),
-    "taylor": lambda x, name, k, *args: taylor(x, name, args)[k],
+    "taylor": lambda x, name, k, *args: taylor(x, name, k, args),
     "computed": lambda compute: compute(ctx.prec),
 }
 
 
-def taylor(x: Any, name: str, args: tuple[Any, ...]) -> Any:
-    """The power series of a function around a ball."""
-    with capacity(POWERS):
-        return getattr(Series(arb_series([x, 1], POWERS)), name)(*args).s
+def taylor(x: Any, name: str, k: int, args: tuple[Any, ...]) -> Any:
+    """A coefficient of the power series of a function around a ball."""
+    with capacity(k + 1):
+        return getattr(Series(arb_series([x, 1], k + 1)), name)(*args).s[k]
+
+
+class Pool(dict[Any, Any]):
+    """The expressions of one reading of a program, and how much work their signs may still take."""
+
+    left = MOST_WORK
 
 
 class ExactReal:
@@ -50,7 +57,7 @@ class ExactReal:
 
     __slots__ = ("args", "ball", "bits", "name", "open", "pool", "rational", "serial")
 
-    def __init__(self, pool: dict[Any, ExactReal], name: str, args: tuple[Any, ...], rational: Any = None) -> None:
+    def __init__(self, pool: Pool, name: str, args: tuple[Any, ...], rational: Any = None) -> None:
         self.pool, self.name, self.args, self.rational = pool, name, args, rational
         self.open = False  # whether its sign was left undecided
         self.serial = next(SERIALS)  # above those of its operands
@@ -59,9 +66,9 @@ class ExactReal:
 
     def lifted(self, value: Any) -> Any:
         """A number of this pool; None for what is none."""
-        if isinstance(value, ExactReal):
+        if type(value) is ExactReal:
             return value
-        if isinstance(value, Fraction):
+        if type(value) is Fraction:
             value = fmpq(value.numerator, value.denominator)
         elif type(value) is arb:
             if not value.is_exact() or not value.is_finite():
@@ -97,6 +104,7 @@ class ExactReal:
                     pending.pop()
                     if number.bits < bits:
                         number.ball, number.bits = number._computed(), bits
+                        self.pool.left -= bits // START_BITS - 1
                 else:
                     pending += missing
         return self.ball
@@ -120,7 +128,7 @@ class ExactReal:
                 return self, ball
             if all(arg.rational is not None for arg in operands):
                 at = ", ".join(ball_numbers.digits(arg.ball, 6) for arg in operands)
-                raise Undefined("division by 0" if self.name == "div" else f"{self.name} is undefined at {at}")
+                raise Undefined(f"{self.name} is undefined at {at}" if at else "an entry of a matrix has no value")
         if self.name in FORMULAS:
             number = FORMULAS[self.name](self.args[0])
             return number, number.enclosed(START_BITS)
@@ -129,10 +137,12 @@ class ExactReal:
     def sign(self) -> int:
         """-1, 0 or 1; raises Undecided."""
         for bits in () if self.open or self.rational is not None else LADDER:
+            if bits > START_BITS and self.pool.left < 0:
+                break
             ball = self.enclosed(bits)
             if not ball.contains(0):
                 return 1 if ball.mid() > 0 else -1
-            if bits == START_BITS and vanishes(self):
+            if bits == START_BITS and self.pool.left > 0 and vanishes(self):
                 self.become(fmpq(0))
                 break
         if self.rational is None:
@@ -146,6 +156,8 @@ class ExactReal:
 
     def is_zero(self) -> bool:
         """Whether it is 0 for certain."""
+        if self.rational is not None:
+            return not self.rational
         try:
             return self.sign() == 0
         except Undecided:
@@ -239,6 +251,8 @@ class ExactReal:
             return NotImplemented
         if other.is_zero():
             raise Undefined(f"div is undefined at {ball_numbers.digits(self.ball, 6)}, 0")
+        if self is other:
+            return fraction(self.pool, fmpq(1))
         return self * (1 / other.rational) if other.rational is not None else self.apply("div", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
@@ -295,15 +309,15 @@ def ball_of(x: Any) -> Any:
     return x.enclosed(ctx.prec) if isinstance(x, ExactReal) else x
 
 
-def apart(x: ExactReal, y: ExactReal) -> bool:
-    """Whether two numbers differ for certain."""
+def apart(x: Any, y: Any) -> bool:
+    """Whether two numbers, of which one may be infinite, differ for certain."""
     try:
-        return bool((x - y).sign())
+        return ball_numbers.sign(x - y) != 0 if x.is_finite() and y.is_finite() else x is not y
     except Undecided:
         return False
 
 
-def fraction(pool: dict[Any, ExactReal], value: Any) -> ExactReal:
+def fraction(pool: Pool, value: Any) -> ExactReal:
     """The number of a pool that a fraction is."""
     key = (int(value.p), int(value.q))
     number = pool.get(key)

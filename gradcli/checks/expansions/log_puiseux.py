@@ -15,23 +15,23 @@ from math import factorial
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
-from flint import arb, arb_series, fmpq, fmpz
+from flint import arb, arb_series, ctx, fmpq, fmpz
 
 from gradcli.checks.algebra.zero_test import vanishes
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Failure, Tie, Unclear, Undecided, Undefined
-from gradcli.checks.expansions.exact_reals import SERIALS, ExactReal, fraction
-from gradcli.checks.expansions.power_series import FORMULAS, POWERS, Moving, Series, capacity
+from gradcli.checks.expansions.exact_reals import SERIALS, ExactReal, Pool, fraction
+from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-Key = tuple[Fraction, Fraction, Fraction]
+Key = tuple[int | Fraction, int | Fraction, int | Fraction]  # whole numbers as int: their hashes are fast
 
 
 def key(step: int, logarithm: int = 0, loglog: int = 0) -> Key:
     """The key of a term: the exponent of the step, and those of the logarithms with the sign turned."""
-    return Fraction(step), Fraction(-logarithm), Fraction(-loglog)
+    return step, -logarithm, -loglog
 
 
 ONE = key(0)
@@ -40,22 +40,27 @@ LOGARITHM = key(0, 1)
 LOGLOG = key(0, 0, 1)
 FLAT = key(10**6)  # of what is smaller than every power
 NUMBERS = (int, fmpz, fmpq, arb, ExactReal)
-MOST_TERMS = 40
+RING = ("add", "mul", "neg")  # operations that take a few terms only
+MOST_TERMS = 4  # for each of a power series
 ROOT = "a root of a negative number on one side of the point"
 
 
 class Expansion(Moving):
-    """An expansion: its terms by key, and the key of the remainder (None: there is none)."""
+    """An expansion: its terms by key, and the key of the remainder (None: there is none).
 
-    __slots__ = ("rest", "terms")
+    A remainder that `swings`, over the function that its key states, has no limit for certain: sin(1/tau).
+    """
 
-    def __init__(self, terms: dict[Key, Any], rest: Key | None = None) -> None:
+    __slots__ = ("rest", "swings", "terms")
+
+    def __init__(self, terms: dict[Key, Any], rest: Key | None = None, swings: bool = False) -> None:
         kept = {key: c for key, c in terms.items() if not c.is_zero() and (rest is None or key < rest)}
-        if len(kept) > MOST_TERMS:
-            rest = sorted(kept)[MOST_TERMS]
-            kept = {key: c for key, c in kept.items() if key < rest}
+        if len(kept) > MOST_TERMS * ctx.cap:
+            rest = sorted(kept)[MOST_TERMS * ctx.cap]
+            kept, swings = {key: c for key, c in kept.items() if key < rest}, False
         self.terms = kept
         self.rest = rest
+        self.swings = swings
 
     @classmethod
     def along(cls, center: Any, speed: Any) -> Expansion:
@@ -75,6 +80,13 @@ class Expansion(Moving):
         key = min(self.terms)
         ball_numbers.sign(self.terms[key])
         return key, self.terms[key]
+
+    def leads(self) -> bool:
+        """Whether the largest term is known."""
+        try:
+            return self.lead()[0] == self.first()
+        except (Unclear, Undecided):
+            return False
 
     def sign(self) -> int:
         """The sign close to the point."""
@@ -121,23 +133,30 @@ class Expansion(Moving):
         terms = dict(self.terms)
         for key, c in other.terms.items():
             terms[key] = terms[key] + c if key in terms else c
-        return Expansion(terms, _nearer(self.rest, other.rest))
+        rest = _nearer(self.rest, other.rest)
+        swings = self.rest != other.rest and any(x.swings and x.rest == rest for x in (self, other))
+        return Expansion(terms, rest, swings)
 
     def __neg__(self) -> Expansion:
-        return Expansion({key: -c for key, c in self.terms.items()}, self.rest)
+        return Expansion({key: -c for key, c in self.terms.items()}, self.rest, self.swings)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
-            return arb(0) if other == 0 else Expansion({key: c * other for key, c in self.terms.items()}, self.rest)
+            terms = {key: c * other for key, c in self.terms.items()}
+            swings = self.swings and like(self.kind, other).sign() != 0
+            return arb(0) if other == 0 else Expansion(terms, self.rest, swings)
         if not isinstance(other, Expansion):
             return NotImplemented
-        terms: dict[Key, Any] = {}
+        pairs = [(_sum(a.first(), b.rest), b.swings and a.leads()) for a, b in ((self, other), (other, self)) if b.rest]
+        rests = sorted(rest for rest, _ in pairs)
+        swings = len(set(rests)) == len(rests) and any(swings for rest, swings in pairs if rest == rests[0])
+        terms = dict[Key, Any]()
         for left, c in self.terms.items():
             for right, d in other.terms.items():
                 key = _sum(left, right)
-                terms[key] = terms[key] + c * d if key in terms else c * d
-        rests = [_sum(a.first(), b.rest) for a, b in ((self, other), (other, self)) if b.rest is not None]
-        return Expansion(terms, min(rests, default=None))
+                if not rests or key < rests[0]:
+                    terms[key] = terms[key] + c * d if key in terms else c * d
+        return Expansion(terms, rests[0] if rests else None, swings)
 
     def __truediv__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
@@ -157,7 +176,7 @@ class Expansion(Moving):
     def relative(self) -> tuple[Key, Any, Expansion]:
         """The key and the coefficient of the largest term, and r where the expansion is that term times 1 + r."""
         key, c = self.lead()
-        back = _times(key, Fraction(-1))
+        back = _times(key, -1)
         terms = {_sum(other, back): d / c for other, d in self.terms.items() if other != key}
         return key, c, Expansion(terms, None if self.rest is None else _sum(self.rest, back))
 
@@ -183,7 +202,7 @@ class Expansion(Moving):
             total = total + power * coefficient
         if self.is_zero():
             return total
-        return Expansion(total.terms, _nearer(total.rest, _times(self.first(), Fraction(len(around)))))
+        return Expansion(total.terms, _nearer(total.rest, _times(self.first(), len(around))))
 
     def sqrt(self) -> Any:
         return self if self.is_zero() else self.raised(Fraction(1, 2))
@@ -196,11 +215,11 @@ class Expansion(Moving):
             raise Unclear("a logarithm nested three deep")
         power, turned = (like(c, x) for x in key[:2])
         grown = Expansion({LOGARITHM: -power, LOGLOG: -turned, ONE: c.log()})
-        return grown + more.composed([like(c, Fraction(-((-1) ** k), k) if k else 0) for k in range(POWERS)])
+        return grown + more.composed([like(c, Fraction(-((-1) ** k), k) if k else 0) for k in range(ctx.cap)])
 
     def exp(self) -> Any:
         grown, constant, gone = self.split()
-        around = gone.composed([like(constant, Fraction(1, factorial(k))) for k in range(POWERS)]) * constant.exp()
+        around = gone.composed([like(constant, Fraction(1, factorial(k))) for k in range(ctx.cap)]) * constant.exp()
         if not grown.terms:
             return around
         if grown.lead()[0] < LOGARITHM:  # it grows, or vanishes, faster than every power
@@ -210,7 +229,7 @@ class Expansion(Moving):
         power, turned = (rational(grown.terms.get(key, arb(0))) for key in (LOGARITHM, LOGLOG))
         if power is None or turned is None:
             raise Unclear("a power whose exponent is not a simple fraction")
-        return around * Expansion({(-power, -turned, Fraction(0)): arb(1)})
+        return around * Expansion({(-power, -turned, 0): arb(1)})
 
     def power(self, exponent: Any) -> Any:
         """A power with an exponent that does not move, of a function that is positive near the point."""
@@ -225,7 +244,7 @@ class Expansion(Moving):
         ball = exponent if type(exponent) is arb else exponent.enclosed(ball_numbers.START_BITS)
         known = rational((ball * fmpq(first[0].numerator, first[0].denominator)).lower())
         assert known is not None
-        return Expansion({}, (known, Fraction(0), Fraction(0)))  # as much as is certain
+        return Expansion({}, (known, 0, 0))  # as much as is certain
 
     # --- functions ----------------------------------------------------------------------------------------
 
@@ -251,7 +270,7 @@ class Expansion(Moving):
         _, constant, gone = self.split()
         if not constant.is_zero():
             return self.local("gamma_lower", a, regularized)
-        terms = [(-1) ** k * a.rgamma() / (arb.fac_ui(k) * (a + k)) for k in range(POWERS)]
+        terms = [(-1) ** k * a.rgamma() / (arb.fac_ui(k) * (a + k)) for k in range(ctx.cap)]
         return self.power(a) * gone.composed(terms)
 
     def beta_lower(self, a: Any, b: Any, regularized: int) -> Any:
@@ -262,7 +281,7 @@ class Expansion(Moving):
         if not constant.is_zero():
             return self.local("beta_lower", a, b, regularized)
         scale = (a + b).gamma() * a.rgamma() * b.rgamma()
-        terms = [scale * (1 - b).rising(k) / (arb.fac_ui(k) * (a + k)) for k in range(POWERS)]
+        terms = [scale * (1 - b).rising(k) / (arb.fac_ui(k) * (a + k)) for k in range(ctx.cap)]
         return self.power(a) * gone.composed(terms)
 
     side = sign  # which formulas read where it grows beyond all bounds
@@ -299,8 +318,8 @@ class Expansion(Moving):
     @classmethod
     def of_series(cls, s: Any, root: int) -> Expansion:
         """A series of python-flint in the `root`-th root of the step; its remainder is of the next power."""
-        terms = {(Fraction(k, root), Fraction(0), Fraction(0)): s[k] for k in range(s.length())}
-        return cls(terms, (Fraction(s.prec, root), Fraction(0), Fraction(0)))
+        terms = {_times((k, 0, 0), Fraction(1, root)): s[k] for k in range(s.length())}
+        return cls(terms, _times((s.prec, 0, 0), Fraction(1, root)))
 
 
 class TracedExpansion(Expansion):
@@ -312,8 +331,9 @@ class TracedExpansion(Expansion):
     __slots__ = ("args", "name", "pool", "serial")
     rational = None
 
-    def __init__(self, plain: Expansion, pool: dict[Any, Any], name: str, *args: Any) -> None:
-        self.terms, self.rest, self.pool, self.name, self.args = plain.terms, plain.rest, pool, name, args
+    def __init__(self, plain: Expansion, pool: Pool, name: str, *args: Any) -> None:
+        self.terms, self.rest, self.swings = plain.terms, plain.rest, plain.swings
+        self.pool, self.name, self.args = pool, name, args
         self.serial = next(SERIALS)  # above those of its operands
 
     @classmethod
@@ -325,10 +345,13 @@ class TracedExpansion(Expansion):
         """The expansion of an expression, computed once."""
         key = (name, self, *args)
         if key not in self.pool:
+            self.pool.left -= 0 if name in RING else ctx.cap**3
+            if self.pool.left < 0:
+                raise Unclear("a computation with too many terms")
             result = compute(*key[1:])
             if type(result) is Expansion:
                 result = TracedExpansion(result, self.pool, *key)
-                if not result.terms and vanishes(result):
+                if not result.terms and self.pool.left > 0 and vanishes(result):
                     result = fraction(self.pool, fmpq(0))
             self.pool[key] = result
         return self.pool[key]
@@ -420,8 +443,8 @@ class Huge(Moving):
 
 FAR: dict[str, Callable[[Any], Any]] = {  # functions of what grows beyond all bounds; else they are read as the others
     **{name: FORMULAS[name] for name in ("sinh", "cosh", "tanh", "asinh")},
-    "sin": lambda x: Expansion({}, ONE),
-    "cos": lambda x: Expansion({}, ONE),
+    "sin": lambda x: Expansion({}, ONE, swings=True),
+    "cos": lambda x: Expansion({}, ONE, swings=True),
     "atan": lambda x: x.side() * (x.pi() / 2) - x.inverse().atan(),
     "erf": lambda x: Expansion({}, (-(x * x)).exp().first()) + x.side(),  # its tail is less than exp(-x**2)
     "erfc": lambda x: 1 - x.erf(),
@@ -463,6 +486,29 @@ def taylor(x: Any, order: int) -> Any:
     return [x.terms.get(k, like(x.kind, 0)) for k in powers]
 
 
+def either(x: Any, y: Any) -> Any:
+    """What may be one exact number or expansion or the other: as much as they have in common."""
+    gap = x - y
+    if gap.is_zero():
+        return x
+    if isinstance(gap, Huge):
+        raise Unclear("a choice between functions that grow apart")
+    first = gap.first() if isinstance(gap, Expansion) else ONE
+    common = y if isinstance(y, Expansion) else Expansion({ONE: y})
+    return TracedExpansion(Expansion(common.terms, _nearer(common.rest, first)), x.pool, "either", x, y, object())
+
+
+EITHER: dict[str, Callable[..., Sequence[Any]]] = {  # what an operation chooses from, by its operands
+    "abs": lambda x: (x, -x),
+    "relu": lambda x: (x, x * 0),
+    "leaky_relu": lambda x, slope: (x, x * slope),
+    "maximum": lambda x, y: (x, y),
+    "minimum": lambda x, y: (x, y),
+    "clamp": lambda x, low, high: (x, low, high),
+    "sign": lambda x: (fraction(x.pool, fmpq(-1)), fraction(x.pool, fmpq(1))),
+}
+
+
 def rational(x: Any) -> Fraction | None:
     """The fraction that a number is; None where it is not known to be one."""
     fraction = (x.fmpq() if x.is_exact() else None) if type(x) is arb else x.rational
@@ -471,7 +517,7 @@ def rational(x: Any) -> Fraction | None:
 
 def binomials(exponent: Fraction) -> list[Fraction]:
     """The coefficients of (1 + x)**exponent."""
-    factors = [(exponent - k) / (k + 1) for k in range(POWERS - 1)]
+    factors = [(exponent - k) / (k + 1) for k in range(ctx.cap - 1)]
     return [*accumulate(factors, mul, initial=Fraction(1))]
 
 
@@ -479,16 +525,15 @@ def derivatives_of(c: Any, name: str, *args: Any) -> list[Any]:
     """The coefficients of the power series of a function around a number."""
     if type(c) is not arb and name in ("sin", "cos"):
         cycle = [c.sin(), c.cos(), -c.sin(), -c.cos()]
-        return [cycle[(k + (name == "cos")) % 4] / factorial(k) for k in range(POWERS)]
+        return [cycle[(k + (name == "cos")) % 4] / factorial(k) for k in range(ctx.cap)]
     if type(c) is not arb and name in SLOPES:
         slope = SLOPES[name](Expansion.along(c, 1))
-        parts = [slope.terms.get(key(k), like(c, 0)) / (k + 1) for k in range(POWERS - 1)]
+        parts = [slope.terms.get(key(k), like(c, 0)) / (k + 1) for k in range(ctx.cap - 1)]
         return [getattr(c, name)(), *parts]
     if type(c) is not arb:
-        return [getattr(c, name)(*args), *(c.apply("taylor", c, name, k, *args) for k in range(1, POWERS))]
-    with capacity(POWERS):
-        around = getattr(Series(arb_series([c, 1], POWERS)), name)(*args).s
-        return [around[k] for k in range(around.prec)]
+        return [getattr(c, name)(*args), *(c.apply("taylor", c, name, k, *args) for k in range(1, ctx.cap))]
+    around = getattr(Series(arb_series([c, 1], ctx.cap)), name)(*args).s
+    return [around[k] for k in range(around.prec)]
 
 
 SLOPES: dict[str, Callable[[Any], Any]] = {
@@ -501,8 +546,9 @@ def _sum(a: Key, b: Key) -> Key:
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
-def _times(key: Key, factor: Fraction) -> Key:
-    return key[0] * factor, key[1] * factor, key[2] * factor
+def _times(key: Key, factor: int | Fraction) -> Key:
+    step, logarithm, loglog = (x * factor if x else 0 for x in key)
+    return (step.numerator if step.denominator == 1 else step), logarithm, loglog
 
 
 def _nearer(a: Key | None, b: Key | None) -> Key | None:

@@ -99,7 +99,6 @@ def step_of(s: Any) -> Any:
 
 
 NUMBERS = (int, fmpz, arb)
-POWERS = 10  # of what vanishes, in a composition
 # functions of python-flint's series that are sound as they are, digits included
 FLINT = {
     "exp", "sin", "cos", "tan", "atan", "erf", "erfi", "erfc", "gamma", "rgamma", "lgamma", "sqrt", "asin", "acos",
