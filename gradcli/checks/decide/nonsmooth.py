@@ -57,7 +57,8 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     elif what:
         what = " has no derivative here" if seen.verdict == "KINK" else f"{what} here"
     message = f"{text}{what}" + (f", in {tie['turn']}" if tie["turn"] else "")
-    outcome = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"], names, tie["gap"])
+    gap = None if tie["reason"] else tie["gap"]  # with a reason that of a direction in which several entries move
+    outcome = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"], names, gap)
     return outcome._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
 
