@@ -25,7 +25,7 @@ from gradcli.language.source import Source
 from gradcli.language.syntax import Call, FunctionDef, Name, nodes_of
 from gradcli.lowering.lowered import Claim, Lowered
 from gradcli.lowering.lowerer import Lowerer
-from gradcli.lowering.operands import ScriptList, number
+from gradcli.lowering.operands import ScriptList, number, tagged
 from gradcli.lowering.scan import assigned_names
 from gradcli.primitives import catalogue, functions
 from gradcli.primitives.broadcasting import stretch
@@ -162,19 +162,17 @@ def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
 
 
 def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
-    """A hand-written gradient: a script that sees the names and functions of the script, and those of the point.
+    """A hand-written gradient, or Jacobian of an array: a script that sees the names and functions of the script, and
+    those of the point.
 
     What it assigns or defines itself is its own, in functions of the script too.
     """
     source = Source(text, f"<claim for {leaf}>")
     if leaf not in lowerer.leaves:
         raise _unknown_leaf(lowerer, leaf)
-    if len(lowerer.outputs) != 1 or lowerer.outputs[0].type.shape:
-        raise error(
-            "GC307",
-            "a claim is a gradient, and this output is not a scalar",
-            help="take sum(...) of the output",
-        )
+    if len(lowerer.outputs) != 1:
+        hint = "write the values as one list, [a, b], whose Jacobian the claim is"
+        raise error("GC307", "a claim is about one output, and this script has several", help=hint)
     target, output = lowerer.leaves[leaf].node, lowerer.outputs[0]
     script = with_own_names(parse(source, limits), {*lowerer.scope, *lowerer.leaves, *lowerer.functions})
     inner = Lowerer(script, lowerer.vocabulary, lowerer.library, limits, lowerer.at)
@@ -207,27 +205,21 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
     if len(inner.outputs) != 1:
         raise error("GC314", "a claim has one value", source=source)
     right = number(inner, inner.outputs[0])
-    if right.type.shape not in ((), target.type.shape):
-        raise error(
-            "GC314",
-            f"the gradient with respect to `{visible(leaf)}` is {target.type}, but the claim is {right.type}",
-            script.span,
-            source=source,
-        )
     from gradcli.transforms import derivatives
 
-    left = derivatives.grad(output, [target])[0]
-    return Claim(
-        left,
-        stretch(right, target.type.shape),
-        script.span,
-        f"grad({inner.text and lowerer.text}, {leaf}) == {inner.text.replace(OWN, '')}",
-        source,
-        None,
-        None,
-        leaf,
-        (output, target),
-    )
+    if output.type.shape:
+        left = tagged(lowerer, derivatives.jacobian(output, target))
+        lowerer.derived[left] = ("jacobian", output, target)
+    else:
+        left = derivatives.grad(output, [target])[0]
+    if right.type.shape not in ((), left.type.shape):
+        what = f"the {'Jacobian' if output.type.shape else 'gradient'} with respect to `{visible(leaf)}`"
+        message = f"{what} is {left.type}, but the claim is {right.type}"
+        raise error("GC314", message, script.span, source=source)
+    name, own = "jacobian" if output.type.shape else "grad", inner.text.replace(OWN, "")
+    text = f"{name}({own and lowerer.text}, {leaf}) == {own}"
+    derivative = None if output.type.shape else (output, target)
+    return Claim(left, stretch(right, left.type.shape), script.span, text, source, leaf=leaf, derivative=derivative)
 
 
 def with_own_names(script: Script, taken: Collection[str]) -> Script:

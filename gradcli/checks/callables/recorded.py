@@ -13,6 +13,7 @@ import inspect
 import math
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,8 @@ from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.decide.numerical import ALIKE
-from gradcli.checks.decide.refutation import blaming
+from gradcli.checks.decide.refutation import blaming, disagrees
+from gradcli.checks.diagnosis.ratios import Comparison, readings
 from gradcli.checks.differences.step_sequences import EPSILON, seeded_directions, suspicious
 from gradcli.checks.differences.survey import Survey, contradicted
 from gradcli.checks.oracle import oracle_client
@@ -31,15 +33,16 @@ from gradcli.checks.report import GOOD, NONSMOOTH, Settings
 from gradcli.checks.scripts import verdict_on
 from gradcli.checks.subjects import Subject, combined, cotangent, of_rule, paired, surfaces_of
 from gradcli.diagnostics import GradcliError
-from gradcli.frameworks.box import OWN
+from gradcli.frameworks.box import JACOBIAN, OWN
 from gradcli.frameworks.failures import Failed, OutOfTime, describe
 from gradcli.frameworks.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class, unit_of
-from gradcli.frameworks.operations import Opaque
+from gradcli.frameworks.operations import Opaque, constant, entries
 from gradcli.frameworks.traced_rule import alike, by_usage, is_rule, traced_rule
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import reachable
 from gradcli.graph.program import Leaf, cotangent_name
+from gradcli.graph.text import subscript
 from gradcli.primitives import catalogue
 from gradcli.transforms import derivatives
 from gradcli.transforms.reverse import placed
@@ -84,6 +87,7 @@ class Recorded(NamedTuple):
     """
 
     program: Program
+    outputs: list[Node]
     subjects: list[Subject]
     rules: list[Subject]
     weights: Floats
@@ -118,7 +122,7 @@ def by_recording(box: Box, recorded: Message, seed: int, settings: Settings) -> 
             raise Opaque(str(recorded["unfit"]))
         known = read(box, recorded, seed)
         options = Settings(settings.samples, seed=seed, witnesses=settings.witnesses)
-        verdicts = judged(box, [*known.subjects, *known.rules], options)
+        verdicts = judged(box, known, options)
         inside = [pair for pair in verdicts if pair[0].file is not None]
         own = [pair for pair in verdicts if pair[0].file is None and stands(box, known, *pair)]
     except (OutOfTime, GradcliError):
@@ -278,8 +282,8 @@ def read(box: Box, recorded: Message, seed: int) -> Recorded:
         pieces = evaluated(derivatives.grad(total, list(outputs)), subjects[0].values)
     weights = np.concatenate([part.reshape(-1) for part in pieces])
     refutes = bool(recorded.get("rule")) or box.library.name == EAGER
-    known = Recorded(program, subjects, rules, weights, {}, [*formats, box.taken], box.taken, refutes)
-    known = known._replace(sent=reproduced(box, known, outputs, seed))
+    known = Recorded(program, outputs, subjects, rules, weights, {}, [*formats, box.taken], box.taken, refutes)
+    known = known._replace(sent=reproduced(box, known, seed))
     for rule in rules:
         assert rule.output is not None
         rule.surfaces = surfaces_of(rule.output)
@@ -449,13 +453,13 @@ def large(program: Program, nodes: Sequence[Node]) -> None:
 # --- whether it stands for the function ---------------------------------------------------------------------------
 
 
-def reproduced(box: Box, known: Recorded, outputs: Sequence[Node], seed: int) -> dict[str, float]:
+def reproduced(box: Box, known: Recorded, seed: int) -> dict[str, float]:
     """How far what is sent lies from its recording at most, relatively, for each argument; NaN where it is not finite.
 
     Opaque unless the recording gives the function's values and gradients at the point, at points beside it and at one
     far away: entry by entry, to rounding in the formats that it computes in.
     """
-    subjects, sent = known.subjects, dict.fromkeys(box.names, 0.0)
+    outputs, subjects, sent = known.outputs, known.subjects, dict.fromkeys(box.names, 0.0)
     evaluate = evaluator([*outputs, *(subject.judged for subject in subjects)])
 
     def expected_at(x: Floats) -> list[Floats]:
@@ -539,8 +543,9 @@ def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict
 
 
 @oracle_client.exclusive
-def judged(box: Box, subjects: Sequence[Subject], settings: Settings) -> list[tuple[Subject, Outcome]]:
+def judged(box: Box, known: Recorded, settings: Settings) -> list[tuple[Subject, Outcome]]:
     """The verdicts of the oracles; a subject that they cannot decide is left out."""
+    subjects = [*known.subjects, *known.rules]
     oracle = oracle_client.shared()
     oracle.warm()
     ours = box.library.name == EAGER
@@ -550,10 +555,41 @@ def judged(box: Box, subjects: Sequence[Subject], settings: Settings) -> list[tu
     for subject in subjects:
         subject.settings = settings
         _, outcome = verdict_on(exact, subject)
+        if outcome.verdict == "DISAGREES" and box.kind == JACOBIAN and box.shape:
+            outcome = by_entry(box, known, exact, subject, outcome)
         if outcome.verdict in DECIDED or (ours and "unanswered" in outcome.evidence):
             evidence = {**outcome.evidence, "graph": "recorded"}
             verdicts.append((subject, outcome._replace(evidence=evidence, diagnostics=())))
     return verdicts
+
+
+def by_entry(box: Box, known: Recorded, exact: Exact, subject: Subject, refuted: Outcome) -> Outcome:
+    """The refutation of a Jacobian by its entry that is farthest off, instead of a combination of its rows."""
+    leaf, arriving, (output,) = str(subject.leaf), subject.moving[-1], known.outputs
+    both, units = evaluator(sides(subject)), np.eye(box.size).reshape(-1, *output.type.shape)
+    near = sample_points.rescaled(subject.values[leaf], BESIDE, box.size)
+    points = [subject.values, *({**subject.values, leaf: x} for x in near)]
+    rows = [[both({**point, arriving: unit}) for unit in units] for point in points]
+    right, claimed = np.moveaxis(np.array(rows).reshape(len(rows), box.size, 2, -1), 2, 0)
+    gaps, size = np.abs(right - claimed)[0], np.maximum(np.abs(right), np.abs(claimed))[0]
+    row = int(np.argmax(gaps / np.where(size > 0, size, 1.0))) // gaps.shape[1]
+    with building(output.builder, reachable([output, subject.judged])) as builder:
+        entry = entries(builder, [output], np.array([row]), ())
+        unit = {known.program.leaves[arriving].node: constant(builder, units[row])}
+        (claim,) = placed(builder, [subject.judged], unit)
+    about: dict[str, Any] = {"kind": "claim", "output": entry, "judged": claim, "surfaces": surfaces_of(entry)}
+    alone = replace(subject, **about, moving=subject.moving[:-1])
+    _, outcome = verdict_on(exact.beside(alone.nodes()), alone)
+    if outcome.verdict != "DISAGREES":
+        return refuted
+    shown: Any = outcome.evidence["counterexample"]
+    place = f"J{subscript(row, output.type.shape)}{shown['entry']}".replace("][", ", ")
+    message = outcome.message.replace(f"the exact derivative{shown['entry']} is", f"{place} is", 1)
+    evidence = {**outcome.evidence, "counterexample": {**shown, "entry": place}}
+    causes = readings(Comparison(right, claimed), what="Jacobian")
+    return (
+        disagrees(message.partition("; ")[0], evidence, causes) if causes else Outcome("DISAGREES", message, evidence)
+    )
 
 
 def notes_on(box: Box, known: Recorded) -> list[str]:

@@ -25,6 +25,7 @@ from gradcli.checks.differences.step_sequences import STILL, UNMOVED, Sides, ben
 from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
 from gradcli.checks.formatting import counted
 from gradcli.checks.witnesses import of_black_box
+from gradcli.frameworks.box import JACOBIAN
 from gradcli.frameworks.failures import OutOfTime
 from gradcli.graph.text import subscript
 
@@ -303,6 +304,14 @@ class ByDifferences:
         """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
         by = f"{self.name} along a direction" if finding.entry is None else self.entry_label(finding.entry)
         row = self.row_names[finding.row]
+        if (
+            self.box is not None
+            and self.box.kind == JACOBIAN
+            and row not in ("", COMBINED)
+            and finding.entry is not None
+        ):
+            at = subscript(int(row.rpartition(" ")[2]), self.box.shape or ())
+            row = f"J{at}{subscript(finding.entry - self.part.start, self.shape)}, ".replace("][", ", ") + row
         return f"{row} with respect to {by}" if row else by
 
     def entry_label(self, entry: int) -> str:

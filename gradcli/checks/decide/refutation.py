@@ -64,6 +64,8 @@ def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
     exact, claimed = distinct_digits(counterexample["exact"], counterexample["claimed"])
     if case.output is None:
         message = f"the left side{where} is {exact}, the right side is {claimed}"
+        if case.subject.left is not None and case.subject.derived.get(case.subject.left, ("",))[0] == "jacobian":
+            message = f"J{where} is {exact}, not {claimed}"
         message += "" if values is case.values else " at a point near the given one, where it holds"
     else:
         message = f"the exact derivative{where} is {exact}, not {claimed}"

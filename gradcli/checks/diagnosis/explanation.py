@@ -10,10 +10,11 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.checks.decide.case import Case
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
 from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Judgement
@@ -24,12 +25,16 @@ from gradcli.checks.diagnosis.source_edits import edits, outputs, special_arrays
 from gradcli.checks.formatting import called, node_text
 from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import DATA, LEAF, Node, reachable
+from gradcli.language.parser import parse
+from gradcli.language.syntax import List
+from gradcli.language.unparse import unparse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.checks.decide.case import Case, Floats, Values
+    from gradcli.checks.decide.case import Floats, Values
 
+LONG_CORRECTION = 160  # characters, from which on it is that of a wrong entry alone
 LONGEST = 100  # text of a subexpression that is worth reading
 MOST_PARTS = 600  # subexpressions that ratios and differences are compared with
 SURE_DIGITS, DIGITS = 6, 4  # a claim that is right to so many holds a rounded constant: surely, or if no change fits
@@ -61,6 +66,8 @@ def explain(
                     return ratios.readings(pairs, sizes)
                 causes = _explained(judged, pairs, sizes)[:MOST]
                 right = correction(case, judged.right) if causes and case.subject.output is not None else None
+                if right is not None and len(right) > LONG_CORRECTION:
+                    right = wrong_entry(right, judged.known)
                 return [reading._replace(correction=right) for reading in causes]
     except GradcliError:  # a limit of the script
         return ratios.readings(pairs, sizes)
@@ -75,7 +82,9 @@ def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> li
     if cheap is None or any(reading.name == "zero" for reading in cheap):
         return cheap or []
     if near := [] if cheap else ratios.rounded(judged.known, SURE_DIGITS):
-        return near
+        other = farther_off(judged)
+        causes = [] if other is None else _explained(other, other.known, sizes)
+        return causes if causes and causes[0].name != "unexplained" else near
     if branch := by_branch(judged):
         return branch
     factors = [reading for reading in cheap if reading.name == "constant factor"]
@@ -113,6 +122,31 @@ def by_ratios(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> lis
     if not patterns and pairs.right.size >= ENOUGH:
         patterns = ratios.readings(pairs, sizes, what=what)
     return patterns
+
+
+def farther_off(judged: Judgement) -> Judgement | None:
+    """A claim that is nearly right, at a point where it is not: a mistake of little effect is no rounded constant."""
+    case = judged.case
+    places = [*islice(scattered(case.values, judged.names, case.domains, AROUND, case.seed), DRAWN)]
+    places += [{**case.values, **{name: k * case.values[name] for name in judged.names}} for k in (0.1, -0.1)]
+    values = (judged.names and judged.values([judged.right, judged.claimed], places)) or None
+    if values is None:
+        return None
+    right, claimed = (values[node].reshape(len(places), -1) for node in (judged.right, judged.claimed))
+    size = np.abs(right).max(axis=1, initial=0.0)
+    off = np.nan_to_num(np.abs(right - claimed).max(axis=1, initial=0.0) / size, posinf=0.0)
+    if off.max() <= 10.0 ** (2 - SURE_DIGITS):
+        return None
+    return Judgement(Case(case.exact, case.subject.at(places[int(off.argmax())])))
+
+
+def wrong_entry(text: str, known: Comparison) -> str:
+    """Of an array that is written entry by entry the first entry that is wrong, behind its place."""
+    item: Any = getattr(parse(text).statements[-1], "value", None)
+    place = next(iter(np.argwhere(known.misses(known.claimed).any(axis=0)).tolist()), ())
+    for i in place:
+        item = item.items[i] if isinstance(item, List) else None
+    return text if item is None else f"{place}: {unparse(item)}"
 
 
 def compared(judged: Judgement) -> list[Reading]:
