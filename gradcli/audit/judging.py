@@ -23,6 +23,7 @@ import numpy as np
 from gradcli.audit import conventions
 from gradcli.audit.conventions import PairedCall
 from gradcli.checks.callables.api import check_callable
+from gradcli.checks.decide.numerical import NOISE, scatter_of
 from gradcli.child_process import packed
 from gradcli.diagnostics import GradcliError
 from gradcli.frameworks.box import boxed, opened
@@ -197,10 +198,7 @@ STILL = (1e-7, 1e-5)  # relative steps at which a surrogate's forward does not m
 MOSTLY = 0.9  # of the outputs stand still at the larger step, where some may pass a threshold
 APPROXIMATE = 1e-4  # the largest relative error of a numerical derivative
 UNSEEN = 1e-8  # a relative error that differences do not see
-NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
 NOISY = 30  # times that scatter: a larger error than APPROXIMATE is noise up to this
-TINY = 1e-9  # those steps
-TRIALS = 6
 DRAWS = 32  # of random numbers
 STEP = 1e-4  # relative, of a slope that is compared with its scatter over draws
 FAR, SHIFT = 6.0, 1e-6  # a mean is off by more than so many standard errors, or so much of the slope
@@ -430,14 +428,3 @@ def relative_gap(check: Check) -> float | None:
 def number(shown: Any) -> float:
     """A number of some evidence, which may be a text that ends in dots."""
     return float(str(shown).rstrip("."))
-
-
-def scatter_of(box: Box) -> float:
-    """How far the derivative lies from a parabola through its values over tiny steps, relatively."""
-    weights = np.random.default_rng(1).uniform(0.5, 1.5, box.size)
-    d = np.random.default_rng(2).uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
-    steps = np.arange(-TRIALS, TRIALS + 1)
-    rows = np.array([box.pullback(box.x + TINY * step * d, weights) for step in steps])
-    fitted = np.polynomial.polynomial.polyval(steps, np.polynomial.polynomial.polyfit(steps, rows, 2)).T
-    size = float(np.abs(rows).max())
-    return float(np.abs(rows - fitted).max()) / size if size and np.isfinite(size) else 0.0

@@ -22,7 +22,7 @@ import numpy as np
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.decide.numerical import ALIKE
+from gradcli.checks.decide.numerical import ALIKE, AS_DIFFERENCES, noisy, remark_on
 from gradcli.checks.decide.refutation import blaming, disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, readings
 from gradcli.checks.differences.step_sequences import EPSILON, seeded_directions, suspicious
@@ -129,7 +129,7 @@ def by_recording(box: Box, recorded: Message, seed: int, settings: Settings) -> 
         return undecided
     except Opaque as problem:
         return undecided._replace(notes=[f"checked by its values alone: {problem}"] if str(problem) else [])
-    arguments = {str(subject.leaf): blaming(as_sent(known, subject, verdict), inside) for subject, verdict in own}
+    arguments = {str(subject.leaf): blaming(as_sent(box, known, subject, verdict), inside) for subject, verdict in own}
     notes, left = notes_on(box, known), [name for name in box.names if name not in arguments]
     if any(subject.note == NONLINEAR for subject in known.subjects):
         notes.append(NONLINEAR)
@@ -346,10 +346,10 @@ def backed(box: Box, known: Recorded, subject: Subject, verdict: str) -> bool:
     return any(finding.seen.estimate.reason is not None or suspicious(finding.seen) for finding in findings)
 
 
-def as_sent(known: Recorded, subject: Subject, verdict: Outcome) -> Outcome:
+def as_sent(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> Outcome:
     """A verdict on a formula as one on what is sent: IMPRECISE where that has fewer digits than the arguments.
 
-    A refutation by a small difference says how large it is: a solver or an iteration may make it.
+    Or where it is off by little and scatters as finite differences do. Any other small difference is said.
     """
     off = known.sent[str(subject.leaf)]
     if verdict.verdict in GOOD and off and known.loses:
@@ -357,8 +357,9 @@ def as_sent(known: Recorded, subject: Subject, verdict: Outcome) -> Outcome:
         return verdict._replace(verdict="IMPRECISE", message=text, evidence={**verdict.evidence, "sent_off": off})
     if verdict.verdict != "DISAGREES" or not 0 < (gap := relative_gap(subject)) < ALIKE:
         return verdict
-    remark = f" (a relative {gap:.0g}: if f is computed approximately, rtol= allows for it)"
-    return verdict._replace(message=verdict.message + remark)
+    if noise := noisy(box):
+        return verdict._replace(verdict="IMPRECISE", message=f"{verdict.message}{AS_DIFFERENCES.format(noise)}")
+    return verdict._replace(message=verdict.message + remark_on(gap))
 
 
 def same_double(verdict: Outcome) -> bool:

@@ -158,8 +158,10 @@ class ByDifferences:
             "ladder": farthest.seen.convergence(self.label(farthest), farthest.claimed).evidence(),
         }
         text, relative = f"{self.label(farthest)}: {self.both_numbers(farthest)}", relative_gap(farthest)
-        if relative < ALIKE:
-            text += f" (a relative {relative:.0g}: if f is computed approximately, rtol= allows for it)"
+        if relative < ALIKE and self.box is not None:
+            if noise := noisy(self.box):
+                return Outcome("IMPRECISE", f"{text}{AS_DIFFERENCES.format(noise)}", evidence)
+            text += remark_on(relative)
         doubt = self.doubts(farthest, evidence)
         if doubt or relative < SLIGHT:
             return Outcome("INCONCLUSIVE", f"{text}; {doubt}" if doubt else text, evidence)
@@ -260,6 +262,8 @@ class ByDifferences:
         worst = max(where.joint, key=lambda finding: finding.ratio)
         text = "(numerical) it is right at the given point only: near it, "
         text += self.both_numbers(worst, " along a direction")
+        if relative_gap(worst) < ALIKE and self.box is not None and (noise := noisy(self.box)):
+            return Outcome("IMPRECISE", f"{text}{AS_DIFFERENCES.format(noise)}", self.worst(where.joint))
         counterexample = {**self.both_at(where, worst), "bound": worst.bound}
         evidence = {"counterexample": counterexample, "ladder": worst.seen.convergence("", worst.claimed).evidence()}
         return Outcome("INCONCLUSIVE" if self.doubt else "DISAGREES", text, evidence)
@@ -463,6 +467,34 @@ class ByDifferences:
         largest = float(np.abs(slopes.right).max(initial=0.0))
         sharp = largest > 0 and float(slopes.slack.max()) <= SHARP * largest
         return slopes if sharp else None
+
+
+AS_DIFFERENCES = ": it has a noise of {:.0e}, as finite differences have"
+NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
+TINY, TRIALS = 1e-9, 6  # those steps
+
+
+def noisy(box: Box) -> float:
+    """How far a derivative scatters, where an exact one does not scatter as far; else 0."""
+    noise = scatter_of(box)
+    return noise if noise > NOISE else 0.0
+
+
+def scatter_of(box: Box) -> float:
+    """How far the derivative lies from a parabola through its values over tiny steps, relatively."""
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, box.size)
+    d = np.random.default_rng(2).uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
+    steps = np.arange(-TRIALS, TRIALS + 1)
+    rows = np.array([box.pullback(box.x + TINY * step * d, weights) for step in steps])
+    fitted = np.polynomial.polynomial.polyval(steps, np.polynomial.polynomial.polyfit(steps, rows, 2)).T
+    size = float(np.abs(rows).max())
+    return float(np.abs(rows - fitted).max()) / size if size and np.isfinite(size) else 0.0
+
+
+def remark_on(gap: float) -> str:
+    """How small the relative difference is that refutes: a solver or an iteration may make it."""
+    tolerance = 10.0 ** math.ceil(math.log10(max(gap, 1e-300)) + 1e-9)
+    return f" (a relative {gap:.0g}: if f is computed approximately, gradcli.check(..., rtol={tolerance:.0e}) allows for it)"
 
 
 def relative_gap(finding: Finding) -> float:
