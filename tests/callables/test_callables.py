@@ -147,7 +147,7 @@ def test_a_solver_in_f_is_named_as_a_reason() -> None:
     root = only(
         check_callable(lambda x: brentq(lambda t: t**3 - x, 0, 10, xtol=1e-6), lambda x: x ** (-2 / 3) / 3, at=5.6)
     )
-    assert root.verdict == "INCONCLUSIVE" and "rtol=1e-05) allows for it" in root.message  # the gradient is right
+    assert root.verdict == "INCONCLUSIVE" and "rtol=1e-04) allows for it" in root.message  # the gradient is right
     found = only(check_callable(f, lambda k: -np.exp(-k) * (1 - 1e-5), at=1e-3))
     assert found.verdict in ("DISAGREES", "INCONCLUSIVE") and "rtol" in found.message
     assert only(check_callable(f, lambda k: -np.exp(-k), at=1e-3, rtol=1e-4)).verdict == "AGREES"

@@ -358,7 +358,8 @@ def as_sent(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> Ou
     if verdict.verdict != "DISAGREES" or not 0 < (gap := relative_gap(subject)) < ALIKE:
         return verdict
     if noise := noisy(box):
-        return verdict._replace(verdict="IMPRECISE", message=f"{verdict.message}{AS_DIFFERENCES.format(noise)}")
+        text = f"{verdict.message.partition('; ')[0]}{AS_DIFFERENCES.format(noise)}"
+        return verdict._replace(verdict="IMPRECISE", message=text)
     return verdict._replace(message=verdict.message + remark_on(gap))
 
 

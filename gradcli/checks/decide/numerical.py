@@ -21,7 +21,7 @@ from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import STILL, UNMOVED, Sides, bent, sides_along, suspicious
+from gradcli.checks.differences.step_sequences import STILL, UNMOVED, Estimate, Sides, bent, sides_along, suspicious
 from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
 from gradcli.checks.formatting import counted
 from gradcli.checks.witnesses import of_black_box
@@ -32,7 +32,7 @@ from gradcli.graph.text import subscript
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.checks.decide.case import Case, Evidence, Values
+    from gradcli.checks.decide.case import Case, Evidence, Floats, Values
     from gradcli.checks.differences.survey import Finding, Group
     from gradcli.frameworks.box import Box
 
@@ -139,8 +139,10 @@ class ByDifferences:
             return self.nearly(max(near, key=lambda finding: finding.ratio))
         single = [finding for finding in self.own if self.row_names[finding.row] != COMBINED]
         unseen = [finding for finding in single or self.findings if finding.state in ("silent", "still")]
-        beside = self.decided_beside(unseen)
-        return self.agreeing(agreeing, beside) if beside or not unseen else self.unseen(unseen)
+        stationary = self.stationary(unseen)
+        if len(stationary) < len(unseen) or self.count < self.part.stop - self.part.start:
+            return self.unseen(unseen)
+        return self.agreeing([*agreeing, *stationary], bool(stationary))
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
         """Differences contradict the claim: how surely, and how it is wrong; the entry farthest off comes first."""
@@ -202,32 +204,36 @@ class ByDifferences:
 
     def unseen(self, unseen: Sequence[Finding]) -> Outcome:
         """INCONCLUSIVE, since a slope could not be measured: it may be anything that is claimed."""
-        reason = unseen[0].seen.estimate.reason
+        size = self.part.stop - self.part.start
+        reason = (
+            unseen[0].seen.estimate.reason if unseen else f"{size - self.count:,} of {size:,} entries change too little"
+        )
         text = f"finite differences cannot decide: {UNMOVED if reason == STILL else reason}"
-        if len(unseen) < len(self.findings):
+        if 0 < len(unseen) < len(self.findings):
             more = f" and {counted(len(unseen) - 1, 'other slope')}" if len(unseen) > 1 else ""
             text = f"{self.label(unseen[0])}{more} could not be measured: {text}"
         return Outcome("INCONCLUSIVE", text, {})
 
-    def decided_beside(self, unseen: Sequence[Finding]) -> int:
-        """At how many points nearby slopes that are about 0 at the point are measured, and all agree; else 0.
+    def stationary(self, unseen: Sequence[Finding]) -> list[Finding]:
+        """Slopes that are 0 as nearly as steps show, and that are measured and agree at points nearby; [] otherwise.
 
-        At a stationary point rounding hides the slope itself. There it is 0 as nearly as the steps show.
+        At a stationary point rounding hides the slope itself.
         """
         if not 0 < len(unseen) <= EXAMINED or not all(finding.seen.errors.size for finding in unseen):
-            return 0
-        surveys = [survey for survey in self.nearby if not survey.lacks]
+            return []
+        surveys, findings = [survey for survey in self.nearby if not survey.lacks], []
         for finding in unseen:
             best = int(np.argmin(finding.seen.errors))
-            bound = 4.0 * float(finding.seen.errors[best])
+            known = Estimate(float(finding.seen.slopes[best]), 4.0 * float(finding.seen.errors[best]))
             near = [survey.along_entries([finding.entry or 0])[finding.row] for survey in surveys]
             steep = max((abs(other.slope) for other in near), default=0.0)
-            flat = abs(finding.claimed - finding.seen.slopes[best]) <= bound <= STATIONARY * steep
+            flat = abs(finding.claimed - known.value) <= known.bound <= STATIONARY * steep
             if not flat or len(near) < LEAST_BESIDE or any(other.state != "agrees" for other in near):
-                return 0
-        return len(surveys)
+                return []
+            findings.append(finding._replace(state="agrees", seen=finding.seen._replace(estimate=known)))
+        return findings
 
-    def agreeing(self, spoken: Sequence[Finding], beside: int = 0) -> Outcome:
+    def agreeing(self, spoken: Sequence[Finding], stationary: bool) -> Outcome:
         """AGREES, unless points nearby say otherwise."""
         around = [(survey, together(survey.joint, self.sure)) for survey in self.nearby]
         nearby = [(survey, state) for survey, state in around if not survey.lacks]
@@ -253,8 +259,8 @@ class ByDifferences:
             kind = f"{self.name} is not {special.lacks}"
             evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}
             message += f"; warning: wrong where {kind}: {self.both_numbers(worst, ' along a direction')}"
-        if beside:
-            message += f"; the slope is about 0 here, and was measured at {counted(beside, 'point')} nearby"
+        if stationary:
+            message += "; it is about 0 here, and was measured at points nearby"
         return Outcome("AGREES", message, evidence)
 
     def only_here(self, where: Survey) -> Outcome:
@@ -331,15 +337,19 @@ class ByDifferences:
 
     def covered(self) -> str:
         """How much of the array was checked, and how much was not; "" where each entry had steps of its own."""
-        groups, size = self.agreeing_groups(), self.part.stop - self.part.start
-        seen = {finding.entry for finding in self.own}
-        if len(seen) == size:
+        groups, size, count = self.agreeing_groups(), self.part.stop - self.part.start, self.count
+        if len({finding.entry for finding in self.own}) == size:
             return ""
-        count = len(seen.union(*(group.entries.tolist() for group in groups)))
         text = f"all {size:,} entries" if count == size else f"{count:,} of {size:,} entries"
         text += f" in {counted(len(groups), 'group')}" if groups else ""
         text += f" and {counted(len(self.survey.joint) // len(self.row_names), 'random direction')}"
         return text + (f"; {size - count:,} not checked individually" if count < size else "")
+
+    @cached_property
+    def count(self) -> int:
+        """How many entries had steps of their own, or of a group in which something agrees."""
+        seen = {finding.entry for finding in self.own}
+        return len(seen.union(*(group.entries.tolist() for group in self.agreeing_groups())))
 
     def agreeing_groups(self) -> list[Group]:
         """The groups of entries of a large array in which something was seen that agrees."""
@@ -471,21 +481,23 @@ class ByDifferences:
 
 AS_DIFFERENCES = ": it has a noise of {:.0e}, as finite differences have"
 NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
+NOISIER = 1e3  # times the scatter of f, from which an exact formula has its own
 TINY, TRIALS = 1e-9, 6  # those steps
 
 
 def noisy(box: Box) -> float:
     """How far a derivative scatters, where an exact one does not scatter as far; else 0."""
     noise = scatter_of(box)
-    return noise if noise > NOISE else 0.0
+    return noise if noise > max(NOISE, NOISIER * scatter_of(box, box.value)) else 0.0
 
 
-def scatter_of(box: Box) -> float:
-    """How far the derivative lies from a parabola through its values over tiny steps, relatively."""
+def scatter_of(box: Box, of: Callable[[Floats], Floats] | None = None) -> float:
+    """How far the derivative, or a function, lies from a parabola through its values over tiny steps, relatively."""
     weights = np.random.default_rng(1).uniform(0.5, 1.5, box.size)
     d = np.random.default_rng(2).uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
     steps = np.arange(-TRIALS, TRIALS + 1)
-    rows = np.array([box.pullback(box.x + TINY * step * d, weights) for step in steps])
+    of = of or partial(box.pullback, weights=weights)
+    rows = np.array([of(box.x + TINY * step * d) for step in steps])
     fitted = np.polynomial.polynomial.polyval(steps, np.polynomial.polynomial.polyfit(steps, rows, 2)).T
     size = float(np.abs(rows).max())
     return float(np.abs(rows - fitted).max()) / size if size and np.isfinite(size) else 0.0
@@ -493,8 +505,8 @@ def scatter_of(box: Box) -> float:
 
 def remark_on(gap: float) -> str:
     """How small the relative difference is that refutes: a solver or an iteration may make it."""
-    tolerance = 10.0 ** math.ceil(math.log10(max(gap, 1e-300)) + 1e-9)
-    return f" (a relative {gap:.0g}: if f is computed approximately, gradcli.check(..., rtol={tolerance:.0e}) allows for it)"
+    allows = f"gradcli.check(..., rtol={10.0 ** math.ceil(math.log10(2 * max(gap, 1e-300))):.0e}) allows for it"
+    return f" (a relative {gap:.0g}: if f is computed approximately, {allows})"
 
 
 def relative_gap(finding: Finding) -> float:

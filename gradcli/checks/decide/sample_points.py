@@ -108,12 +108,15 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
 
 
 def rescaled(x: Floats, count: int, seed: int) -> Iterator[Floats]:
-    """Values near that of a leaf, in which equal entries stay equal and zeros zero: a symmetric matrix, a mask."""
+    """Values near that of a leaf, in which equal entries stay equal and zeros zero: a symmetric matrix, a mask.
+
+    Where all are 0 they stay equal.
+    """
     generator = np.random.default_rng(seed + 7)
     sizes, places = np.unique(np.abs(x), return_inverse=True)
-    for _ in range(count if sizes.any() else 0):
-        factors = 1.0 + APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
-        yield x * factors[places].reshape(x.shape)
+    for _ in range(count):
+        steps = APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
+        yield x + np.where(x.any(), x, 1.0) * steps[places].reshape(x.shape)
 
 
 def speeds(generator: Random, shape: tuple[int, ...]) -> Floats:

@@ -81,7 +81,8 @@ class Finding(NamedTuple):
 class Group(NamedTuple):
     """Entries that moved together along a random direction, and the findings of every row.
 
-    An error in one entry would have been seen above `bound`, in parts of the largest entry of the array.
+    An error in one entry would have been seen above `bound`, in parts of the largest entry of the array. Entries whose
+    claims are smaller than what would be seen are no part of it, unless nothing moves.
     """
 
     entries: Any
@@ -145,8 +146,14 @@ class Survey(Neighbourhood):
         terms = np.nan_to_num(np.abs(self.claims[:, part]).max(axis=0)) * (np.abs(self.x[part]) + (self.x[part] == 0))
         order = part.start + np.argsort(-terms, kind="stable")
         affordable = max(1, MOST_MOVED // (step_sequences.CALLS * self.x.size))
-        way = seeded_directions(self.x, 1, self.seed + 2)[0]
-        waiting = np.array_split(order, min(-(-size // GROUP), MOST_GROUPS, affordable))[::-1]
+        way, flat = seeded_directions(self.x, 1, self.seed + 2)[0], order[terms[order - part.start] == 0]
+        way[flat] *= self.scale(part.start) / np.where(self.x[flat] == 0, 1.0, np.abs(self.x[flat]))
+        waiting = [
+            group
+            for alike in (flat, order[: size - flat.size])
+            if alike.size
+            for group in np.array_split(alike, min(-(-alike.size // GROUP), MOST_GROUPS, affordable))[::-1]
+        ]
         halves, silent = min(MOST_HALVES, affordable), 0
         self.groups[name] = agreeing = []
         while waiting and silent < MOST_SILENT:
@@ -157,10 +164,15 @@ class Survey(Neighbourhood):
             findings = self.along([_only(way, entries)])
             states = {finding.state for finding in findings}
             if states == {"agrees"}:
-                slack = np.array([finding.slack for finding in findings])
+                slack, moves = np.array([finding.slack for finding in findings]), np.abs(self.claims * way)
                 with np.errstate(all="ignore"):
-                    sizes = np.abs(self.claims[:, part] * way[part]).max(axis=1)
-                    agreeing.append(Group(entries, findings, float(np.nan_to_num(slack / sizes, nan=0.0).max())))
+                    sizes = moves[:, part].max(axis=1)
+                    hidden = (moves[:, entries] <= slack[:, None]).all(axis=0)
+                    hidden &= not all(finding.seen.still for finding in findings)
+                    bound = float(np.nan_to_num(slack / sizes, nan=0.0).max())
+                agreeing.append(Group(entries[~hidden], findings, bound))
+                waiting += [entries[i : i + 1] for i in np.flatnonzero(hidden)[:halves]]
+                halves -= min(halves, int(hidden.sum()))
             elif not agreeing and states == {"silent"}:
                 silent += 1
             elif halves:
