@@ -537,11 +537,7 @@ PLAIN = frozenset(
 )
 REFUSED = frozenset(["detach", "frechet"])
 # operands with bounds: 1 where it has to be positive, 0 where it must not be negative
-LEAST = {
-    **dict.fromkeys(("div", "mod"), (1, 1)),
-    "sqrt": (0, 0),
-    **dict.fromkeys(("rsqrt", "log", "log2", "log10", "pow"), (0, 1)),
-}
+LEAST = {"div": (1, 1), "mod": (1, 1), "sqrt": (0, 0)} | dict.fromkeys(("rsqrt", "log", "log2", "log10", "pow"), (0, 1))
 # functions with poles, or defined for some matrices only
 POLES = frozenset(
     ["tan", "reciprocal", "gamma", "lgamma", "digamma", "polygamma", "zeta", "beta", "betaln", "factorial"]

@@ -41,6 +41,7 @@ from gradcli.formulas.index_terms import (
     is_truth,
     key,
     lanes_of,
+    leaves_in,
     merged,
     multiplied,
     number,
@@ -65,7 +66,8 @@ if TYPE_CHECKING:
 MOST_TERMS = 400  # of a sum that is multiplied out
 MOST_POWER = 9  # of a bracket that is multiplied out
 TIE = "tie"  # a symbol for x*(1 - p - n)
-ANALYTIC = frozenset(["exp", "log", "sin", "cos", "atan", "asin", "acos", "erf", "lgamma", "digamma", "pow"])
+SINGULAR = ("log", "lgamma", "digamma", "pow", "inv", "logdet", "logabsdet")  # functions with poles
+ANALYTIC = frozenset(["exp", "sin", "cos", "atan", "asin", "acos", "erf", *SINGULAR])
 HALF = Fraction(1, 2)
 
 
@@ -574,18 +576,21 @@ def _at_tie(x: Sum) -> Sum:
 def _needed(total: Sum, before: Sum, names: Names) -> tuple[list[Sum], Sum]:
     """The numbers x for which 1 - p - n is left in a sum, over x, and the sum without ties.
 
-    What divides by nothing that it did not divide by before has no x below.
+    Nothing divides by x where nothing divides that did not before, and no logarithm or power depends on x.
     """
 
-    def divisors(terms: Iterable[Term]) -> set[str]:
-        below = [base for term in terms for base, exponent in term.factors if exponent < 0]
-        return {base_key(base, dict.fromkeys(free_of(base), "")) for base in below if not isinstance(base, Number)}
+    def singular(terms: Iterable[Term], x: Sum) -> set[str]:
+        factors = [factor for term in terms for factor in term.factors if not isinstance(factor[0], Number)]
+        poles = [base for base, _ in factors if isinstance(base, (Call, Whole)) and base.name in SINGULAR]
+        below = [base for base, exponent in factors if exponent < 0]
+        below += [base for base in poles if not leaves_in(single(base)).isdisjoint(leaves_in(x))]
+        return {base_key(base, dict.fromkeys(free_of(base), "")) for base in below}
 
     needed: dict[str, Sum] = {}
-    total, known = _divided(expanded(total, names), names), divisors(_terms_in(before))
+    total, known = _divided(expanded(total, names), names), list(_terms_in(before))
     for term in _terms_in(total):
         for x in [base.args[0] for base, _ in term.factors if isinstance(base, Call) and base.name == TIE]:
-            if divisors([term]) - (known - divisors(expanded(power(x, -1), names))):
+            if singular(_terms_in((term,)), x) - (singular(known, ZERO) - singular(expanded(power(x, -1), names), x)):
                 needed[pattern(x)] = x
     rest = _replaced(total, lambda base: ZERO if isinstance(base, Call) and base.name == TIE else None)
     return list(needed.values()), expanded(rest, names)
@@ -610,10 +615,8 @@ def passes(x: Sum, names: Names) -> bool:
 
     It is so where it is analytic and not 0 everywhere, in each part in which no compared number changes its sign.
     """
-    indices = free(x)
-    changes: list[dict[Index, Position]] = [{j: i} for i, j in combinations(indices, 2) if i.size == j.size]
-    changes += [dict.fromkeys(indices[1:], indices[0])] if len(changes) > 1 else []
-    return differs(x, names) and all(differs(names.put(x, change), names) for change in changes)
+    pairs = [(i, j) for i, j in combinations(free(x), 2) if i.size == j.size]
+    return differs(x, names) and all(passes(names.put(x, {j: i}), names) for i, j in pairs)
 
 
 def differs(x: Sum, names: Names, most: int = 4) -> bool:

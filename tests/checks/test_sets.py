@@ -51,6 +51,10 @@ ROWS: list[tuple[str, str, str | None, list[str]]] = [
     ("sum(leaky_relu(x))", "where(x < 0, 0.01, 1)", TIE, ["0.01 + 0*x"]),
     ("sum(hardtanh(x) + hardsigmoid(x))", "(abs(x) < 1) + (abs(x) < 3)/6", None, ["(x < 1) + (x < 3)/6"]),
     ("sum(heaviside(x, 2)*x)", "heaviside(x, 5)", TIE, ["0*x + 1"]),
+    ("sum(where(x > 0, x**3*exp(1/x), 0))", "where(x > 0, (3*x**2 - x)*exp(1/x), 0)",
+     f"{DEFINED} and no comparison is a tie", ["where(x > 0, 3*x**2*exp(1/x), 0)"]),
+    ("sum(where(x > 0, x**2*log(x), 0))", "where(x > 0, 2*x*log(x) + x, 0)", f"{DEFINED} and no comparison is a tie",
+     ["where(x > 0, 2*x*log(x), x)"]),
     # sums of squares, of any kind, that are 0
     ("where(sum(relu(x)**2) == 0, 5*sum(x), sum(x**2))", "where(max(x) > 0, 2*x, 5)", None, ["2*x"]),
     ("where(sum(x**2) == 0, 5*sum(x), sum(x**2))", "2*x", TIE, ["0*x + 5"]),
