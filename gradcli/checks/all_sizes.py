@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script, Statement
     from gradcli.lowering import Claim, Lowered
-    from gradcli.lowering.names import Names
+    from gradcli.lowering.names import Names, OpenCount
 
 UNIFORM = frozenset((  # functions of whole arrays that are defined alike at every size, as those of numbers are
     "amax", "amin", "argsort", "concatenate", "cross_entropy", "cumsum", "det", "diag", "diff", "dot", "einsum", "flip",
@@ -73,12 +73,16 @@ class Sizes(NamedTuple):
 class OtherSizes(OpenShapes):
     """Sizes to take in place of those that are chosen first, in turn."""
 
-    __slots__ = ("choice", "sizes")
+    __slots__ = ("choice", "counts", "sizes")
     chosen = False
 
     def __init__(self, choice: Sequence[int] = SECOND) -> None:
         self.choice = choice
         self.sizes: dict[str, int] = {}
+        self.counts: frozenset[str] = frozenset()
+
+    def counting(self, open_count: OpenCount) -> None:
+        self.counts |= {open_count.name}
 
     def size(self, name: str, others: int) -> int:
         return self.sizes.setdefault(name, self.choice[len(self.sizes) % len(self.choice)])
@@ -88,6 +92,7 @@ class SymbolicSizes(OtherSizes):
     """Sizes that are primes, and inputs of their names where the script computes with them."""
 
     __slots__ = ("nodes",)
+    symbolic = True
 
     def __init__(self, primes: Sequence[int]) -> None:
         super().__init__(primes)

@@ -21,13 +21,14 @@ BYTE_ORDER_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 class Source:
     """A script's text, with a name to print in front of line numbers and the path it came from, if any.
 
-    A byte order mark at the start is dropped. Lines end with LF, CR LF or CR.
+    A byte order mark at the start is dropped. Lines end with LF, CR LF or CR. `mathematics` are the numbers of lines
+    that were written in LaTeX.
 
     >>> Source("x = 2\\nx**2").line(2)
     'x**2'
     """
 
-    __slots__ = ("_ends", "_starts", "name", "path", "text")
+    __slots__ = ("_ends", "_starts", "mathematics", "name", "path", "text")
 
     def __init__(self, text: str, name: str = "<expression>", path: str | os.PathLike[str] | None = None) -> None:
         if not isinstance(text, str):
@@ -35,6 +36,7 @@ class Source:
         self.text = text[1:] if text[:1] == "\ufeff" else text
         self.name = name
         self.path: str | None = None if path is None else os.fspath(path)
+        self.mathematics: frozenset[int] = frozenset()
         self._starts: list[int] | None = None
         self._ends: list[int] = []
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
+from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, pointing_into, visible
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.program import HandRule, Program
 from gradcli.language.limits import DEFAULT_LIMITS
@@ -25,6 +25,7 @@ from gradcli.language.source import Source
 from gradcli.language.syntax import Call, FunctionDef, Name, nodes_of
 from gradcli.lowering.lowered import Claim, Lowered
 from gradcli.lowering.lowerer import Lowerer
+from gradcli.lowering.names import OpenCount
 from gradcli.lowering.operands import ScriptList, number, tagged
 from gradcli.lowering.scan import assigned_names
 from gradcli.primitives import catalogue, functions
@@ -74,18 +75,39 @@ def lower(
     >>> lowered.program
     <program of k, w -> 1 outputs, 6 nodes>
     """
-    limits = limits or DEFAULT_LIMITS
-    lowerer = Lowerer(script, catalogue(), functions(), limits, at or {}, plane)
-    lowerer.claiming, lowerer.loops, lowerer.random_arrays = claiming, loops, random_arrays
-    if shapes is not None:
-        lowerer.open_shapes = shapes
+    while True:
+        lowerer = Lowerer(script, catalogue(), functions(), limits or DEFAULT_LIMITS, at or {}, plane)
+        lowerer.claiming, lowerer.loops, lowerer.random_arrays = claiming, loops, random_arrays
+        if shapes is not None:
+            lowerer.open_shapes = shapes
+        try:
+            lowered = _lowered(lowerer, wrt, claims or {})
+        except OpenCount as open_count:
+            if shapes is None:
+                from gradcli.lowering.open_sizes import OpenSizes  # most scripts have no range that ends at a free name
+
+                shapes = OpenSizes()
+            shapes.counting(open_count)
+            continue
+        except GradcliError as problem:
+            with pointing_into(script.source):
+                if shapes is None or not shapes.fit(problem):
+                    raise
+            continue
+        with pointing_into(script.source):
+            if shapes is None or not shapes.fit(None):
+                return lowered
+
+
+def _lowered(lowerer: Lowerer, wrt: Sequence[str] | None, claims: Mapping[str, str]) -> Lowered:
+    script = lowerer.script
     lowerer.run()
     builder = lowerer.builder
     if lowerer.reads_positions:
         _fix_positions(lowerer)
     names = _wrt(lowerer, wrt)
-    for leaf, text in (claims or {}).items():
-        lowerer.claims.append(_claim(lowerer, leaf, text, limits))
+    for leaf, text in claims.items():
+        lowerer.claims.append(_claim(lowerer, leaf, text))
     builder.span = None
     program = Program(builder, lowerer.leaves, lowerer.outputs, lowerer.statics, builder.other_spans)
     builder.other_spans = {}
@@ -161,7 +183,7 @@ def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
     return error("GC206", f"unknown leaf `{visible(name)}`", help=hint)
 
 
-def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
+def _claim(lowerer: Lowerer, leaf: str, text: str) -> Claim:
     """A hand-written gradient, or Jacobian of an array: a script that sees the names and functions of the script, and
     those of the point.
 
@@ -174,9 +196,9 @@ def _claim(lowerer: Lowerer, leaf: str, text: str, limits: Limits) -> Claim:
         hint = "write the values as one list, [a, b], whose Jacobian the claim is"
         raise error("GC307", "a claim is about one output, and this script has several", help=hint)
     target, output = lowerer.leaves[leaf].node, lowerer.outputs[0]
-    script = with_own_names(parse(source, limits), {*lowerer.scope, *lowerer.leaves, *lowerer.functions})
-    inner = Lowerer(script, lowerer.vocabulary, lowerer.library, limits, lowerer.at)
-    inner.builder, inner.loops = lowerer.builder, lowerer.loops
+    script = with_own_names(parse(source, lowerer.limits), {*lowerer.scope, *lowerer.leaves, *lowerer.functions})
+    inner = Lowerer(script, lowerer.vocabulary, lowerer.library, lowerer.limits, lowerer.at)
+    inner.builder, inner.loops, inner.sizes = lowerer.builder, lowerer.loops, lowerer.sizes
     inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
     known = {**lowerer.scope, **{name: leaf.node for name, leaf in lowerer.leaves.items()}}
     inner.scope = {**known, **{name + OWN: value for name, value in known.items()}}

@@ -80,7 +80,7 @@ def evaluate(lowerer: Lowerer, expression: Expression) -> Any:
                     right = stack.pop()
                     stack[-1] = binary(lowerer, step, stack[-1], right)
                 else:
-                    suspended.append((_collected(lowerer, step), steps))
+                    suspended.append((_iterations(lowerer, step), steps))
                     break
             else:
                 value = stack.pop()
@@ -101,8 +101,8 @@ def evaluate(lowerer: Lowerer, expression: Expression) -> Any:
 def postfix(lowerer: Lowerer, expression: Expression) -> list[Any]:
     """The parts of an expression, operands before operators; cached for loops and functions, which need them again.
 
-    Names, numbers, binary operators and comprehensions are left as they are; other constructs have their handler and
-    number of operands.
+    Names, numbers, binary operators, comprehensions and calls of generators are left as they are; other constructs have
+    their handler and number of operands.
     """
     known = lowerer.postfix.get(expression)
     if known is not None:
@@ -118,10 +118,11 @@ def postfix(lowerer: Lowerer, expression: Expression) -> list[Any]:
             code.append(node)
             pending.append(node.left)
             pending.append(node.right)
+        elif kind is Call and node.args and type(node.args[0]) is Comprehension and node.args[0].generator:
+            code.append(node)
         else:
             operands = _OPERANDS[kind](node)
-            generator = kind is Call and operands and type(operands[0]) is Comprehension and operands[0].generator
-            code.append((_reduced if generator else _HANDLERS[kind], node, len(operands)))
+            code.append((_HANDLERS[kind], node, len(operands)))
             if kind is Call and operands and type(operands[0]) is List and lowerer.takes_several(node.function.id):
                 # [a, b] of concatenate([a, b]) need not be rows of one array
                 operands[0] = Tuple(operands[0].items, operands[0].span)
@@ -279,16 +280,10 @@ def _call(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
     return lowerer.call(syntax, operands[:split], keywords)
 
 
-def _collected(lowerer: Lowerer, syntax: Comprehension) -> Any:
-    from gradcli.lowering.iteration.comprehensions import collected  # most scripts have no comprehension
+def _iterations(lowerer: Lowerer, syntax: Comprehension | Call) -> Any:
+    from gradcli.lowering.iteration.comprehensions import computed  # most scripts have no comprehension
 
-    return collected(lowerer, syntax)
-
-
-def _reduced(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
-    from gradcli.lowering.iteration.comprehensions import reduced
-
-    return reduced(lowerer, syntax, operands[0])
+    return computed(lowerer, syntax)
 
 
 # --- subscripts ---------------------------------------------------------------------------------------

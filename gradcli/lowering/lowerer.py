@@ -75,6 +75,7 @@ class Lowerer(Names):
         self.leaves_allowed = True
         self.claiming = "kept"
         self.repeated = Repeated()
+        self.apart: set[s.Comprehension] = set()  # whose iterations are written out one by one
         self.scanned: dict[s.FunctionDef, tuple[set[str], dict[str, list[Span]], dict[str, int]]] = {}
         self.reassigned: dict[str, Span] = {}
         self.assigning: str | None = None  # the name that takes the value of the statement
@@ -250,8 +251,7 @@ class Lowerer(Names):
     def call(self, syntax: s.Call, args: list[Any], keywords: dict[str, Any]) -> Any:
         """The value of a call: of the script, of a derivative operator, of a file, or of the language."""
         name = syntax.function.id
-        shadowed = (self.local is not None and name in self.local) or name in self.scope
-        if shadowed:
+        if self.is_value(name):
             raise calls.unknown_function(self, syntax)
         if name in self.functions and not syntax.method:
             return functions.inline(self, name, args, keywords, syntax)
@@ -265,6 +265,10 @@ class Lowerer(Names):
         if primitive is None:
             raise calls.unknown_function(self, syntax)
         return calls.call_library(self, primitive, args, keywords, name, syntax)
+
+    def is_value(self, name: str) -> bool:
+        """Whether a name stands for a value."""
+        return (self.local is not None and name in self.local) or name in self.scope
 
     def takes_several(self, name: str) -> bool:
         """Whether a function of the language takes several arrays in brackets, as concatenate and stack do."""

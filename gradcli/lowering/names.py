@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.diagnostics import GradcliError, Span
     from gradcli.graph.domain import Interval
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
     from gradcli.lowering.iteration.turns import Trace
+    from gradcli.lowering.open_sizes import Reach
 
     Values = Mapping[str, Any]
 
@@ -38,14 +39,25 @@ class Poisoned(Exception):
 POISON = object()
 
 
+class OpenCount(Exception):
+    """Raised when a range ends at a free name: it is a size, so the script is lowered again with it as one."""
+
+    def __init__(self, name: str, problem: GradcliError) -> None:
+        self.name = name
+        self.problem = problem  # what is wrong with a name that cannot be one
+
+
 class OpenShapes:
-    """The shapes of names without value and declaration, and the values of symbols for sizes in declarations.
+    """The shapes of names without value and declaration, and the values of symbols for sizes.
 
     `chosen`: a size was chosen among many, which a note tells the user.
+    `symbolic`: sizes stand for others. `counts` are the free names that are sizes.
     """
 
     __slots__ = ()
     chosen = True
+    symbolic = False
+    counts: frozenset[str] = frozenset()
 
     def shape(self, name: str) -> Shape:
         """The shape of a name: that of a number, unless another is known."""
@@ -66,6 +78,22 @@ class OpenShapes:
     def size_of(self, node: Any) -> int | None:
         """The size for a node, if it is that of a symbol and not a constant."""
         return None
+
+    def counting(self, open_count: OpenCount) -> None:
+        """Take a free name for a size; raises GradcliError where sizes are known."""
+        raise open_count.problem
+
+    def reached(self, reaches: Sequence[Reach]) -> None:
+        """Take note of how far arrays are read; raises GradcliError where that is too far, or not far enough."""
+        for reach in reaches:
+            if (reach.whole and reach.end != reach.size) or (self.symbolic and reach.end > reach.size):
+                from gradcli.lowering.open_sizes import LengthsDiffer  # few scripts need it
+
+                raise LengthsDiffer(reach, reaches)
+
+    def fit(self, problem: GradcliError | None) -> bool:
+        """Change sizes after an attempt and its error, if there was one; whether that makes another attempt."""
+        return False
 
 
 class Names:
@@ -127,9 +155,22 @@ class Names:
         return value
 
     def free_leaf(self, name: str, span: Span | None) -> Node:
-        """A leaf for a name that the script does not define; its shape comes from the point, or is assumed."""
+        """A size, or a leaf for a name that the script does not define: its shape is given or assumed."""
+        if name in self.open_shapes.counts and name not in self.at:
+            return self.size_symbol(name, self.open_shapes.size(name, len(self.sizes)))
         shape = shape_of(self.at[name], name) if name in self.at else self.open_shapes.shape(name)
         return self.add_leaf(name, shape, None, span)
+
+    def size_symbol(self, name: str, size: int) -> Node:
+        """A name that is a size, with its value."""
+        node: Node = self.open_shapes.node(self, name, size)
+        self.scope[name], self.sizes[name] = node, size
+        return node
+
+    def symbol_size(self, node: Node) -> int | None:
+        """The size for a node that is a symbol for one, and not a constant."""
+        size = self.open_shapes.size_of(node)
+        return self.sizes.get(node.params["name"]) if size is None and node.primitive is LEAF else size
 
     def add_leaf(
         self,
@@ -209,12 +250,7 @@ class Names:
         name = leaf.params["name"]
         known = self.leaves.get(name)
         if known is None or name not in self.values:
-            raise error(
-                "GC306",
-                f"`{visible(name)}` has no value, but a size, index, bound, condition or parameter needs one",
-                span,
-                help=f"assign it ({visible(name)} = 3) or give it with --at",
-            )
+            raise without_value(name, span)
         if name in self._gradient_spans:
             self._conflict(name, span, self._gradient_spans[name])
         if not known.const:
@@ -327,6 +363,16 @@ class Names:
         self.untraceable()
         self.random_arrays += 1
         return self.random_arrays
+
+
+def without_value(name: str, span: Span | None) -> GradcliError:
+    """The error for a free name that has to be known while a script is lowered."""
+    return error(
+        "GC306",
+        f"`{visible(name)}` has no value, but a size, index, bound, condition or parameter needs one",
+        span,
+        help=f"assign it ({visible(name)} = 3) or give it with --at",
+    )
 
 
 def _readers(outputs: list[Node]) -> dict[str, set[str]]:

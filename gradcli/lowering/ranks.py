@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from heapq import heappop, heappush
 from itertools import zip_longest
-from math import prod
 from typing import NamedTuple
 
-from gradcli.diagnostics import Diagnostic, GradcliError, error
+from gradcli.diagnostics import GradcliError, error
 from gradcli.graph.node import DATA, reachable
 from gradcli.language.limits import Limits
 from gradcli.language.syntax import (
@@ -30,12 +29,13 @@ from gradcli.language.syntax import (
 )
 from gradcli.lowering import lower
 from gradcli.lowering.names import OpenShapes
+from gradcli.lowering.open_sizes import OpenSizes, factors, in_names, value_of
 from gradcli.primitives import functions
 from gradcli.primitives.sizes import MAX_ENTRIES, MOST_MORE, named_size, sum_of_sizes, sum_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from gradcli.graph.node import Node
@@ -58,8 +58,6 @@ SMALL = (
 )
 PROBES = 12  # of a set
 PAIRS = ((0, 1), (1, 2), (3, 4))  # of sets, the last of small sizes: what both of a pair agree on holds at every size
-# sizes while shapes are inferred: primes whose sums in pairs are far apart, so that a sum shows what it consists of
-GUESSED = (101, 127, 173, 317, 557, 821, 1163, 1447, 1931, 2459, 2861, 3659)
 LETTERS = ("m", "n", "k", "p", "q", "r", "h", "d", "t", "s", "l", "g", "j", "u", "v", "w")
 GREEK = frozenset(
     [
@@ -94,33 +92,35 @@ class Assumed(NamedTuple):
     """The shapes of the free names, and the names that could also have another rank.
 
     `shapes` has a number, a symbol or a sum of them such as `n - 1` for each axis; `others` has the other ranks.
+    `counts` has such a size for each name at the end of a range.
     """
 
     shapes: dict[str, Symbols]
     symbols: tuple[str, ...]
     others: dict[str, tuple[int, ...]]
+    counts: dict[str, str | int] = {}
 
     def at(self, sizes: Mapping[str, int]) -> dict[str, Shape]:
         """The shapes for these sizes."""
-        return {
-            name: tuple([size if isinstance(size, int) else value_of(size, sizes.__getitem__) for size in axes])
-            for name, axes in self.shapes.items()
-        }
+        return {name: tuple([value_of(size, sizes.__getitem__) for size in axes]) for name, axes in self.shapes.items()}
+
+    def counted(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The names at the ends of ranges, for these sizes."""
+        return {name: value_of(size, sizes.__getitem__) for name, size in self.counts.items()}
+
+    def fixed(self, sizes: Mapping[str, int]) -> FixedShapes:
+        """The shapes and sizes for these sizes, for lowering."""
+        return FixedShapes(self.at(sizes), {**sizes, **self.counted(sizes)})
 
     def place(self, symbol: str) -> str:
         """The size, a symbol or a sum of them, as an expression of the language: of a vector if there is one."""
         if not symbol.isidentifier():
             return re.sub(r"[^\W\d]\w*", lambda match: self.place(match[0]), symbol)
         uses = [(len(axes), name, axes.index(symbol)) for name, axes in self.shapes.items() if symbol in axes]
+        if not uses:
+            return symbol  # of a name that counts no entries
         _, name, axis = min(uses, key=lambda use: (use[2] > 0, use[0]))
         return f"len({name})" if axis == 0 else f"shape({name})[{axis}]"
-
-
-def value_of(size: str, value: Callable[[str], int]) -> int:
-    """The value of a symbol or of a sum such as `n + 2*m - 1`."""
-    parts = re.findall(r"(-?) ?(?:(\d+)\*)?(\w+)", size)
-    values = [int(count or 1) * (int(part) if part.isdecimal() else value(part)) for _, count, part in parts]
-    return sum([-own if sign else own for own, (sign, _, _) in zip(values, parts, strict=True)])
 
 
 def probes(scripts: Iterable[Syntax], place: int) -> tuple[int, ...]:
@@ -168,12 +168,13 @@ class Convention(NamedTuple):
 class FixedShapes(OpenShapes):
     """Shapes that are known, and the sizes of symbols."""
 
-    __slots__ = ("shapes", "sizes")
-    chosen = False
+    __slots__ = ("counts", "shapes", "sizes")
+    chosen, symbolic = False, True
 
     def __init__(self, shapes: Mapping[str, Shape], sizes: Mapping[str, int]) -> None:
         self.shapes = shapes
         self.sizes = sizes
+        self.counts = frozenset(sizes)
 
     def shape(self, name: str) -> Shape:
         return self.shapes.get(name, ())
@@ -182,20 +183,18 @@ class FixedShapes(OpenShapes):
         return self.sizes[name]
 
 
-class Guess(OpenShapes):
-    """Shapes by ranks while a script is lowered; sizes that have to be equal become one."""
+class Guess(OpenSizes):
+    """Shapes by ranks while a script is lowered."""
 
-    __slots__ = ("axes", "convention", "known", "ranks", "same", "sizes", "sums")
-    chosen = False
+    __slots__ = ("axes", "convention", "known", "ranks")
+    symbolic = True
 
     def __init__(self, ranks: Mapping[str, int], known: Mapping[str, Symbols], convention: Convention) -> None:
+        super().__init__()
         self.ranks = dict(ranks)
         self.known = known
         self.convention = convention
         self.axes: dict[str, tuple[Any, ...]] = {}
-        self.same: dict[Any, Any] = {}
-        self.sizes: dict[Any, int] = {}  # of the first of each class
-        self.sums: dict[Any, tuple[tuple[Any, ...], int]] = {}  # axes that are sums of others, and of a number
 
     def shape(self, name: str) -> Shape:
         if name not in self.axes:
@@ -203,54 +202,8 @@ class Guess(OpenShapes):
             self.axes[name] = self.known.get(name, tuple([(name, axis) for axis in range(rank)]))
         return tuple([self.length(axis) for axis in self.axes[name]])
 
-    def size(self, name: str, others: int) -> int:
-        return self.length(name)
-
-    def length(self, axis: Any) -> int:
-        """The size of an axis, or of a symbol; a number is itself."""
-        axis = self.first(axis)
-        if isinstance(axis, int):
-            return axis
-        if isinstance(axis, str) and not axis.isidentifier():
-            return value_of(axis, self.length)
-        if axis in self.sums:
-            parts, more = self.sums[axis]
-            return sum(map(self.length, parts)) + more
-        if axis not in self.sizes:
-            if len(self.sizes) == len(GUESSED):
-                raise error("GC306", "there are too many open sizes", help="give shapes, as in --shape A=3,2")
-            self.sizes[axis] = GUESSED[len(self.sizes)]
-        return self.sizes[axis]
-
-    def first(self, axis: Any) -> Any:
-        """The representative of the class of an axis."""
-        while axis in self.same:
-            axis = self.same[axis]
-        return axis
-
-    def roots(self) -> dict[int, Any]:
-        """The axes whose sizes were chosen, by their sizes."""
-        return {size: axis for axis, size in self.sizes.items() if axis not in self.same and axis not in self.sums}
-
-    def equate(self, size: int, other: int) -> bool:
-        """Make two sizes equal; False if they are different numbers."""
-        roots = self.roots()
-        first, second = roots.get(size, size), roots.get(other, other)
-        if isinstance(second, int):
-            first, second = second, first
-        if isinstance(second, int) or first == second:
-            return False
-        if isinstance(second, str) and not isinstance(first, (int, str)):
-            first, second = second, first
-        if isinstance(first, str) and isinstance(second, str):
-            return False  # two sizes that were declared under different names
-        total = sum_of_sizes(first, roots) if isinstance(first, int) else None
-        axes = [roots[part] for part in total[0]] if total is not None else []
-        if total is not None and second not in axes:
-            self.sums[second] = tuple(axes), total[1]
-        else:
-            self.same[second] = first
-        return True
+    def end(self, problem: GradcliError | None) -> None:
+        """A size may stay open."""
 
 
 def assumed_shapes(
@@ -315,26 +268,10 @@ def in_symbols(problem: GradcliError, shapes: Guess, script: Script) -> GradcliE
     """An error with letters in place of the sizes that were chosen for axes, and how to give their shapes."""
     free = [letter for letter in LETTERS if letter not in names_in(script)]
     names = {size: axis if isinstance(axis, str) else free.pop(0) for size, axis in shapes.roots().items()}
-
-    def symbol(match: re.Match[str]) -> str:
-        parts = factors(int(match[0]))
-        if set(parts) <= names.keys():
-            return "*".join([names[part] for part in parts])
-        return named_size(int(match[0]), names) or match[0]
-
-    def worded(text: str) -> str:
-        return re.sub(r"\b(?<![\d.])\d{3,}\b", symbol, text)
-
-    def changed(old: Diagnostic) -> Diagnostic:
-        message, labels = worded(old.message), tuple([(span, worded(text)) for span, text in old.labels])
-        if (message, labels) == (old.message, old.labels):
-            return old
-        unknown = [name for name in shapes.axes if name not in shapes.known]
-        example = ", ".join([f"{name}[{', '.join('34'[: shapes.ranks[name]]) or '5'}]" for name in unknown[:1]])
-        declare = f"declare shapes, as in `{example} in real`, or give them with --shape" if example else None
-        return Diagnostic(old.code, message, old.span, labels, declare or old.help, old.severity, old.source)
-
-    return GradcliError(*map(changed, problem.diagnostics))
+    unknown = [name for name in shapes.axes if name not in shapes.known]
+    example = ", ".join([f"{name}[{', '.join('34'[: shapes.ranks[name]]) or '5'}]" for name in unknown[:1]])
+    declare = f"declare shapes, as in `{example} in real`, or give them with --shape" if example else None
+    return in_names(problem, names, declare)
 
 
 def fitted(
@@ -345,10 +282,7 @@ def fitted(
         try:
             lowered = lower(script, at=at, limits=limits, claiming="skipped", shapes=shapes)
         except GradcliError as problem:
-            pair = next((fault.sizes for fault in problem.diagnostics if fault.sizes is not None), None)
-            if pair is None or not shapes.equate(*pair):
-                return problem
-            continue
+            return problem
         pair = next(alike(lowered), None)
         if pair is not None and shapes.equate(*pair):
             continue
@@ -402,12 +336,6 @@ def is_range(positions: Node, count: int) -> bool:
     )
 
 
-def factors(size: int) -> list[int]:
-    """The guessed sizes whose product a size is, as in a Kronecker product; else the size itself."""
-    primes = [prime for prime in GUESSED for power in (1, 2, 3) if size % prime**power == 0]
-    return primes if prod(primes) == size else [size]
-
-
 def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -> Assumed:
     """The assumption with letters for sizes, in the order in which they occur."""
     roots = shapes.roots()
@@ -422,6 +350,7 @@ def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -
     used = [size for shape in largest_first for size in shape]
     open_axes = list(dict.fromkeys([roots[size] for size in used if size in roots]))
     open_axes += [part for size in used if size in sums for part in sums[size][0] if part not in open_axes]
+    open_axes += [name for name in shapes.unknown() if shapes.first(name) == name and name not in open_axes]
     taken = names_in(lowered.script)
     letters = [letter for letter in LETTERS if letter not in taken and letter not in open_axes]
     if len(open_axes) == 1 and "n" in letters:
@@ -445,7 +374,8 @@ def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -
             ]
         )
 
-    return Assumed({name: own(name, shape) for name, shape in free.items()}, tuple(symbols.values()), others)
+    counts = {name: symbol(shapes.length(name)) for name in sorted(shapes.counts)}
+    return Assumed({name: own(name, shape) for name, shape in free.items()}, tuple(symbols.values()), others, counts)
 
 
 def reads_arrays(script: Script) -> bool:

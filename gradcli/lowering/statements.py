@@ -292,15 +292,14 @@ def _name_sizes(lowerer: Lowerer, sizes: tuple[s.Expression, ...], value: Any, l
         if not isinstance(size, s.Name) or size.id in lowerer.scope or size.id in lowerer.at or size.id in CONSTANTS:
             continue
         if len(own) == len(sizes):
-            n = own[axis]
-            lowerer.scope[size.id] = lowerer.builder.constant(n)
+            lowerer.sizes[size.id] = own[axis]
+            lowerer.scope[size.id] = lowerer.builder.constant(own[axis])
         else:
             n = lowerer.open_shapes.size(size.id, len(lowerer.sizes))
-            lowerer.scope[size.id] = lowerer.open_shapes.node(lowerer, size.id, n)
+            lowerer.size_symbol(size.id, n)
             message = f"`{visible(size.id)}` is a free size: {n} is chosen here"
             if lowerer.open_shapes.chosen:
                 lowerer.notes.append(Diagnostic("GC311", message, size.span, severity="note"))
-        lowerer.sizes[size.id] = n
 
 
 def _domain(lowerer: Lowerer, domain: s.Domain) -> Interval:

@@ -23,10 +23,10 @@ from itertools import islice
 
 from gradcli.diagnostics import error
 from gradcli.graph.builder import building
-from gradcli.graph.loop import repeated
-from gradcli.graph.node import is_reader, reachable
+from gradcli.graph.node import reachable
 from gradcli.graph.types import Type
 from gradcli.transforms.forward import orders, push
+from gradcli.transforms.lifting import lifted
 from gradcli.transforms.reverse import pull
 
 TYPE_CHECKING = False
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 TAYLOR = (3, 100)  # orders for which a series may be smaller than forward mode repeated
 FEW = 8  # sweeps up to which they are written one by one
-MOST_ENTRIES = 1 << 22  # of an array over all sweeps at once
-PLAIN = ("elementwise", "linear", "bilinear", "nondifferentiable")  # kinds of operations that take one more axis
 MOST_ORDERS = 10_000  # each order is a sweep, also where nothing is left to differentiate
 
 
@@ -139,46 +137,7 @@ def _at_once(builder: Builder, output: Node, target: Node, reverse: bool) -> Nod
     """The sweeps over all unit vectors of one side as one array, or None where they have to be apart."""
     seed = builder.fresh_leaf(Type("float", output.shape if reverse else target.shape))
     swept = vjp([output], [seed], [target])[0] if reverse else jvp([output], [target], [seed])[0]
-    return lifted(builder, swept, seed, _identity(builder, seed.shape))
-
-
-def lifted(builder: Builder, node: Node, leaf: Node, values: Node) -> Node | None:
-    """The node for all values of a leaf, stacked along a new first axis: [count, *shape].
-
-    Every operation on the way gets an axis more in front: axes count from the last, so only operations with whole
-    shapes as parameters need a rule (`lift`). None where an operation cannot be lifted, or an array would be too large.
-
-    >>> from gradcli.graph.builder import Builder
-    >>> from gradcli.primitives import catalogue
-    >>> builder = Builder(catalogue())
-    >>> x, many = builder.leaf("x", (3,)), builder.leaf("many", (5, 3))
-    >>> lifted(builder, 2 * x, x, many).shape
-    (5, 3)
-    """
-    values_of, copies, count = {leaf: values}, {}, values.shape[0]
-    for step in reachable([node]):
-        if step in values_of or values_of.keys().isdisjoint(step.args):
-            continue
-        primitive = step.primitive
-        if is_reader(step) or primitive.kind not in PLAIN or count * step.type.size > MOST_ENTRIES:
-            return None
-        for arg in step.args:
-            if arg not in values_of and arg not in copies:
-                copies[arg] = _repeated(builder, arg, count)
-        args = tuple([values_of[arg] if arg in values_of else copies[arg] for arg in step.args])
-        params = step.params if primitive.lift is None else primitive.lift(count, **step.params)
-        values_of[step] = builder.apply(primitive, args, params)
-        if values_of[step].shape != (count, *step.shape):
-            return None
-    return values_of[node] if node in values_of else _repeated(builder, node, count)
-
-
-def _repeated(builder: Builder, node: Node, count: int) -> Node:
-    """A node that does not depend on the leaf, once for each value."""
-    constant = node.constant
-    if constant is not None and node.type.kind == "float":
-        return builder.constant(constant, (count, *node.shape))
-    return repeated(builder, node, count)
+    return lifted(builder, swept, {seed: _identity(builder, seed.shape)})
 
 
 def hessian(output: Node, target: Node, other: Node | None = None) -> Node:

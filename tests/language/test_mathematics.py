@@ -22,7 +22,7 @@ READ = {
     r"\frac12 x": "1/2*x",
     r"\dfrac{x + y}{2 y}": "(x + y)/(2*y)",
     r"x \frac{a}{b}": "x*(a/b)",
-    r"\sqrt{x^2+y^2} + \sqrt[3]{x}": "sqrt(x**2 + y**2) + x**(1/3)",
+    r"\sqrt{x^2+y^2} + \sqrt[3]{x}": "sqrt(x**2 + y**2) + cbrt(x)",
     r"\left(\frac{x}{y}\right)^{2}": "(x/y)**2",
     r"-x^{2}": "-x**2",
     r"2^{10} x_{12}": "2**10*x_12",
@@ -80,8 +80,27 @@ READ = {
     r"\binom{n}{k} p^k (1-p)^{n-k}": "factorial(n)/(factorial(k)*factorial(n - k))*p**k*(1 - p)**(n - k)",
     r"\sum_i (x_i - y_i)^2": "sum((x[i] - y[i])**2 for i in range(len(x)))",
     r"\sum_{i} \sum_{j} A_{ij} x_i": "sum(sum(A[i, j]*x[i] for j in range(shape(A)[1])) for i in range(len(A)))",
+    r"\sum_{i,j} A_{ij}": "sum(A[i, j] for i in range(len(A)) for j in range(shape(A)[1]))",
+    r"\sum_{i<j} A_{ij}": "sum(A[i, j] for i in range(len(A)) for j in range(shape(A)[1]) if i < j)",
+    r"\sum_{1 \le i < j \le n} x_i y_j": (
+        "sum(x[i - 1]*y[j - 1] for i in range(1, n + 1) for j in range(1, n + 1) if i < j)"
+    ),
+    r"\sum_{i,j=1, i \neq j}^n x_i x_j": (
+        "sum(x[i - 1]*x[j - 1] for i in range(1, n + 1) for j in range(1, n + 1) if i != j)"
+    ),
+    r"\sum_{i=1}^n \sum_{j \ne i} x_i x_j": (
+        "sum(sum(x[i - 1]*x[j] for j in range(len(x)) if j != i - 1) for i in range(1, n + 1))"
+    ),
+    r"\sum_{i<j<k} x_i x_j x_k": (
+        "sum(x[i]*x[j]*x[k] for i in range(len(x)) for j in range(len(x)) if i < j for k in range(len(x)) if j < k)"
+    ),
+    r"\sum_{\mu=1}^M x_\mu": "sum(x[mu - 1] for mu in range(1, M + 1))",
+    r"\max_{i=1,\dots,n} |x_i|": "max(abs(x[i - 1]) for i in range(1, n + 1))",
+    r"\min_j \|x_j - y\|": "min(norm(x[j] - y) for j in range(len(x)))",
+    r"\sqrt[5]{x}": "sign(x)*abs(x)**(1/5)",
+    r"\max(1,2)": "maximum(1, 2)",
     r"\sum_{i=0}^{3} x_{i+1} + 1": "sum(x[i + 1] for i in range(4)) + 1",
-    r"\prod_{k=1}^{3} (x + k)": "prod([x + k for k in range(1, 4)])",
+    r"\prod_{k=1}^{3} (x + k)": "prod(x + k for k in range(1, 4))",
     # statements
     r"f(\theta) = \frac{\theta}{2}": "f(theta) = theta/2",
     r"loss = \frac{1}{2} x^2": "loss = 1/2*x**2",
@@ -202,7 +221,7 @@ REFUSED = {  # text: the code, and what the help proposes
     "cos²x": ("GC139", "cos(x)**2"),
     "f(x, y) = x² + xy": ("GC139", "x*y"),
     r"\log |A|": ("GC139", r"\det(A)"),
-    r"\sum_{i,j} A_{ij}": ("GC138", r"\sum_i \sum_j"),
+    r"\sum_{(i,j) \in S} A_{ij}": ("GC138", "with 1 in M"),
     r"\sum_{i \in S} x_i": ("GC138", r"\sum_i over all"),
     r"F = -Kx \,": ("GC139", r"K \cdot x"),
     r"\Sigma x": ("GC139", r"\mathbf{\Sigma} x"),
@@ -258,7 +277,17 @@ REFUSED = {  # text: the code, and what the help proposes
     r"\mathbb{1}[x > 0]": ("GC138", "(x > 0)"),
     r"\mathbf{1}_{x > 0}": ("GC138", "(x > 0)"),
     r"\left.\frac{df}{dx}\right|_{x=1}": ("GC138", "--at"),
-    r"\sum_{i<j} x_i": ("GC138", r"\sum_{j=i+1}"),
+    r"\sum_{i<j} x_i": ("GC138", r"in a sum over i"),
+    r"\sum_{i=1, i \ne j}^n x_i": ("GC138", r"in a sum over i"),
+    r"\sum_{i \le n} x_i": ("GC138", r"\sum_{i=1}^{n}"),
+    r"\sum_i i x_i": ("GC139", r"\sum_{i=0}^{n-1}"),
+    r"\sum_i^n x_i": ("GC138", r"\sum_{i=1}^{n}"),
+    r"\max_i (x_i)^2": ("GC139", r"(\max_i (x_i))^"),
+    r"\max_i (x_i, y_i)": ("GC138", "add `)`"),
+    "$1,000 x$": ("GC139", "`1{,}000` or `1, 000`"),
+    "$12,345.6$": ("GC139", "12{,}345.6"),
+    "$0,5 x$": ("GC139", "`0.5` or `0, 5`"),
+    r"\max(1,200 x, 3)": ("GC139", "1{,}200"),
     r"k(x, x') = \exp(x)": ("GC138", "x_2"),
     r"[H^+] + \frac12": ("GC138", "H_plus"),
     r"\exp -x": ("GC138", "(-x)"),

@@ -401,6 +401,7 @@ VOCABULARY = {"add", "mul", "neg", "broadcast", "reshape", "sum", "where", "and"
 MORE_NAMES = {
     "derivatives.py": {"unslice", "concat", "permute"},
     "gathering.py": {"unslice", "concat", "put_static", "step"},  # the last one is a parameter of the first
+    "lifting.py": {"matmul", "permute"},
     "taylor.py": {"div"},
 }
 

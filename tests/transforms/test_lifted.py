@@ -13,7 +13,7 @@ from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms import derivatives
-from gradcli.transforms.derivatives import lifted
+from gradcli.transforms.lifting import lifted
 from tests.support.cases import cases, internal, public
 from tests.support.graph_invariants import verify
 from tests.support.random_programs import make
@@ -125,4 +125,4 @@ def test_what_cannot_be_lifted_is_told() -> None:
     output, leaf = lowered.program.outputs[0], lowered.program.leaves["x"].node
     with building(lowered.program.builder, reachable([output])) as builder:
         many = builder.fresh_leaf(builder.constant(0, (4, 9)).type)
-        assert lifted(builder, output, leaf, many) is None
+        assert lifted(builder, output, {leaf: many}) is None

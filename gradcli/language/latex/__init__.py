@@ -49,9 +49,11 @@ def translated(source: Source) -> Source:
     problems: list[Diagnostic] = []
     lines = source.lines()
     offset, done = 0, 0
+    mathematics: set[int] = set()
     for number, line in enumerate(source.lines()):
         if number >= done and is_latex(line):
             done = environment_end(lines, number)
+            mathematics.add(number + 1)
             formula, mark, comment = "".join(lines[number:done]).partition("#")
             before = BEFORE.match(formula)
             start = before.end() if before else 0
@@ -75,7 +77,11 @@ def translated(source: Source) -> Source:
     if problems:
         raise GradcliError(*problems)
     text = "".join(lines)
-    return source if text == source.text else Source(text, source.name, source.path)
+    if text == source.text:
+        return source
+    script = Source(text, source.name, source.path)
+    script.mathematics = frozenset(mathematics)
+    return script
 
 
 def environment_end(lines: list[str], number: int) -> int:

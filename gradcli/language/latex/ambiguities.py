@@ -169,6 +169,17 @@ def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, middle:
         raise t.readings(f"`{t.written(start, t.at)}`", start, t.at - 1, product, rf"{a} \cdot {b}")
 
 
+def refuse_comma_in_number(t: Tokens, digits: int = 0) -> None:
+    """Refuse a comma at the present place that may belong to a number, with so many digits behind it: 1,000."""
+    at = t.at
+    together = t.names[at - 1][-1:].isdigit() and t.names[at + 1][:1].isdigit()
+    together = together and t.stops[at - 1] == t.starts[at] and t.stops[at] == t.starts[at + 1]
+    whole, behind = t.names[at - 1], t.names[at + 1].partition(".")[0]
+    if together and len(behind) == (digits or len(behind)):
+        one = f"{whole}{{,}}{t.names[at + 1]}" if len(behind) == 3 else f"{whole}.{t.names[at + 1]}"
+        raise t.readings("the comma", at - 1, at + 1, one, f"{whole}, {t.names[at + 1]}")
+
+
 def refuse_open_argument(t: Tokens, first: int, start: int) -> None:
     r"""Refuse what follows the argument, at `start` and without brackets, of a function: \log x y, \sin x/2."""
     slash = t.token in OVER

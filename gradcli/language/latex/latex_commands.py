@@ -49,12 +49,14 @@ FUNCTIONS = {
     **{name: name.lower() for name in ("ReLU", "GELU", "ELU", "SELU", "SiLU", "Softmax", "Sigmoid", "Var", "Diag")},
 }
 RECIPROCALS = {"sec": "cos", "csc": "sin", "cot": "tan", "sech": "cosh", "csch": "sinh", "coth": "tanh"}
+INDEXED = frozenset(("\\sum", "\\prod", "\\max", "\\min"))  # what an index stands below
 SEVERAL = {"max": "maximum", "min": "minimum"}  # of two values
 MEANT = "write the function that is meant in a line without LaTeX, or \\cdot for a product"
 DIFFERENTIATED = "write the function alone; `gradcli grad` and `derive` differentiate it"
 AT_A_POINT = "write the derivative alone; the option --at gives the point"
 INDICATOR = "write a comparison in brackets, such as (x > 0), which is 1 or 0"
 EXPECTED = "write the value of one sample, or mean(x) of an array of samples"
+DOTS = ("dots", "ldots", "cdots")
 ELSEWHERE = {  # what to write in place of a command
     **dict.fromkeys(("arg", "argmin", "argmax", "inf", "sup"), DIFFERENTIATED),
     "partial": "write \\frac{\\partial y}{\\partial x}, or grad(y, x) in a line without LaTeX",
@@ -84,7 +86,7 @@ ELSEWHERE = {  # what to write in place of a command
     "%": "write the number divided by 100",
     "'": "write ^\\top for a transpose, grad(f(x), x) for a derivative, x_2 for another point",
     **dict.fromkeys(("left.", "right."), AT_A_POINT),
-    **dict.fromkeys(("dots", "ldots", "cdots", "vdots"), "write every term, or \\sum_{i=1}^{n}"),
+    **dict.fromkeys((*DOTS, "vdots"), "write every term, or \\sum_{i=1}^{n}"),
 }
 BLACKBOARD = {"1": INDICATOR, "I": INDICATOR, "R": "write the formula alone; shapes follow from it"}
 

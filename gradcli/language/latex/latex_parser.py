@@ -19,6 +19,7 @@ from gradcli.diagnostics import visible
 from gradcli.language.latex.ambiguities import (
     call_or_product,
     may_be_called,
+    refuse_comma_in_number,
     refuse_cross,
     refuse_dot,
     refuse_juxtaposition,
@@ -38,12 +39,14 @@ from gradcli.language.latex.latex_commands import (
     BOLD,
     BREAKS,
     COMPARISONS,
+    DOTS,
     ELSEWHERE,
     ENTRYWISE,
     EXPECTED,
     FUNCTIONS,
     GREEK,
     INDEX_LETTERS,
+    INDEXED,
     INDICATOR,
     INVERSE_TRANSPOSES,
     INVERSES,
@@ -61,6 +64,7 @@ from gradcli.language.latex.latex_commands import (
     TRANSPOSES,
 )
 from gradcli.language.latex.latex_tokens import ATOM, POWER, PRODUCT, SUM, Part, Tokens
+from gradcli.records import NamedTuple
 
 DEEPEST = 40  # brackets inside each other: the reader recurses
 SIDES = "write == between two values; else the left side is a name, f(x), or \\frac{\\partial f}{\\partial x}"
@@ -110,7 +114,9 @@ def statement(t: Tokens) -> str:
             raise t.error("GC138", "the left side is not a name", 0, equals[0] - 1, SIDES)
         t.at = equals[0] + 1
     text = comparison(t).text
-    while t.take(","):
+    while t.token == ",":
+        refuse_comma_in_number(t)
+        t.at += 1
         if t.token in ("", *BREAKS):
             break
         text += f", {comparison(t).text}"
@@ -275,7 +281,7 @@ def factor(t: Tokens) -> Part:
 def entry(t: Tokens, part: Part, first: int) -> Part:
     """An entry of an array in brackets or of a call, where a sum binds the index: (A x)_i."""
     group = t.names[t.at + 1] == "{"
-    index = t.names[t.at + 1 + group]
+    index = letter(t.names[t.at + 1 + group])
     if index not in t.indices or (group and t.names[t.at + 3] != "}"):
         is_one = part.text == "1"
         hint = (
@@ -380,7 +386,9 @@ def arguments(t: Tokens) -> list[Part]:
     separate(t)
     opened = t.open(closing)
     values = [comparison(t)]
-    while t.take(","):
+    while t.token == ",":
+        refuse_comma_in_number(t, 3)
+        t.at += 1
         values.append(comparison(t))
     t.expect(closing, opened)
     return values
@@ -442,6 +450,11 @@ def symbol(t: Tokens) -> Part:
         if part.text[-1] not in ")]" and may_be_called(t, text):
             raise call_or_product(t, first, part.text)
         return part
+    if t.indices.get(text, 0) < 0:
+        hint = f"write \\sum_{{{visible(text)}=1}}^{{n}}, or \\sum_{{{visible(text)}=0}}^{{n-1}}"
+        raise t.error(
+            "GC139", f"`{visible(text)}` may count from 0 or from 1, and the sum has no bounds", first, help=hint
+        )
     if text == "e" and t.token == "^":
         t.at += 1
         if name == "e" and t.token == "2" and not OWN_E.search(t.source.text):
@@ -508,7 +521,7 @@ def subscript(t: Tokens, text: str, matrix: bool) -> Part:
         if not t.names[end]:
             raise t.error("GC138", "`{` is never closed", first, help="add `}`")
     inner = [
-        name
+        letter(name)
         for name in t.names[first + group : end]
         if name not in ("{", "}") and name.removeprefix("\\") not in ALPHABETS
     ]
@@ -517,7 +530,7 @@ def subscript(t: Tokens, text: str, matrix: bool) -> Part:
         shown = t.written(first - 2, end + group)
         raise t.error("GC138", f"`{shown}` is not supported", first - 2, end, hint)
     if not t.indices.keys() & set(inner):
-        suffix = "".join(piece.removeprefix("\\") for piece in inner)
+        suffix = "".join(inner)
         if not re.fullmatch(r"\w+", suffix):
             hint = "write a letter, a number or a word, such as `h_0` or `h_{prev}`"
             raise t.error("GC138", f"`{visible(suffix)}` is not part of a name", first, max(first, end - 1), hint)
@@ -547,10 +560,10 @@ def subscript(t: Tokens, text: str, matrix: bool) -> Part:
         begin = t.at
         if t.names[begin + 1] in ("+", "-"):
             part = addition(t)
-            shift = max((t.indices.get(name, 0) for name in t.names[begin : t.at]), default=0)
+            shift = max((t.indices.get(letter(name), 0) for name in t.names[begin : t.at]), default=0)
             slots.append(less(part.text, shift))
         else:
-            piece = t.names[begin]
+            piece = letter(t.names[begin])
             t.at += 1
             slots.append(slot(t, text, len(slots), piece))
     t.at += 1
@@ -630,6 +643,10 @@ def root(t: Tokens) -> Part:
     if t.token == "[":
         degree = bracket(t)
         value = argument(t)
+        if degree.text == "3":
+            return Part(f"cbrt({value.text})")
+        if degree.text.isdigit() and int(degree.text) % 2 and degree.text != "1":  # of negative numbers too
+            return Part(f"sign({value.text})*abs({value.text})**(1/{degree.text})", PRODUCT)
         return Part(f"{value.within(ATOM)}**(1/{degree.within(ATOM)})", POWER)
     return Part(f"sqrt({digit_or_argument(t).text})")
 
@@ -671,6 +688,13 @@ def function_of(t: Tokens, command: str) -> Part:
     t.at += 1
     exponent, base = "", ""
     name = name or (command if command not in RECIPROCALS else "")
+    if name in SEVERAL and t.token == "_":
+        end = t.end_of_group(t.at + 1)
+        letters = set(map(letter, t.names[t.at : end]))
+        if not any(used(t, own) for own in letters if own.isalnum()):
+            hint = f"write the function alone, or `\\{name}_i x_i` over an index"
+            raise t.error("GC138", f"nothing has an index that is below `\\{name}`", first, end - 1, hint)
+        return iterated(t, first, name, indices_of(t, first), extremum)
     while t.token in ("^", "_"):
         mark = t.token
         t.at += 1
@@ -678,8 +702,6 @@ def function_of(t: Tokens, command: str) -> Part:
             end = t.end_of_group(t.at)
             below = visible(t.joined(t.at, end).removeprefix("{").removesuffix("}"))
             hint = "write the subscript as a part of a name, or leave it out"
-            if name in SEVERAL:
-                hint = f"write the function alone, or `\\{name}(x)` of the entries of x"
             raise t.error("GC138", f"`\\{command}` has no subscript `{below}`", first, end - 1, hint)
         value = argument(t)
         if mark == "_":
@@ -774,65 +796,154 @@ def operand(t: Tokens, first: int) -> Part:
 
 
 def series(t: Tokens) -> Part:
-    r"""\sum_{i=1}^{n} body, \sum_i body, \prod"""
+    r"""\sum_{i=1}^{n} body, \sum_i body, \sum_{i<j} body, \prod"""
     first = t.at
     word = {"\\sum": "sum", "\\prod": "prod"}[t.names[first]]
     t.at += 1
-    index, low, high = "", "", ""
+    indices = indices_of(t, first)
+    return iterated(t, first, word, indices, product) if indices.ranges else Part(f"{word}({product(t).text})")
+
+
+class Indices(NamedTuple):
+    """What stands below and above a sum: the first and last value of each index, and comparisons of positions."""
+
+    ranges: dict[str, tuple[str, str]]
+    conditions: list[tuple[str, str, str]]
+
+
+def indices_of(t: Tokens, first: int) -> Indices:
+    r"""_i, _{i=1}^n, _{i,j}, _{i<j}, _{j \ne i}, _{1 \le i < j \le n}, _{i=1, i \ne j}^n, _{i=1,\dots,n}"""
+    ranges: dict[str, tuple[str, str]] = {}
+    conditions: list[tuple[str, str, str]] = []
+    above = ""
     while t.token in ("_", "^"):
         mark = t.token
         t.at += 1
         if mark == "^":
-            high = argument(t).text
-            continue
-        group = t.token == "{"
-        opened = t.open("}") if group else t.at
-        index = t.token
-        if not index:
-            raise t.unexpected()
-        t.at += 1
-        if group:
-            if t.take("="):
-                low = addition(t).text
-            if t.token == ",":
-                hint = "write a sum for each: \\sum_i \\sum_j"
-                raise t.error("GC138", "a sum runs over one index", opened, t.at, hint)
-            if t.token not in ("}", ""):
-                hint = "write \\sum_{i=1}^{n}, or \\sum_i over all entries"
-                if t.token == "<":
-                    hint = "write \\sum_{i=1}^{n-1} \\sum_{j=i+1}^{n}"
-                elif t.token in ("ne", "neq"):
-                    hint = "write a sum for each index, minus the terms where both are equal"
-                raise t.error("GC138", "the index of a sum runs between two numbers", opened, t.at, hint)
+            above = argument(t).text
+        elif t.token != "{":
+            ranges[index_of(t, t.at)] = "", ""
+            t.at += 1
+        else:
+            opened = t.open("}")
+            while t.token != "}":
+                items(t, opened, ranges, conditions)
+                t.take(",")
             t.expect("}", opened)
-        if not re.fullmatch(r"[A-Za-z]", index):
-            raise t.error("GC138", "the index of a sum is one letter", opened, t.at - 1)
-    if not index:
-        part = product(t)
-        return Part(f"{word}({part.text})")
-    if bool(low) != bool(high):
-        raise t.error("GC138", "a sum has both bounds or none", first, t.at - 1, "write \\sum_{i=1}^{n}")
-    outer, around = t.indices.get(index), t.ranges.pop(index, None)
-    t.bound.add(index)
-    t.indices[index] = -1 if not low else int(low) if low in ("0", "1") else 1
-    body = product(t)
-    if low:
+    lows = [low for low, _ in ranges.values() if low]
+    for index, (low, high) in ranges.items():
+        compared = any(index in condition for condition in conditions)
+        low = low or (lows[0] if above and lows else "1" if above and compared else "")
+        ranges[index] = low, high or above
+        if bool(low) != bool(high or above):
+            raise t.error("GC138", "a sum has both bounds or none", first, t.at - 1, "write \\sum_{i=1}^{n}")
+    return Indices(ranges, conditions)
+
+
+def items(t: Tokens, opened: int, ranges: dict[str, tuple[str, str]], conditions: list[tuple[str, str, str]]) -> None:
+    """What stands between two commas below a sum."""
+    start = t.at
+    if t.token == "(":
+        hint = "write \\sum_{i,j} M_{ij} (..) with 1 in M for each pair that counts, and 0 for the others"
+        raise t.error("GC138", "the index of a sum is one letter", opened, t.end_of_group(opened) - 1, hint)
+    terms, signs = [bound(t)], list[str]()
+    while t.token == "=" or t.token in COMPARISONS:
+        signs.append("=" if t.token == "=" else COMPARISONS[t.token])
+        t.at += 1
+        terms.append(bound(t))
+    letters = [name.removeprefix("\\") for name in t.names[start : t.at]]
+    if t.token not in (",", "}") and not (t.is_letter(t.at) and not signs and len(letters) == 1):
+        hint = ELSEWHERE["in"] if t.token == "in" else "write \\sum_{i=1}^{n}, or \\sum_i over all entries"
+        raise t.error("GC138", "the index of a sum runs between two numbers", opened, t.at, hint)
+    if signs in ([], ["="]):
+        high = ""
+        if t.names[t.at] == "," and t.names[t.at + 1].removeprefix("\\") in DOTS and signs:
+            t.at += 2
+            t.take(",")
+            high = bound(t)
+        ranges[index_of(t, start)] = (terms[1], high) if signs else ("", "")
+        return
+    inner = [term for term in terms if term in ranges or term in t.indices or used(t, term)]
+    new = [term for term in inner if term not in t.indices and term not in ranges]
+    low, high = "", ""
+    if len(terms) > 2 and terms[0] not in inner and terms[-1] not in inner:
+        low = terms[0] if signs[0] == "<=" else f"{terms[0]} + 1" if not terms[0].isdigit() else str(int(terms[0]) + 1)
+        high = terms[-1] if signs[-1] == "<=" else f"{terms[-1]} - 1"
+        terms, signs = terms[1:-1], signs[1:-1]
+    if terms != inner or "=" in signs or not (new or (len(inner) > 1 and inner[0] in ranges)):
+        hint = "write \\sum_{i=1}^{n}, \\sum_{i<j}, or \\sum_{j \\ne i} in a sum over i"
+        raise t.error("GC138", "the index of a sum runs between two numbers", opened, t.at, hint)
+    ranges.update(dict.fromkeys(new, (low, high)))
+    conditions += zip(terms, signs, terms[1:], strict=False)
+
+
+def bound(t: Tokens) -> str:
+    """An index or a bound below a sum."""
+    if t.is_letter(t.at) and t.names[t.at + 1] not in ("+", "-", "_", "/"):
+        t.at += 1
+        return letter(t.names[t.at - 1])
+    return addition(t).text
+
+
+def index_of(t: Tokens, place: int) -> str:
+    """The letter at a place, as an index."""
+    if not t.names[place]:
+        raise t.unexpected()
+    if not t.is_letter(place):
+        raise t.error("GC138", "the index of a sum is one letter", place)
+    return letter(t.names[place])
+
+
+def letter(token: str) -> str:
+    """The name for a letter, also a Greek one."""
+    name = token.removeprefix("\\")
+    return "λ" if name == "lambda" else name
+
+
+def used(t: Tokens, name: str) -> bool:
+    """Whether a subscript behind the present place has this letter."""
+    places = [k for k in range(t.at, len(t.names)) if t.names[k] == "_" and t.names[k - 1] not in INDEXED]
+    return any(name in map(letter, t.names[k + 1 : t.end_of_group(k + 1)]) for k in places)
+
+
+def iterated(t: Tokens, first: int, word: str, indices: Indices, body: Callable[[Tokens], Part]) -> Part:
+    """A function over all values of indices, which are bound in the body."""
+    outer = {index: (t.indices.get(index), t.ranges.pop(index, None)) for index in indices.ranges}
+    t.bound.update(indices.ranges)
+    t.indices.update({index: int(low != "0") if low else -1 for index, (low, _) in indices.ranges.items()})
+    texts, inside = [body(t).text], list(indices.ranges)
+    for index, (low, high) in indices.ranges.items():
+        inside.remove(index)
+        if not low and index not in t.ranges:
+            hint = f"write \\sum_{{{index}=1}}^{{n}}"
+            raise t.error("GC138", f"nothing has the index {index}", first, t.at - 1, hint)
         stop = str(int(high) + 1) if high.isdigit() else high.removesuffix(" - 1")
         stop = f"{high} + 1" if stop == high else stop
-        span = f"{low}, {stop}" if low != "0" else stop
-    elif index in t.ranges:
-        span = t.ranges.pop(index)
-    else:
-        raise t.error("GC138", f"nothing has the index {index}", first, t.at - 1, f"write \\sum_{{{index}=1}}^{{n}}")
-    if outer is None:
-        del t.indices[index]
-    else:
-        t.indices[index] = outer
-    if around is not None:
-        t.ranges[index] = around
-    if word == "prod":
-        return Part(f"prod([{body.text} for {index} in range({span})])")
-    return Part(f"sum({body.text} for {index} in range({span}))")
+        span = t.ranges.pop(index, "") if not low else f"{low}, {stop}" if low != "0" else stop
+        texts.append(f"for {index} in range({span})")
+        for a, sign, b in indices.conditions:
+            if index in (a, b) and a not in inside and b not in inside:
+                one_base = t.indices[a] == t.indices[b]
+                sides = (own if one_base or t.indices[own] < 1 else f"{own} - 1" for own in (a, b))
+                texts.append(f"if {f' {sign} '.join(sides)}")
+    for index, (base, span) in outer.items():
+        t.indices.pop(index)
+        if base is not None:
+            t.indices[index] = base
+        if span is not None:
+            t.ranges[index] = span
+    return Part(f"{word}({' '.join(texts)})")
+
+
+def extremum(t: Tokens) -> Part:
+    r"""What \max_i is taken of."""
+    first = t.at
+    part = bracket(t) if t.token in PAIRS else bare(t, first)
+    if t.token in ("^", "_", "!", "'"):
+        inside = t.written(first, t.at)
+        texts = rf"\max_i ({inside}{t.token} ..)", rf"(\max_i {inside}){t.token} .."
+        raise t.readings(f"`{t.token}` behind the brackets", first, t.at, *texts)
+    return part
 
 
 def cases(t: Tokens) -> Part:

@@ -1,4 +1,4 @@
-"""Lowers comprehensions and generators: one item for every turn of their clauses, the last clause running fastest.
+"""Lowers comprehensions and generators, all iterations at once or one by one, the last clause running fastest.
 
 The variables are local to the comprehension, as in Python. `collected` yields expressions and is sent their values by
 the caller that computes the surrounding expression, so nested comprehensions do not recurse.
@@ -9,9 +9,11 @@ from __future__ import annotations
 from gradcli.diagnostics import error
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
+from gradcli.language.syntax import Comprehension
 from gradcli.lowering.expressions import index
-from gradcli.lowering.iteration import loops
+from gradcli.lowering.iteration import loops, vectorized
 from gradcli.lowering.iteration.ranges import counted, repeat
+from gradcli.lowering.iteration.vectorized import REDUCTIONS
 from gradcli.lowering.operands import ScriptList, number, plain, tagged
 
 TYPE_CHECKING = False
@@ -19,15 +21,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from gradcli.language.syntax import Call, Clause, Comprehension, Expression
+    from gradcli.language.syntax import Call, Clause, Expression
     from gradcli.lowering.lowerer import Lowerer
 
-REDUCTIONS = ("sum", "prod", "mean", "max", "min", "any", "all")  # what takes a generator
 MASK = "write where(condition, a, b), or multiply by a mask: sum(x*(x > 0))"
 
 
+def computed(lowerer: Lowerer, syntax: Comprehension | Call) -> Generator[Expression, Any, Any]:
+    """The value of a comprehension, or of a call that reduces one; yields each expression that it needs."""
+    if isinstance(syntax, Comprehension):
+        value = vectorized.computed(lowerer, syntax, "")
+        return (yield from collected(lowerer, syntax)) if value is None else value
+    (comprehension,) = syntax.args
+    assert isinstance(comprehension, Comprehension)
+    name = syntax.function.id
+    value = None
+    if name in REDUCTIONS and not lowerer.is_value(name) and name not in lowerer.functions:
+        value = vectorized.computed(lowerer, comprehension, name)
+    return reduced(lowerer, syntax, (yield from collected(lowerer, comprehension))) if value is None else value
+
+
 def collected(lowerer: Lowerer, syntax: Comprehension) -> Generator[Expression, Any, ScriptList]:
-    """The items of a comprehension: yields each expression that it needs, and is sent its value."""
+    """The items of a comprehension one by one: yields each expression that it needs, and is sent its value."""
     clauses = syntax.clauses
     items = ScriptList([], syntax.span)
     outside = lowerer.local

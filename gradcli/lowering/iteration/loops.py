@@ -19,6 +19,7 @@ from gradcli.graph.operand import Complex
 from gradcli.language import syntax as s
 from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.iteration.ranges import length, range_of
+from gradcli.lowering.iteration.snapshot import Snapshot
 from gradcli.lowering.iteration.turns import Trace
 from gradcli.lowering.names import POISON, Poisoned
 from gradcli.lowering.operands import ScriptList
@@ -154,7 +155,7 @@ def _attempt(lowerer: Lowerer, statement: s.For, numbers: range, first: int) -> 
     never = len(numbers)
     if max(abs(numbers[0]), abs(numbers[-1])) > EXACT:
         return _Found(0, never)
-    before = _State(lowerer)
+    before = Snapshot(lowerer)
     kept: set[str] = set()
     while True:
         try:
@@ -204,7 +205,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     }
     held = {name: _mapped(names[name], lambda node: node, builder) for name in kept}
     names.update({**before, **held, **takers})
-    names[statement.target.id] = _number_of_turn(builder, numbers, trace.index)
+    names[statement.target.id] = number_of_turn(builder, numbers, trace.index)
     lowerer.traces.append(trace)
     try:
         shown = lowerer.last_expression
@@ -303,7 +304,7 @@ def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, uses: int) -> None:
             spans[steps[loop.traced[node]]] = places
 
 
-def _number_of_turn(builder: Builder, numbers: range, index: Node) -> Node:
+def number_of_turn(builder: Builder, numbers: range, index: Node) -> Node:
     """The number that the loop counts, from that of the turn; a subtraction, so that 0 is never -0."""
     if abs(numbers.step) != 1:
         index = builder.call("mul", index, abs(numbers.step))
@@ -397,70 +398,6 @@ def _check(lowerer: Lowerer, trace: Trace, nexts: Mapping[Node, Node | None], in
     for node in inside:
         if node.primitive.name == "cast" and node.params["kind"] == "int" and node.args[0] in trace.carries:
             raise Untraceable  # a leaf of the script that is read as positions becomes a constant
-
-
-class _State:
-    """What an attempt may change, as it was before."""
-
-    DICTS = (
-        *("leaves", "values", "uses", "statics", "sizes", "_static_spans", "_gradient_spans"),
-        *("scope", "numbers", "derived", "ruled"),
-    )
-    VALUES = (
-        "random_arrays",
-        "fixed_leaves",
-        "reads_positions",
-        "idle",
-        "repetitions",
-        "last_names",
-        "last_expression",
-    )
-
-    def __init__(self, lowerer: Lowerer) -> None:
-        builder = lowerer.builder
-        self.dicts = {name: dict(getattr(lowerer, name)) for name in self.DICTS}
-        self.values = {name: getattr(lowerer, name) for name in self.VALUES}
-        self.local = None if lowerer.local is None else dict(lowerer.local)
-        self.exponents = set(lowerer._exponents)
-        self.const = {leaf: leaf.const for leaf in lowerer.leaves.values()}
-        self.notes, self.blocks = len(lowerer.notes), len(lowerer.blocks)
-        self.known = dict(lowerer.repeated.known)
-        self.count, self.span, self.data = builder.count, builder.span, len(builder.data)
-        self.other_spans = {node: list(spans) for node, spans in builder.other_spans.items()}
-        self.traces = [(trace.count, dict(trace.rows), list(trace.exponents), trace.work) for trace in lowerer.traces]
-
-    def restore(self, lowerer: Lowerer) -> None:
-        """Undo everything since."""
-        builder = lowerer.builder
-        for name, kept in self.dicts.items():
-            _refill(getattr(lowerer, name), kept)
-        if self.local is not None and lowerer.local is not None:
-            _refill(lowerer.local, self.local)
-        for name, value in self.values.items():
-            setattr(lowerer, name, value)
-        _refill(lowerer.repeated.known, self.known)
-        lowerer._exponents.intersection_update(self.exponents)
-        for leaf, const in self.const.items():
-            leaf.const = const
-        del lowerer.notes[self.notes :]
-        del lowerer.blocks[self.blocks :]
-        assert builder.table is not None
-        for table in builder.table.values():  # a table keeps its nodes in the order in which they were made
-            while table:
-                key, node = table.popitem()
-                if node.serial <= self.count:
-                    table[key] = node
-                    break
-        while len(builder.data) > self.data:
-            builder.data.popitem()
-        builder.count, builder.span, builder.other_spans = self.count, self.span, self.other_spans
-        for trace, (_, rows, exponents, work) in zip(lowerer.traces, self.traces, strict=True):
-            trace.rows, trace.exponents, trace.work = rows, exponents, work
-
-
-def _refill(kept: dict[Any, Any], before: dict[Any, Any]) -> None:
-    kept.clear()
-    kept.update(before)
 
 
 # --- which names are read behind a loop -------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gradcli.language.syntax import Subscript
     from gradcli.lowering.lowerer import Lowerer
 
-    Affine = tuple[Any, Any]  # a, b of a*turn + b
+    Affine = dict[Node | None, Any]  # factors of numbers of iterations, and under None what is added
 
 MOST_COMPUTED = 100_000  # turns of which a position or condition that is not linear in the turn is computed one by one
 MOST_GATHERED = 2**22  # entries of an array of rows that is not part of the array they come from
@@ -106,15 +106,12 @@ class Trace:
 
     # --- values that the number of the turn decides -------------------------------------------------------------
 
-    def linear(self, lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
+    def linear(self, lowerer: Lowerer, node: Node, span: Span | None) -> tuple[Any, Any] | None:
         """a and b, if a node is a*turn + b with exact numbers."""
-        known: dict[Node, Affine | None] = {self.index: (1, 0)}
-        for step in sorted(self.inside([node]), key=lambda step: step.serial):
-            if step in known:
-                continue
-            operands = [known[arg] if self.depends(arg) else _fixed(lowerer, arg, span) for arg in step.args]
-            known[step] = _combined(step.primitive.name, operands)
-        return known[node]
+        form = affine(lowerer, node, span)
+        if form is None or not form.keys() <= {self.index, None}:
+            return None
+        return form.get(self.index, 0), form.get(None, 0)
 
     def sequence(self, lowerer: Lowerer, node: Node, span: Span | None) -> list[Any]:
         """The exact values of a node in all turns; ends the trace where they depend on more than the turn's number."""
@@ -145,7 +142,7 @@ class Trace:
                 return not answers[0]
             return all(answers) if node.primitive.name == "and" else any(answers)
         if node.primitive.name in _COMPARED:
-            sides = [self.linear(lowerer, x, span) if self.depends(x) else _fixed(lowerer, x, span) for x in node.args]
+            sides = [self.linear(lowerer, x, span) for x in node.args]
             if sides[0] is not None and sides[1] is not None:
                 a, b = (left - right for left, right in zip(*sides, strict=True))
                 return self._compared(node.primitive.name, a, b)
@@ -306,33 +303,61 @@ def _none_left(node: Node) -> Any:
     raise Untraceable
 
 
+def affine(lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
+    """A node as a sum of numbers of iterations, each times an exact number, if it is one."""
+    indices = {trace.index for trace in lowerer.traces}
+    steps, pending = {node}, [node]
+    while pending:
+        args = [arg for arg in pending.pop().args if arg not in steps and lowerer.traced(arg)]
+        steps.update(args)
+        pending += args
+    known: dict[Node, Affine | None] = {}
+    for step in sorted(steps, key=lambda step: step.serial):
+        if step in indices:
+            known[step] = {step: 1}
+        elif not lowerer.traced(step):
+            known[step] = _fixed(lowerer, step, span)
+        else:
+            operands = [known[arg] if arg in known else _fixed(lowerer, arg, span) for arg in step.args]
+            known[step] = _combined(step.primitive.name, operands)
+    return known[node]
+
+
 def _fixed(lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
-    """A value that is the same in every turn."""
-    if node.shape or (node.primitive is not CONSTANT and lowerer.moving_leaf(node) is not None):
+    """A value that is the same in every iteration."""
+    if node.shape or node.type.kind == "bool":
         return None
-    value = lowerer.static(node, span)
-    return (0, value) if type(value) is int or is_fraction(value) else None
+    size = lowerer.symbol_size(node)
+    if size is None and node.primitive is not CONSTANT and lowerer.moving_leaf(node) is not None:
+        return None
+    value = lowerer.static(node, span) if size is None else size
+    return {None: value} if type(value) is int or is_fraction(value) else None
 
 
 def _combined(name: str, operands: Sequence[Affine | None]) -> Affine | None:
-    """What arithmetic makes of values that are linear in the turn."""
+    """What arithmetic makes of such sums."""
     known = [operand for operand in operands if operand is not None]
     if len(known) < len(operands) or not known:
         return None
-    (a, b), *rest = known
+    x, *rest = known
+    by: Any = -1
     if name == "neg":
-        return -a, -b
-    if len(rest) != 1:
+        rest = [{}]
+    elif len(rest) != 1:
         return None
-    ((c, d),) = rest
-    if name in ("add", "sub"):
-        a, b = (a + c, b + d) if name == "add" else (a - c, b - d)
-        return whole_or_fraction(a), whole_or_fraction(b)
-    if name == "mul" and (a == 0 or c == 0):
-        return whole_or_fraction(a * d + b * c), whole_or_fraction(b * d)
-    if name == "div" and c == 0 and d != 0:
-        return rational(a, d), rational(b, d)
-    return None
+    (y,) = rest
+    if name in ("mul", "div") and y.keys() <= {None}:
+        by = y.get(None, 0)
+        by = by if name == "mul" else rational(1, by) if by else None
+    elif name == "mul" and x.keys() <= {None}:
+        by, x = x.get(None, 0), y
+    elif name in ("add", "sub"):
+        sign = 1 if name == "add" else -1
+        total = {key: x.get(key, 0) + sign * y.get(key, 0) for key in (*x, *y)}
+        return {key: whole_or_fraction(value) for key, value in total.items() if value or key is None}
+    elif name != "neg":
+        return None
+    return None if by is None else {key: whole_or_fraction(by * value) for key, value in x.items() if by}
 
 
 def _compare(name: str, difference: Any) -> bool:
