@@ -176,8 +176,8 @@ def refuse_comma_in_number(t: Tokens, digits: int = 0) -> None:
     together = together and t.stops[at - 1] == t.starts[at] and t.stops[at] == t.starts[at + 1]
     whole, behind = t.names[at - 1], t.names[at + 1].partition(".")[0]
     if together and len(behind) == (digits or len(behind)):
-        one = f"{whole}{{,}}{t.names[at + 1]}" if len(behind) == 3 else f"{whole}.{t.names[at + 1]}"
-        raise t.readings("the comma", at - 1, at + 1, one, f"{whole}, {t.names[at + 1]}")
+        number = f"{whole}{{,}}{t.names[at + 1]}" if len(behind) == 3 else f"{whole}.{t.names[at + 1]}"
+        raise t.readings("the comma", at - 1, at + 1, number, f"{whole}, {t.names[at + 1]}")
 
 
 def refuse_open_argument(t: Tokens, first: int, start: int) -> None:

@@ -926,12 +926,12 @@ def iterated(t: Tokens, first: int, word: str, indices: Indices, body: Callable[
                 one_base = t.indices[a] == t.indices[b]
                 sides = (own if one_base or t.indices[own] < 1 else f"{own} - 1" for own in (a, b))
                 texts.append(f"if {f' {sign} '.join(sides)}")
-    for index, (base, span) in outer.items():
+    for index, (base, around) in outer.items():
         t.indices.pop(index)
         if base is not None:
             t.indices[index] = base
-        if span is not None:
-            t.ranges[index] = span
+        if around is not None:
+            t.ranges[index] = around
     return Part(f"{word}({' '.join(texts)})")
 
 

@@ -370,8 +370,8 @@ class Vectorized(Trace):
             if max(own[0], own[-1]) >= x.shape[axis]:  # the axis is made longer, and the script lowered again
                 if not (lowerer.open_shapes.counts or lowerer.open_shapes.symbolic):
                     raise Untraceable
-                first = [0 if at in positions else item for at, item in enumerate(items)]
-                sample = selected(lowerer, self.outer, x, first, span)
+                entry = [0 if at in positions else item for at, item in enumerate(items)]
+                sample = selected(lowerer, self.outer, x, entry, span)
                 return lowerer.builder.fresh_leaf(Type(x.type.kind, (self.count, *sample.shape)))
             stop = own[-1] + (1 if own.step > 0 else -1)
             sliced[at] = slice(own[0], None if stop < 0 else stop, own.step)
