@@ -67,6 +67,7 @@ ROOMS: dict[str, str] = {
     "frozen_scripts": "gradcli.batch.frozen_scripts",
     "inline_expectations": "gradcli.language.inline_expectations",
     "language": "gradcli.language",
+    "jax_recorder": "gradcli.frameworks.jax_recorder",
     "limits": "gradcli.language.limits",
     "listings": "gradcli.rendering.documents.listings",
     "machine": "gradcli.rendering.machine",

@@ -33,7 +33,7 @@ class Trials:
     """Runs a file with patched texts, as it was run before."""
 
     def __init__(self, file: str, args: Sequence[str], how: Recording, outcome: observe.Outcome, took: float) -> None:
-        self.task = {"file": file, "args": list(args), "how": [how.torch, how.dtype, how.every]}
+        self.task = {"file": file, "args": list(args), "how": [how.library, how.dtype, how.every]}
         self.stopped, self.limit = outcome.error is not None, max(LEAST, TIMES * took)
 
     def tried(self, explanation: Explanation) -> Explanation:
@@ -96,7 +96,8 @@ def change(finding: Finding, explanation: Explanation, after: dict[str, str], st
     for name in (*finding.tensors, finding.subject):
         before = explanation.gradients.get(name or "")
         if before in ("None", "zero", "NaN", "inf") and after.get(name or "", before) != before:
-            return f"{name}.grad is no longer {before}: {after[name or '']}"
+            what = f"the gradient of {name}" if explanation.on.startswith("JAX") else f"{name}.grad"
+            return f"{what} is no longer {before}: {after[name or '']}"
     return "the file runs to its end" if stopped else "`why` does not find this any more"
 
 

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from gradcli import observe
     from gradcli.commands._shared import Output
     from gradcli.eager import run_recorder, torch_alias
-    from gradcli.frameworks import torch_recorder
+    from gradcli.frameworks import jax_recorder, torch_recorder
 else:
     observe, run_recorder = room("observe"), room("run_recorder")
-    torch_alias, torch_recorder = room("torch_alias"), room("torch_recorder")
+    torch_alias, torch_recorder, jax_recorder = room("torch_alias"), room("torch_recorder"), room("jax_recorder")
 
-IMPORT = re.compile(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
+TORCH, JAX, OWN = "torch", "jax", "gradcli"  # the library whose run is recorded
+IMPORT = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(torch|jax)\b", re.MULTILINE)
 ON = Option(
     "--on",
     choices=("torch", "gradcli"),
@@ -35,32 +36,44 @@ EVERY = Option(
 )
 
 
-def on_torch(file: str, on: str | None) -> bool:
-    """Whether a file runs on the installed PyTorch: by --on, else if it imports torch and PyTorch is installed."""
-    if on is not None:
-        return on == "torch"
+def on_torch(file: str, on: str | None) -> str:
+    """The library on which a file runs: by --on, else PyTorch if it imports torch and PyTorch is installed, or ours."""
+    library = library_of(file, on)
+    return on or OWN if library == JAX else library
+
+
+def library_of(file: str, on: str | None) -> str:
+    """The library whose run is recorded: JAX or PyTorch if the file imports it and it is installed, or by --on.
+
+    --on chooses the tensors of files that may import torch: it is nothing to a file that imports only JAX.
+    """
     from importlib.util import find_spec
 
-    return file != "-" and IMPORT.search(observe.read(file)) is not None and find_spec("torch") is not None
+    named = set() if file == "-" else {name.decode() for name in IMPORT.findall(observe.read(file))}
+    if named == {JAX} and find_spec(JAX) is not None:
+        return JAX
+    return on or (TORCH if TORCH in named and find_spec(TORCH) is not None else OWN)
 
 
-def tensors(file: str, torch: bool, dtype: str) -> AbstractContextManager[None]:
-    """The context in which a file runs: `torch` is the installed PyTorch or gradcli's tensors; its format of floats."""
-    if not torch:
+def tensors(file: str, library: str, dtype: str) -> AbstractContextManager[None]:
+    """The context in which a file runs, with its format of floats."""
+    if library == OWN:
         return torch_alias.aliases(dtype)
     if file != "-":
-        observe.read(file)  # a file that cannot be read is reported before PyTorch is loaded
+        observe.read(file)  # a file that cannot be read is reported before a library is loaded
+    if library == JAX:
+        return jax_recorder.default_dtype(jax_recorder.installed(), dtype)
     return torch_recorder.default_dtype(torch_recorder.installed(), dtype)
 
 
 class Recording(NamedTuple):
-    """How a file is run and recorded: on `torch` or on our tensors, the format of floats, every how many steps.
+    """How a file is run and recorded: on which library, the format of floats, every how many steps.
 
     `extents`: large arrays leave their smallest and largest entries; `steps`: how far steps move parameters is kept;
     `quiet`: what the file prints is not shown, and a traceback neither (`show_failure`).
     """
 
-    torch: bool
+    library: str
     dtype: str = "float32"
     every: int = 1
     extents: bool = False
@@ -71,26 +84,30 @@ class Recording(NamedTuple):
 def recorded(
     output: Output, file: str, args: Sequence[str], how: Recording, texts: Mapping[str, str] | None = None
 ) -> tuple[observe.Outcome, observe.Watch, str]:
-    """Run a file; returns its outcome, the record, and the version of its PyTorch, empty for our own tensors.
+    """Run a file; returns its outcome, the record, and the library with its version, empty for our own tensors.
 
     `texts` stand in the place of files of these names.
     """
     folder = os.path.dirname(os.path.abspath(file)) + os.sep
-    if not how.torch and how.every > 1:
+    if how.library != TORCH and how.every > 1:
         raise error("GC721", "--every needs a run on PyTorch", help="add --on torch")
-    inside = tensors(file, how.torch, how.dtype)
+    inside = tensors(file, how.library, how.dtype)
     watch: observe.Watch
-    if how.torch:
+    name = ""
+    if how.library == TORCH:
         torch = torch_recorder.installed()
         watch = torch_recorder.TorchWatch(torch, folder, how.extents, how.every, how.steps)
+        name = f"PyTorch {torch.__version__}" + (f", one step in {how.every}" if how.every > 1 else "")
+    elif how.library == JAX:
+        jax = jax_recorder.installed()
+        watch, name = jax_recorder.JaxWatch(jax, folder, how.extents), f"JAX {jax.__version__}"
     else:
         watch = run_recorder.EagerWatch(folder, how.extents, how.steps)
     with observe.silenced() if how.quiet else nullcontext():
         outcome = observe.run_file(file, args, inside=inside, watch=watch, tell=not how.quiet, texts=texts)
     for note in watch.notes:
         output.say(f"note: {note}")
-    sampled = f", one step in {how.every}" if how.every > 1 else ""
-    return outcome, watch, f"PyTorch {torch.__version__}{sampled}" if how.torch else ""
+    return outcome, watch, name
 
 
 def show_failure(output: Output, outcome: observe.Outcome) -> None:

@@ -65,9 +65,9 @@ def graph(
     return code
 
 
-def ran(output: Output, file: str, torch: bool, every: int) -> tuple[int, Graph]:
+def ran(output: Output, file: str, library: str, every: int) -> tuple[int, Graph]:
     """The exit code of a Python file, and the graph that it built."""
-    outcome, watch, framework = recorded(output, file, (), Recording(torch, every=every, extents=True))
+    outcome, watch, framework = recorded(output, file, (), Recording(library, every=every, extents=True))
     show_failure(output, outcome)
     graphs = observe.graphs_of(watch, file)._replace(on=framework)
     return int(outcome.code), observe.drawing(graphs, observe.lines(file))

@@ -60,7 +60,7 @@ def run(
       gradcli run --on torch --graph loss.svg snippet.py
       gradcli run - < snippet.py
     """
-    torch = on == "torch"
+    library = on or "gradcli"
     chosen = -1 if last else backward
     if chosen is not None and not trace:
         hint = "write --trace --last, or --trace --backward N"
@@ -69,8 +69,8 @@ def run(
         formats.form_of(graph)  # an ending without a format is reported before the file runs
         output.expect(graph)
     if not trace and graph is None:
-        return int(observe.run_file(file, args, inside=tensors(file, torch, dtype)).code)
-    how = Recording(torch, dtype, every, extents=True, quiet=False)
+        return int(observe.run_file(file, args, inside=tensors(file, library, dtype)).code)
+    how = Recording(library, dtype, every, extents=True, quiet=False)
     outcome, watch, framework = recorded(output, file, args, how)
     graphs = observe.graphs_of(watch, file)._replace(on=framework)
     if graph is not None:

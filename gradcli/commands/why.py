@@ -7,7 +7,7 @@ from time import monotonic
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._python_file import EVERY, ON, Recording, on_torch, recorded, show_failure
+from gradcli.commands._python_file import EVERY, ON, Recording, library_of, recorded, show_failure
 from gradcli.commands._shared import OUTPUT, Point, evaluation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error, visible
@@ -80,7 +80,7 @@ def why(
     if at:
         raise error("GC721", "--at is for scripts", help="set the values in the Python file")
     begun, tabled = monotonic(), steps or html is not None
-    how = Recording(on_torch(file, on), dtype or "float32", every, extents=html is not None, steps=tabled)
+    how = Recording(library_of(file, on), dtype or "float32", every, extents=html is not None, steps=tabled)
     outcome, watch, framework = recorded(output, file, args, how)
     took = monotonic() - begun
     show_failure(output, outcome)

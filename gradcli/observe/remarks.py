@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from gradcli.observe.tensors import Entry, Tensors
 
 SCORES = {  # which operand of a softmax holds the scores, or of attention the mask that is added to them
-    "SoftmaxBackward0": 0,
-    "LogSoftmaxBackward0": 0,
-    "ScaledDotProductFlashAttentionForCpuBackward0": 3,
+    "Softmax": 0,
+    "LogSoftmax": 0,
+    "ScaledDotProductFlashAttentionForCpu": 3,
 }
-LOGITS = {"LogSoftmaxBackward0", "NllLossBackward0", "NllLoss2DBackward0", "BinaryCrossEntropyWithLogitsBackward0"}
+LOGITS = {"LogSoftmax", "NllLoss", "NllLoss2D", "BinaryCrossEntropyWithLogits"}
 LOOKS = 3  # operations of a line whose operands are looked at
 EVEN = 1e-3  # how far the sum of probabilities may be from 1
 
@@ -73,7 +73,8 @@ class Remarks:
 
     def on(self, entry: Entry, name: str, operands: Sequence[Any], result: Any) -> Any:
         """The remark on an operation of this name, if there is one."""
-        if name == "ReluBackward0":
+        name = name.partition("Backward")[0]
+        if name == "Relu":
             signs, shape = self.tensors.unit_signs(result), entry.shape
             return None if signs is None else Units(signs, shape[0] if len(shape) > 1 else 1)
         if not entry.finite:

@@ -35,6 +35,7 @@ from gradcli.observe.tensors import (
     Switch,
     Tensors,
     Update,
+    WrongRule,
     flat,
 )
 
@@ -118,7 +119,13 @@ class Watch(ABC):
         self.calls = Calls(self.owner.near, tensors.layer_call) if extents else None
         self.last: Line | None = None  # where an exception ended the file
         self.running = False
+        self.wrong_rules: list[WrongRule] = []
+        self.leaked: list[str] = []  # names that hold values of a trace that is over
         self.notes: list[str] = []  # what could not be recorded, and why
+
+    def tick(self) -> int:
+        """The number of something new, which is also its time."""
+        return next(_numbers)
 
     @property
     def optimised(self) -> set[int]:
@@ -159,7 +166,7 @@ class Watch(ABC):
         if data is not None and self.tensors.is_tensor(data) and self.tensors.requires(data):
             self.cut("nn.Parameter()", (data,), tensor)
         elif self.tensors.mark(tensor) < 0:
-            mark = next(_numbers)
+            mark = self.tick()
             self.tensors.set_mark(tensor, mark)
             self.births[mark] = self._place()[0]
 
@@ -236,7 +243,7 @@ class Watch(ABC):
             return entries[number]  # `_place` has entered it, among the names of a function that has ended
         if number in self.births:
             entry.line = self.births.pop(number)
-        entry.mark = next(_numbers) if number < 0 else number
+        entry.mark = self.tick() if number < 0 else number
         entry.role, entry.name, entry.inputs = role, name, inputs
         entry.below = tuple([entries[mark].now for mark in inputs])
         self.used.update(inputs if role == "operation" else ())
@@ -278,7 +285,7 @@ class Watch(ABC):
 
     def wrote_to(self, tensor: Any) -> None:
         """Note the line that wrote to the memory of a tensor."""
-        write = next(_numbers), self.tensors.version(tensor), self._place()[0]
+        write = self.tick(), self.tensors.version(tensor), self._place()[0]
         self.writes.setdefault(self.tensors.memory(tensor), []).append(write)
 
     def writer(self, memory: int, since: int, version: int) -> Line | None:
@@ -295,7 +302,7 @@ class Watch(ABC):
         entry.version, size = self.tensors.version(tensor), self.tensors.size(tensor) if size is None else size
         if entry.now.finite and not size.finite:
             line = self.writer(self.tensors.memory(tensor), entry.mark, before) or self._place()[0]
-            self.events.append(Event("spoilt", entry.mark, line, len(self.sweeps), next(_numbers)))
+            self.events.append(Event("spoilt", entry.mark, line, len(self.sweeps), self.tick()))
         elif entry.role == "leaf" and entry.mark not in self.used:
             entry.size, entry.value = size, self.tensors.facts(tensor, self.extents).value
         entry.now = size
@@ -342,7 +349,7 @@ class Watch(ABC):
             self.grads[self.mark(value)] = self.mark(tensor)
 
     def _event(self, kind: str, mark: int, name: str = "") -> None:
-        self.events.append(Event(kind, mark, self._place()[0], len(self.sweeps), next(_numbers), name))
+        self.events.append(Event(kind, mark, self._place()[0], len(self.sweeps), self.tick(), name))
 
     def meet(self, tensor: Any, size: Size | None = None) -> None:
         """Note the state that a tensor is in now, with the size of its `.grad`; its name may come later."""
@@ -368,16 +375,16 @@ class Watch(ABC):
             action = "library"
         elif function is not None:
             action, line = "decorator", whole_line(code.co_filename, code.co_firstlineno)
-        self.switches.append(Switch(owner, mode, line, action, next(_numbers)))
+        self.switches.append(Switch(owner, mode, line, action, self.tick()))
 
     def hooked(self, tensor: Any, kind: str) -> None:
         """The file registered a hook on a tensor."""
-        line, time = self._place()[0], next(_numbers)
+        line, time = self._place()[0], self.tick()
         self.hooks.append(Hook(line, time, self.mark(tensor), self.tensors.seq(tensor), None, kind, []))
 
     def hooked_layer(self, module: Any, kind: str) -> Hook:
         """The file registered a hook on a layer."""
-        hook = Hook(self._place()[0], next(_numbers), -1, None, self.layer(module), kind, [])
+        hook = Hook(self._place()[0], self.tick(), -1, None, self.layer(module), kind, [])
         self.hooks.append(hook)
         return hook
 
@@ -385,7 +392,7 @@ class Watch(ABC):
 
     def making(self, optimizer: Any, *_: Any) -> None:
         """An optimizer is made."""
-        known = Optimizer(type(optimizer).__name__, self._place()[0], next(_numbers))
+        known = Optimizer(type(optimizer).__name__, self._place()[0], self.tick())
         self.known_optimizers[id(optimizer)] = known
         self.optimizers.append(known)
 
@@ -394,7 +401,7 @@ class Watch(ABC):
         if id(optimizer) not in self.known_optimizers:
             self.making(optimizer)
             self.known_optimizers[id(optimizer)].line = None
-        known, time = self.known_optimizers[id(optimizer)], next(_numbers)
+        known, time = self.known_optimizers[id(optimizer)], self.tick()
         for mark in map(self.mark, self.held(optimizer)):
             known.held.setdefault(mark, time)
         return known
@@ -417,7 +424,7 @@ class Watch(ABC):
         self.steps_open.discard(id(optimizer))
         sizes = self.tensors.sizes(moved)  # all norms are on their way before one is read
         known, held = self.known_optimizers[id(optimizer)], self.held(optimizer)
-        line, time, begun = self._place()[0], next(_numbers), len(self.sweeps)
+        line, time, begun = self._place()[0], self.tick(), len(self.sweeps)
         marks = []
         for x, size in zip(moved, sizes, strict=True):
             mark = self.tensors.mark(x)
@@ -460,7 +467,7 @@ class Watch(ABC):
         """A backward begins."""
         known = [(self.mark(root), self.tensors.seq(root), self.tensors.size(root).finite) for root in roots]
         line, marks = self._place()[0], None if targets is None else tuple([self.mark(x) for x in targets])
-        sweep = Sweep(next(_numbers), line, known, retain, create, accumulate, marks, bool(self.steps_open))
+        sweep = Sweep(self.tick(), line, known, retain, create, accumulate, marks, bool(self.steps_open))
         self.sweeps.append(sweep)
         self.open.append(sweep)
 
@@ -504,7 +511,7 @@ class Watch(ABC):
         counts = tensors.counts(value) if self.steps else None
         sweep.reached.append(Reached(mark, tensors.added(leaf), size, kept, total, probe, counts))
         line = self.open[-1].line if self.open else self._place()[0]
-        self.events.append(Event("added", mark, line, len(self.sweeps), next(_numbers)))
+        self.events.append(Event("added", mark, line, len(self.sweeps), self.tick()))
         self.meet(leaf, size if tensors.added(leaf) == 1 else None)
 
     def swept(self, ended: bool = True) -> None:

@@ -76,6 +76,7 @@ def run_file(
         _show_lines(source, where)
     else:
         module.__file__ = where
+    linecache.checkcache()  # files may have changed since an earlier run
     folder = "" if path == "-" else os.path.dirname(os.path.realpath(path))
     with _process(module, folder, [path, *args]), _replaced(texts):
         try:

@@ -112,13 +112,18 @@ def _read(code: CodeType, at: int) -> Line:
     )
     if first is None:
         return Line(code.co_filename, code.co_firstlineno, "")
-    lines = [linecache.getline(code.co_filename, number) for number in range(first, (last or first) + 1)]
+    return placed(code.co_filename, first, last or first, start, stop)
+
+
+def placed(file: str, first: int, last: int, start: int | None, stop: int | None) -> Line:
+    """The line of what stands between two points of a file."""
+    lines = [linecache.getline(file, number) for number in range(first, last + 1)]
     text = "".join(lines)
     if start is not None and stop is not None and lines[-1]:
         before = "".join(lines[:-1]).encode()
         text = (before + lines[-1].encode()[:stop])[start:].decode(errors="replace")
-    span = None if start is None or stop is None else (start, last or first, stop)
-    return Line(code.co_filename, first, _shortened(text), span)
+    span = None if start is None or stop is None else (start, last, stop)
+    return Line(file, first, _shortened(text), span)
 
 
 def statement_in(code: CodeType, at: int) -> Line:

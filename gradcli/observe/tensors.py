@@ -286,6 +286,15 @@ class Rule(NamedTuple):
     saved: tuple[int | None, ...]
 
 
+class WrongRule(NamedTuple):
+    """A derivative of the file that is not that of its own forward; `factor` of it, if it is that everywhere."""
+
+    name: str
+    line: Line | None
+    argument: int
+    factor: float | None
+
+
 def kept(array: Any, extents: bool) -> Any:
     """What a record keeps of an array: a copy while it is small, else its extent or nothing."""
     if array.size <= SMALL:
@@ -358,6 +367,11 @@ class Tensors(ABC):
     library: str  # the folder of the tensors' own code
     kind: type
     optimizer: type
+    dialect = "torch"  # in which fixes are written
+
+    def shown(self, name: str) -> str:
+        """What users call an operation."""
+        return name
 
     @abstractmethod
     def is_tensor(self, value: Any) -> bool:

@@ -1,6 +1,6 @@
 """Faulty programs after real questions, and right ones: `why` names the cause, the line and a fix that works, or is silent.
 
-The programs stand in `why_programs/` (`why_corpus.py` reads them), on the installed PyTorch.
+The programs stand in `why_programs/` (`why_corpus.py` reads them), on the installed PyTorch and JAX.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +23,40 @@ from tests.support.healthy_snippets import HEALTHY
 from tests.support.why_corpus import Case, cases
 
 pytestmark = pytest.mark.peers
-torch: Any = pytest.importorskip("torch")
-from gradcli.frameworks.torch_recorder import TorchWatch  # noqa: E402
-
+WATCHES = {
+    "torch": ("gradcli.frameworks.torch_recorder", "TorchWatch"),
+    "jax": ("gradcli.frameworks.jax_recorder", "JaxWatch"),
+}
 CASES = cases()
 EVERY = 5  # of the faulty programs one in so many belongs to the normal suite
 BENIGN = {"flat"}  # says itself that nothing is wrong
 OUTSIDE = "inside a transform of torch.func nothing is recorded"
 
 
-def some(faulty: list[Case]) -> list[Any]:
+def some(programs: list[Case]) -> list[Any]:
     """Cases as parameters: most of them only for the long laws."""
-    marks = [[] if at % EVERY == 0 else [pytest.mark.deep] for at in range(len(faulty))]
-    return [pytest.param(case, id=case.title, marks=each) for case, each in zip(faulty, marks, strict=True)]
+    parameters = []
+    for at, case in enumerate(programs):
+        missing = pytest.mark.skipif(find_spec(case.kind) is None, reason=f"{case.kind} is not installed")
+        marks = [missing] if at % EVERY == 0 else [missing, pytest.mark.deep]
+        parameters.append(pytest.param(case, id=f"{case.kind}: {case.title}", marks=marks))
+    return parameters
 
 
-def explained(tmp_path: Path, text: str) -> tuple[tuple[Finding, ...], BaseException | None]:
+def explained(kind: str, tmp_path: Path, text: str) -> tuple[tuple[Finding, ...], BaseException | None]:
     """What `why` finds in a program, and the exception that ended it."""
     path = tmp_path / "file.py"
     path.write_text(text, encoding="utf-8")
-    watch = TorchWatch(torch, str(tmp_path) + os.sep)
+    module, name = WATCHES[kind]
+    library = import_module(kind)
+    watch = getattr(import_module(module), name)(library, str(tmp_path) + os.sep)
     try:
         with observe.silenced(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             outcome = observe.run_file(str(path), watch=watch, tell=False)
     finally:
-        torch.set_grad_enabled(True)
+        if kind == "torch":
+            library.set_grad_enabled(True)
     assert [note for note in watch.notes if note != OUTSIDE] == []
     return why.explain(watch, str(path), outcome.error).findings, outcome.error
 
@@ -57,32 +67,33 @@ def lines_of(finding: Finding) -> set[int]:
     return {int(number) for number in re.findall(r"\bline (\d+)", text)} | {finding.line or 0}
 
 
-def is_right(tmp_path: Path, text: str) -> None:
+def is_right(kind: str, tmp_path: Path, text: str) -> None:
     """Fail where a program stops or is accused."""
-    findings, problem = explained(tmp_path, text)
+    findings, problem = explained(kind, tmp_path, text)
     assert problem is None
     assert [finding for finding in findings if finding.reason not in BENIGN] == []
 
 
 @pytest.mark.parametrize("case", some([case for case in CASES if case.reason]))
 def test_the_cause_of_a_fault_is_named_with_its_line_and_a_fix_that_works(case: Case, tmp_path: Path) -> None:
-    findings, _ = explained(tmp_path, case.faulty)
+    findings, _ = explained(case.kind, tmp_path, case.faulty)
     assert {finding.reason for finding in findings} == {case.reason}
     assert any(lines_of(finding) & case.lines for finding in findings)
     assert re.search(case.words, " ".join(f"{finding.message} / {finding.cure}" for finding in findings))
-    is_right(tmp_path, case.right)
+    is_right(case.kind, tmp_path, case.right)
     for patch in findings[0].patches[:1]:
-        is_right(tmp_path, patch.applied(case.faulty))
+        is_right(case.kind, tmp_path, patch.applied(case.faulty))
 
 
 @pytest.mark.parametrize("case", some([case for case in CASES if not case.reason]))
 def test_right_programs_are_left_alone(case: Case, tmp_path: Path) -> None:
-    is_right(tmp_path, case.right)
+    is_right(case.kind, tmp_path, case.right)
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 @pytest.mark.parametrize("name", HEALTHY)
 def test_programs_of_tutorials_are_left_alone(name: str, tmp_path: Path) -> None:
-    is_right(tmp_path, HEALTHY[name])
+    is_right("torch", tmp_path, HEALTHY[name])
 
 
 def test_the_tutorial_has_a_question_for_every_reason() -> None:

@@ -69,7 +69,8 @@ def graph_of(path: Path, torch: bool = False) -> Graph:
         def say(self, text: str) -> None:
             pass
 
-    _, watch, _ = recorded(Quiet(), str(path), (), Recording(torch, extents=True))  # type: ignore[arg-type]
+    how = Recording("torch" if torch else "gradcli", extents=True)
+    _, watch, _ = recorded(Quiet(), str(path), (), how)  # type: ignore[arg-type]
     return observe.drawing(observe.graphs_of(watch, str(path)), observe.lines(str(path)))
 
 

@@ -1,4 +1,6 @@
-"""Faulty programs of PyTorch, each with the right one beside it, in `tests/observe/why_programs/*.txt`; in `right.txt` only right ones.
+"""Faulty programs of PyTorch and JAX, each with the right one beside it; in `right.txt` only right ones.
+
+They stand in `tests/observe/why_programs/`, those of JAX in `jax/`.
 
 A program begins with `=== title | reason /words/`: the reason that `why` must give, and a pattern that message and fix
 must match. The lines that may be named end in `#!`; those that end in `#-` are in the faulty program only, and what
@@ -12,14 +14,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path(__file__).parents[1] / "observe" / "why_programs"
-PRELUDE = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\ntorch.manual_seed(0)\n"
+PRELUDES = {
+    "torch": "import torch\nfrom torch import nn\nimport torch.nn.functional as F\ntorch.manual_seed(0)\n",
+    "jax": "import jax\nimport jax.numpy as jnp\nfrom jax import lax\nimport numpy as np\n",
+}
 HEAD = re.compile(r"=== (?P<title>[^|]+)(?: \| (?P<reason>[\w-]+)(?: /(?P<words>.+)/)?)?")
 MARKED = re.compile(r"\s*#(?P<marks>!|-|!-)$")
 
 
 class Case(NamedTuple):
-    """A faulty program, the right one, and what is to be said."""
+    """A faulty program of PyTorch or JAX, the right one, and what is to be said."""
 
+    kind: str
     title: str
     reason: str  # empty for a right program
     words: str
@@ -30,12 +36,14 @@ class Case(NamedTuple):
 
 def cases() -> list[Case]:
     """All programs, in the order of the files."""
-    return [case for path in sorted(FOLDER.glob("[a-z]*.txt")) for case in parsed(path.read_text(encoding="utf-8"))]
+    folders = {"torch": FOLDER, "jax": FOLDER / "jax"}
+    files = [(kind, path) for kind, folder in folders.items() for path in sorted(folder.glob("[a-z]*.txt"))]
+    return [case for kind, path in files for case in parsed(kind, path.read_text(encoding="utf-8"))]
 
 
-def parsed(text: str) -> list[Case]:
+def parsed(kind: str, text: str) -> list[Case]:
     """The programs of one file."""
-    found: list[Case] = []
+    found, prelude = list[Case](), PRELUDES[kind]
     for part in re.split(r"^(?==== )", text, flags=re.MULTILINE)[1:]:
         head, *body = part.splitlines()
         match = HEAD.fullmatch(head)
@@ -52,7 +60,7 @@ def parsed(text: str) -> list[Case]:
             if marks is None or "-" not in marks["marks"]:
                 right.append(code)
             if marks is not None and "!" in marks["marks"]:
-                lines.add(len(faulty) + PRELUDE.count("\n"))
-        texts = [PRELUDE + "\n".join(lines) + "\n" for lines in (faulty, right)]
-        found.append(Case(match["title"], match["reason"] or "", match["words"] or "", frozenset(lines), *texts))
+                lines.add(len(faulty) + prelude.count("\n"))
+        texts = [prelude + "\n".join(lines) + "\n" for lines in (faulty, right)]
+        found.append(Case(kind, match["title"], match["reason"] or "", match["words"] or "", frozenset(lines), *texts))
     return found

@@ -14,6 +14,7 @@ from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.observe.why.accumulated import discarded, sums
 from gradcli.observe.why.graphs_kept import kept_graphs
 from gradcli.observe.why.hooks import of_hooks
+from gradcli.observe.why.jax_programs import of_jax
 from gradcli.observe.why.losses import broadcast, constants, twice
 from gradcli.observe.why.missing import partly, reason, rebound, without_gradient
 from gradcli.observe.why.not_finite import first_nan
@@ -28,6 +29,7 @@ from gradcli.results.findings import Explanation, Finding, Looked
 if TYPE_CHECKING:
     from gradcli.observe.run_record import Watch
     from gradcli.observe.tensors import Subject
+    from gradcli.observe.why.fixes import Dialect
 
     Pairs = list[tuple[int | None, Finding]]
 
@@ -47,7 +49,7 @@ def explain(watch: Watch, path: str, problem: BaseException | None = None, tenso
     pairs = all_findings(story, problem, wanted)
     if wanted:
         pairs = [(mark, finding) for mark, finding in pairs if mark in wanted or finding.subject == tensor]
-    findings = tuple(together([finding for _, finding in pairs]))
+    findings = tuple(together([finding for _, finding in pairs], story.dialect()))
     shown = {mark: subject for mark, subject in story.latest.items() if subject.name and (mark in wanted or not wanted)}
     gradients = {
         subject.name: state(subject)
@@ -92,7 +94,7 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
     pairs += left
     outside |= {mark for mark, _ in left}
     pairs += [(mark, finding) for mark, finding in sums(story, wanted) if mark not in outside - wanted]
-    return [*pairs, *kept_graphs(story)]
+    return [*pairs, *kept_graphs(story), *of_jax(story)]
 
 
 def looked(watch: Watch) -> Looked:
@@ -118,7 +120,7 @@ def named(story: Story, name: str) -> set[int]:
     return {max(marks)}
 
 
-def together(findings: list[Finding]) -> list[Finding]:
+def together(findings: list[Finding], dialect: Dialect) -> list[Finding]:
     """Findings that differ in the tensor only, as one."""
     groups: dict[tuple[str, int | None, str], list[Finding]] = {}
     for finding in findings:
@@ -128,7 +130,7 @@ def together(findings: list[Finding]) -> list[Finding]:
         names = list(dict.fromkeys(finding.subject for finding in same if finding.subject))
         text = listed(names)
         tensors = tuple(names) if len(names) > 1 else ()
-        message = same[0].message.replace("$it.grad", f"the .grad of {text}" if len(names) > 1 else f"{text}.grad", 1)
+        message = same[0].message.replace("$it.grad", dialect.gradient(text, len(names) > 1), 1)
         message = message.replace("$it", text, 1)
         patches = [finding.patches[0] for finding in same if finding.patches]
         if len({patch.file for patch in patches}) == 1 and len(set(patches)) > 1:  # an edit for each tensor

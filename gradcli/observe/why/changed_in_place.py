@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.observe.source_tree import called, dotted
 from gradcli.observe.why import edits
+from gradcli.observe.why.fixes import ATOMS
 from gradcli.results.findings import Saved
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def out_of_place(story: Story, line: Line | None) -> edits.Fix:
     if isinstance(statement, ast.AugAssign) and type(statement.op) in operators:
         target = tree.source(statement.target)
         value = tree.source(statement.value)
-        value = value if isinstance(statement.value, edits.ATOMS) else f"({value})"
+        value = value if isinstance(statement.value, ATOMS) else f"({value})"
         if isinstance(statement.target, ast.Subscript):
             whole = tree.source(statement.target.value)
             text = f"{whole} = {whole}.clone()"

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.observe.source_tree import called, dotted
+from gradcli.observe.why.fixes import ATOMS, Dialect, bracketed
 
 if TYPE_CHECKING:
     from gradcli.observe.source_lines import Line
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from gradcli.results.findings import Edit, Patch
 
 WITHOUT_RSAMPLE = ("bernoulli", "binomial", "categorical", "geometric", "multinomial", "one_hot", "poisson")
-ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Tuple)
 
 
 class Fix(NamedTuple):
@@ -25,18 +25,12 @@ class Fix(NamedTuple):
     patches: tuple[Patch | None, ...] = ()
 
 
-def atom(tree: SourceTree, node: ast.expr) -> str:
-    """The text of an expression, in brackets where something is to be appended to it."""
-    text = tree.source(node)
-    return text if isinstance(node, ATOMS) else f"({text})"
-
-
 def inlined(tree: SourceTree, place: ast.expr, node: ast.expr) -> str:
     """The text of an expression in the place of another one, in brackets where what is around it binds tighter."""
     outer = tree.parents.get(place)
     loose = isinstance(outer, (ast.stmt, ast.keyword, ast.Tuple, ast.List, ast.Dict, ast.comprehension))
     loose = loose or (isinstance(outer, ast.Call) and place is not outer.func)
-    return tree.source(node) if loose else atom(tree, node)
+    return tree.source(node) if loose else bracketed(tree, node)
 
 
 def swap(story: Story, line: Line | None, node: ast.expr, text: str) -> Patch:
@@ -75,12 +69,9 @@ def keyword_patch(story: Story, line: Line | None, name: str, keyword: str, valu
     return tree.patch(with_keyword(tree, call, keyword, value))
 
 
-NAMESPACES = ("torch", "F", "nn.functional", "functional", "torch.nn.functional", "torch.special")
-
-
-def operand_of(call: ast.Call) -> ast.expr | None:
+def operand_of(call: ast.Call, dialect: Dialect) -> ast.expr | None:
     """The first operand of a function, or what a method belongs to."""
-    if isinstance(call.func, ast.Attribute) and dotted(call.func.value) not in NAMESPACES:
+    if isinstance(call.func, ast.Attribute) and dotted(call.func.value) not in dialect.namespaces:
         return call.func.value
     return call.args[0] if call.args else None
 
@@ -94,7 +85,7 @@ def of_end(story: Story, end: End) -> Fix:
     if line is None:
         return Fix()
     if end.reason == "detached":
-        return _undone(story, line, "detach", "data")
+        return _undone(story, line, "detach", "data", "stop_gradient")
     if end.reason == "as-number":
         return _undone(story, line, "item", "tolist", "float")
     return {
@@ -114,12 +105,10 @@ def _undone(story: Story, line: Line, *names: str) -> Fix:
     call = node if isinstance(node, (ast.Call, ast.Attribute)) else found(story, line, *names)
     tree = story.tree(line.file)
     inner: ast.expr | None = None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in names:
-        inner = call.func.value
+    if isinstance(call, ast.Call) and called(call) in names:
+        inner = operand_of(call, story.dialect(line))
     elif isinstance(call, ast.Attribute) and call.attr in names:
         inner = call.value
-    elif isinstance(call, ast.Call) and called(call) in names and len(call.args) == 1:
-        inner = call.args[0]
     if inner is None or call is None:
         return Fix()
     return Fix("", (tree.patch(tree.replaced(call, inlined(tree, call, inner))),))
@@ -250,16 +239,13 @@ def sampled(story: Story, entry: Entry) -> Fix:
         return Fix(fix, (tree.patch(tree.replaced(call.func, text)),))
     if entry.name.startswith("Normal") and call is not None and len(call.args) >= 2 and line is not None:
         tree = story.tree(line.file)
-        mean, deviation = (atom(tree, node) for node in call.args[:2])
+        mean, deviation = (bracketed(tree, node) for node in call.args[:2])
         like = mean if not isinstance(call.args[0], ast.Constant) else deviation
         text = f"{mean} + {deviation} * torch.randn_like({like})"
         outer = tree.parents.get(call)
         patch = swap(story, line, call, text if isinstance(outer, ast.stmt) else f"({text})")
         return Fix(f"draw with a reparametrised sample: `{text}`", (patch,))
-    return Fix(
-        "a draw of discrete values has no derivative: use the log-probability (REINFORCE: -log_prob * reward), "
-        "torch.nn.functional.gumbel_softmax, or a relaxed distribution with rsample()"
-    )
+    return Fix(story.dialect(line).relaxed)
 
 
 def _create_graph(story: Story, entry: Entry) -> Fix:
@@ -273,27 +259,27 @@ def step_function(story: Story, entry: Entry) -> Fix:
     line, node = entry.line, story.node(entry.line)
     if line is None or node is None:
         return Fix()
-    tree = story.tree(line.file)
+    tree, dialect = story.tree(line.file), story.dialect(line)
     if isinstance(node, ast.Compare):
         value = tree.source(node.left)
+        through = f"x + {dialect.constant('hard - x')}"
         fix = (
-            f"use `{value}` itself, a smooth substitute (sigmoid, softmax), or a straight-through estimator: x "
-            "+ (hard - x).detach()"
+            f"use `{value}` itself, a smooth substitute (sigmoid, softmax), or a straight-through estimator: {through}"
         )
         return Fix(fix, (swap(story, line, node, value),))
-    steps = ("round", "floor", "ceil", "sign", "trunc", "sgn")
-    if isinstance(node, ast.Call) and called(node) in steps:
-        method = isinstance(node.func, ast.Attribute) and dotted(node.func.value) not in ("torch", "F")
-        inner = (
-            node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[0] if node.args else None
-        )
-        if inner is not None:
-            value, hard = atom(tree, inner), tree.source(node)
-            text = f"{value} + ({hard} - {value}).detach()"
-            outer = tree.parents.get(node)
-            shown = text if isinstance(outer, ast.stmt) else f"({text})"
-            fix = f"use a smooth substitute, or a straight-through estimator: `{text}`"
-            return Fix(fix, (swap(story, line, node, shown),))
+    if not isinstance(node, ast.Call):
+        return Fix()
+    inner = operand_of(node, dialect)
+    if inner is not None and called(node) in ("round", "floor", "ceil", "sign", "trunc", "sgn"):
+        value, hard = bracketed(tree, inner), tree.source(node)
+        text = f"{value} + {dialect.constant(f'{hard} - {value}')}"
+        outer = tree.parents.get(node)
+        fix = f"use a smooth substitute, or a straight-through estimator: `{text}`"
+        return Fix(fix, (swap(story, line, node, text if isinstance(outer, ast.stmt) else f"({text})"),))
+    if inner is not None and called(node) in ("astype", "int32", "int64"):
+        value = tree.source(inner)
+        fix = f"keep it a float: `{value}` itself; whole numbers have no derivative"
+        return Fix(fix, (swap(story, line, node, inlined(tree, node, inner)),))
     return Fix()
 
 
@@ -306,7 +292,7 @@ def require(story: Story, entry: Entry) -> Patch | None:
     if not isinstance(statement, ast.Assign) or entry.line is None or entry.role != "leaf":
         return None
     tree = story.tree(entry.line.file)
-    return tree.patch(tree.replaced(statement.value, f"{atom(tree, statement.value)}.requires_grad_()"))
+    return tree.patch(tree.replaced(statement.value, f"{bracketed(tree, statement.value)}.requires_grad_()"))
 
 
 def leaf_last(story: Story, entry: Entry, name: str) -> tuple[str, Patch | None]:

@@ -1,9 +1,26 @@
-"""What to do about each reason, unless the file's own text gives a better sentence.
+"""What to do about each reason, in the words and calls of PyTorch or JAX.
+
+A sentence stands for a reason unless the file's own text gives a better one.
 
 `$it` stands for the tensor that a finding is about, `$use` for a class of torch.nn.
 """
 
 from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from gradcli.observe.source_tree import SourceTree
+
+
+class Answer(NamedTuple):
+    """What an error means: a reason, the cause in a few words, and what to do."""
+
+    reason: str
+    why: str
+    fix: str = ""
+
 
 FIXES: dict[str, str] = {
     # no gradient
@@ -90,9 +107,138 @@ FIXES: dict[str, str] = {
     "all pairs are meant",
     "activation-twice": "give the loss the raw outputs: it applies the activation itself",
     "not-logarithms": "give nll_loss the output of log_softmax, or use cross_entropy on the raw outputs",
+    # JAX
+    "result-unused": "give the result a name and go on with it: arrays of JAX never change",
+    "tracer-leak": "return the value from the function, and use what it returns",
+    "traced-value": "compute with jax.numpy; jnp.where or lax.cond chooses by a value, and static_argnames= marks what "
+    "is a setting",
+    "no-rule": "give it a derivative with jax.custom_vjp or jax.custom_jvp, or write it with jax.numpy",
+    "no-reverse": "use lax.scan, lax.fori_loop with bounds that are plain numbers, or a loop of Python",
+    "wrong-rule": "derive the rule again: what it returns is multiplied by the gradient that arrives, one for each "
+    "argument",
+    "immutable": "x = x.at[i].set(y) makes a changed copy",
     # memory
     "retain-graph": "leave retain_graph=True out; if backward then needs the graph of an earlier step, detach() what "
     "is carried from step to step",
     "history": "keep loss.item() or loss.detach(), not loss",
     "unused-graphs": "compute it inside `with torch.no_grad():`, or keep its detach()",
 }
+
+# in the words of JAX, where they differ
+FIXES_OF_JAX: dict[str, str] = {
+    "integer-dtype": "use floats: 3.0, or jnp.array([1., 2.])",
+    "detached": "use the value itself where a gradient is wanted; stop_gradient() only for what is to be a constant",
+    "as-number": "compute with the array itself; item(), int() and numpy are for showing results",
+    "sampled": "a draw of whole numbers has no derivative: use the log-probability (REINFORCE: -log_prob * reward), or "
+    "a relaxed draw: jax.nn.softmax((logits + jax.random.gumbel(key, logits.shape)) / temperature)",
+    "no-path": "compute the loss from it; what does not enter the loss has no gradient",
+    "step-function": "use a smooth substitute (sigmoid, softmax), or a straight-through estimator: x + "
+    "jax.lax.stop_gradient(jnp.round(x) - x)",
+    "dead-relu": "lower the learning rate, start the bias above zero, or use jax.nn.leaky_relu, gelu or softplus",
+    "outside-bounds": "leave the clip out of the loss, or start inside its bounds",
+    "underflow": "compute in float32, or scale the loss",
+    "exploding": "clip the gradients (optax.clip_by_global_norm), lower the learning rate, initialise smaller, or "
+    "normalise",
+    "nan-data": "clean the data first: jnp.isfinite($it) shows which entries to drop",
+    "nan-branch": "make the operand safe in the branch too: jnp.where(c, f(jnp.where(c, x, safe)), other)",
+    "overflow": "use bfloat16, which reaches as far as float32, or scale the loss",
+    "masked-row": "leave one entry of each row unmasked, or mask with jnp.finfo(scores.dtype).min: a row masked "
+    "throughout then has even weights",
+}
+
+ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Tuple)
+
+
+def bracketed(tree: SourceTree, node: ast.expr) -> str:
+    """The text of an expression, in brackets where something is to be appended to it."""
+    text = tree.source(node)
+    return text if isinstance(node, ATOMS) else f"({text})"
+
+
+class Dialect:
+    """PyTorch's."""
+
+    namespaces: tuple[str, ...] = (
+        *("torch", "F", "nn.functional", "functional", "torch.nn.functional", "torch.special", "torch.linalg"),
+    )
+    fixes = FIXES
+    relaxed = (
+        "a draw of discrete values has no derivative: use the log-probability (REINFORCE: -log_prob * reward), "
+        "torch.nn.functional.gumbel_softmax, or a relaxed distribution with rsample()"
+    )
+
+    def gradient(self, names: str, several: bool) -> str:
+        """What users call the gradient of some tensors."""
+        return f"the .grad of {names}" if several else f"{names}.grad"
+
+    def operand(self, tree: SourceTree, node: ast.expr) -> str:
+        """The text of an expression that one of the following is done to."""
+        return bracketed(tree, node)
+
+    def at_least(self, text: str, low: str) -> str:
+        """An expression kept at or above a number."""
+        return f"{text}.clamp(min={low})"
+
+    def at_most(self, text: str, high: str) -> str:
+        """An expression kept at or below a number."""
+        return f"{text}.clamp(max={high})"
+
+    def within(self, text: str, low: str, high: str) -> str:
+        """An expression kept between two numbers."""
+        return f"{text}.clamp({low}, {high})"
+
+    def where(self, condition: str, first: str, second: str) -> str:
+        """The choice between two."""
+        return f"torch.where({condition}, {first}, {second})"
+
+    def constant(self, text: str) -> str:
+        """An expression through which no gradient passes."""
+        return f"({text}).detach()"
+
+
+class JaxDialect(Dialect):
+    """JAX's, in a file."""
+
+    fixes = {**FIXES, **FIXES_OF_JAX}
+    relaxed = FIXES_OF_JAX["sampled"]
+
+    def __init__(self, tree: SourceTree) -> None:
+        names = imported(tree)
+        self.numpy = names.get("jax.numpy", "jnp")
+        lax = names.get("jax.lax", "jax.lax")
+        self.stop = names.get("jax.lax.stop_gradient", f"{lax}.stop_gradient")
+        usual = ("jax", "jnp", "lax", "jax.numpy", "jax.lax", "jax.nn", "nn", "jax.scipy", "jsp", "jsp.special")
+        own = (self.numpy, f"{self.numpy}.linalg", names.get("jax.random", "random"))
+        self.namespaces = (*usual, "jax.random", *own)
+
+    def gradient(self, names: str, several: bool) -> str:
+        return f"the gradient of {names}"
+
+    def operand(self, tree: SourceTree, node: ast.expr) -> str:
+        return tree.source(node)
+
+    def at_least(self, text: str, low: str) -> str:
+        return f"{self.numpy}.maximum({text}, {low})"
+
+    def at_most(self, text: str, high: str) -> str:
+        return f"{self.numpy}.minimum({text}, {high})"
+
+    def within(self, text: str, low: str, high: str) -> str:
+        return f"{self.numpy}.clip({text}, {low}, {high})"
+
+    def where(self, condition: str, first: str, second: str) -> str:
+        return f"{self.numpy}.where({condition}, {first}, {second})"
+
+    def constant(self, text: str) -> str:
+        return f"{self.stop}({text})"
+
+
+def imported(tree: SourceTree) -> dict[str, str]:
+    """What a file imports, and under which names."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree.root):
+        if isinstance(node, ast.Import):
+            names.update({each.name: each.asname or each.name for each in node.names})
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.update({f"{node.module}.{each.name}": each.asname or each.name for each in node.names})
+    return names

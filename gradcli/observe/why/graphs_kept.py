@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.observe.source_tree import dotted
 from gradcli.observe.why import edits
+from gradcli.observe.why.fixes import bracketed
 from gradcli.observe.why.story import walk
 from gradcli.results.findings import Histories, Retained
 
@@ -108,10 +109,10 @@ def detached(story: Story, name: str) -> Patch | None:
         tree = story.tree(file)
         for call in tree.calls("append"):
             if isinstance(call.func, ast.Attribute) and tree.source(call.func.value) == name and len(call.args) == 1:
-                return tree.patch(tree.replaced(call.args[0], f"{edits.atom(tree, call.args[0])}.detach()"))
+                return tree.patch(tree.replaced(call.args[0], f"{bracketed(tree, call.args[0])}.detach()"))
         for statement in ast.walk(tree.root):
             if isinstance(statement, ast.AugAssign) and dotted(statement.target) == name:
-                return tree.patch(tree.replaced(statement.value, f"{edits.atom(tree, statement.value)}.detach()"))
+                return tree.patch(tree.replaced(statement.value, f"{bracketed(tree, statement.value)}.detach()"))
     return None
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gradcli.observe.source_tree import called, dotted, targets
 from gradcli.observe.why import edits
+from gradcli.observe.why.fixes import Answer, bracketed
 from gradcli.observe.why.hooks import cloned
+from gradcli.observe.why.jax_programs import KNOWN as KNOWN_OF_JAX
 from gradcli.observe.why.missing import reason as why_none
 
 if TYPE_CHECKING:
@@ -17,18 +19,10 @@ if TYPE_CHECKING:
     from gradcli.results.findings import Finding
 
 
-class Answer(NamedTuple):
-    """What an error means: a reason, the cause in a few words, and what to do."""
-
-    reason: str
-    why: str
-    fix: str = ""
-
-
 def known_answer(story: Story, problem: BaseException) -> Finding | None:
     """The finding for an error that has one known cause."""
     text = str(problem)
-    for kinds, pattern, answer in KNOWN:
+    for kinds, pattern, answer in KNOWN_OF_JAX if story.watch.tensors.dialect == "jax" else KNOWN:
         match = re.search(pattern, text, re.IGNORECASE | re.DOTALL) if isinstance(problem, kinds) else None
         if match is None:
             continue
@@ -262,7 +256,7 @@ def _not_scalar(story: Story, problem: BaseException, match: re.Match[str]) -> F
         and last is not None
     ):
         tree = story.tree(last.file)
-        text = edits.atom(tree, node.func.value)
+        text = bracketed(tree, node.func.value)
         patch = tree.patch(tree.replaced(node.func.value, f"{text}.mean()"))
     message = (
         f"cannot call backward at {story.at(last)}: it starts from one number, and this is a tensor with "
@@ -283,7 +277,7 @@ def _numpy(story: Story, problem: BaseException, match: re.Match[str]) -> Findin
         and last is not None
     ):
         tree = story.tree(last.file)
-        patch = tree.patch(tree.replaced(node.func.value, f"{edits.atom(tree, node.func.value)}.detach()"))
+        patch = tree.patch(tree.replaced(node.func.value, f"{bracketed(tree, node.func.value)}.detach()"))
     message = f"the file stopped at {story.at(last)}: a tensor that requires grad does not become an array of NumPy"
     fix = "to show or store it, call .detach().numpy(); where a gradient is wanted, compute with torch's functions"
     return story.find("stopped", None, last, message, fix=fix, patches=(patch,))

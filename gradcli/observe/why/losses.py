@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.observe.remarks import Probabilities
 from gradcli.observe.why import edits
+from gradcli.observe.why.fixes import bracketed
 from gradcli.observe.why.readings import kind_of, reads
 from gradcli.observe.why.story import walk
 from gradcli.results.findings import AtNode
@@ -76,7 +77,7 @@ def squeezed(story: Story, entry: Entry, row: Entry) -> Patch | None:
     tree = story.tree(line.file)
     for inner in ast.walk(node):
         if isinstance(inner, ast.expr) and tree.source(inner) in (name, name.strip("`")):
-            return tree.patch(tree.replaced(inner, f"{edits.atom(tree, inner)}[:, None]"))
+            return tree.patch(tree.replaced(inner, f"{bracketed(tree, inner)}[:, None]"))
     return None
 
 
@@ -138,7 +139,7 @@ def without(story: Story, source: Entry, kind: str) -> tuple[str, Patch | None]:
         return "", None
     name = kind.lower()
     call, line = edits.found(story, source.line, name), source.line
-    inner = None if call is None else edits.operand_of(call)
+    inner = None if call is None else edits.operand_of(call, story.dialect())
     if call is not None and inner is not None and line is not None:
         tree = story.tree(line.file)
         text = tree.source(inner)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gradcli.observe.remarks import Domain, MaskedRows, Operand
 from gradcli.observe.source_tree import called
 from gradcli.observe.why import edits
+from gradcli.observe.why.fixes import bracketed
 from gradcli.observe.why.readings import kind_of, reads
 from gradcli.observe.why.story import walk
 from gradcli.results.findings import AtNode, Branch, Growth, Masked, Operands
@@ -213,11 +214,10 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
         return story.find("grows", name, line, message, operands)
     grown = diverging(story, root)
     if grown is not None and large(entry):
-        leaf, before, after, count = grown
-        step = next(e.line for e in reversed(story.timeline(leaf)) if e.kind == "changed" and e.time < entry.mark)
-        message = f"{lead} after {count} updates at {story.at(step)}: the gradient of {story.called(leaf)} had grown "
+        before, after = grown.norms
+        message = f"{lead} after {grown.updates} updates at {story.at(grown.line)}: {grown.text} had grown "
         message += f"from norm {before:.3g} to {after:.3g}; the first {what} appears in {story.doing(entry)}"
-        return story.find("diverged", name, line, message, Growth(entry.name, (before, after)))
+        return story.find("diverged", name, line, message, Growth(entry.name, grown.norms))
     if entry.dtype == "float16" and what != "NaN" and _linear(entry.name):
         message += ", whose result is too large for float16"
         return story.find("overflow", name, line, message, AtNode(entry.name))
@@ -258,67 +258,68 @@ def turns(story: Story, entry: Entry) -> tuple[float, int] | None:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)), len(ratios) + 1
 
 
-def diverging(story: Story, root: int) -> tuple[int, float, float, int] | None:
-    """The leaf whose gradient grew most from update to update before a loss, and by how much, if that is a lot."""
-    largest = None
+class Diverging(NamedTuple):
+    """What grew most from update to update before a loss: whose, from what norm to what, after how many, and where."""
+
+    text: str
+    norms: tuple[float, float]
+    updates: int
+    line: Line | None
+
+
+def diverging(story: Story, root: int) -> Diverging | None:
+    """The leaf whose gradient grew most from update to update before a loss, or that itself did, if that is a lot."""
+    largest: Diverging | None = None
     for leaf in story.leaves_above(root):
-        norms = [grad.norm for _, grad in story.arrivals.get(leaf, []) if grad.finite and grad.norm > 0]
-        moved = sum(event.kind == "changed" and event.time < root for event in story.timeline(leaf))
-        if len(norms) >= 2 and moved and norms[-1] > GROWN * norms[0]:
-            if largest is None or norms[-1] > largest[2]:
-                largest = (leaf, norms[0], norms[-1], moved)
+        same = story.versions(leaf)
+        norms = [
+            grad.norm for mark in same for _, grad in story.arrivals.get(mark, []) if grad.finite and grad.norm > 0
+        ]
+        steps = [event for event in story.timeline(leaf) if event.kind == "changed" and event.time < root]
+        text, moved = f"the gradient of {story.called(leaf)}", len(steps) or len(same) - 1
+        line = steps[-1].line if steps else story.sweep_before(root)
+        if len(norms) < 2 and len(same) > 1:  # of steps that were compiled only the first was read, and this one
+            norms, text = [story.entries[same[0]].size.norm, story.entries[leaf].size.norm], story.called(leaf)
+        if len(norms) >= 2 and moved and norms[-1] > GROWN * norms[0] and (not largest or norms[-1] > largest.norms[1]):
+            largest = Diverging(text, (norms[0], norms[-1]), moved if len(norms) > 1 else 0, line)
     return largest
 
 
 def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
     """What was wrong with the operands of an operation, and the fix for it."""
     known = entry.remark.operands if isinstance(entry.remark, Domain) else ()
-    first = known[0] if known else None
-    text = operand_text(story, entry.line)
+    first, line = known[0] if known else None, entry.line
     if kind.startswith("Log") and kind != "LogSoftmax" and first is not None and (first.zeros or first.negative):
-        which = (
-            f"{first.zeros} of {first.size} entries are 0"
-            if not first.negative
-            else f"{first.negative} of {first.size} entries are negative"
-        )
-        fix = (
-            f"keep the operand above 0: clamp it, `{text}.clamp(min=1e-8)`, or use the stable form "
-            "(log_softmax, logsigmoid, log1p)"
-        )
-        return f" ({which})", edits.Fix(fix, (operand_patch(story, entry.line, ".clamp(min=1e-8)"),))
+        bad, what = (first.negative, "negative") if first.negative else (first.zeros, "0")
+        text, patch = bounded(story, line, low="1e-8")
+        fix = f"keep the operand above 0: clamp it, {text}, or use the stable form (log_softmax, logsigmoid, log1p)"
+        return f" ({bad} of {first.size} entries are {what})", edits.Fix(fix, (patch,))
     if kind in ("Sqrt", "Rsqrt") and first is not None and first.negative:
-        fix = f"keep the operand at 0 or above: clamp it, `{text}.clamp(min=1e-12)`"
-        return f" ({first.negative} of {first.size} entries are negative)", edits.Fix(
-            fix, (operand_patch(story, entry.line, ".clamp(min=1e-12)"),)
-        )
+        text, patch = bounded(story, line, low="1e-12")
+        fix = f"keep the operand at 0 or above: clamp it, {text}"
+        return f" ({first.negative} of {first.size} entries are negative)", edits.Fix(fix, (patch,))
     if kind in ("Acos", "Asin", "Atanh", "Acosh") and first is not None:
-        fix = f"keep the operand inside the domain: clamp it, `{text}.clamp(-1 + 1e-6, 1 - 1e-6)`"
-        return f" (the operand reaches from {first.low:.4g} to {first.high:.4g})", edits.Fix(
-            fix, (operand_patch(story, entry.line, ".clamp(-1 + 1e-6, 1 - 1e-6)"),)
-        )
+        text, patch = bounded(story, line, low="-1 + 1e-6", high="1 - 1e-6")
+        fix = f"keep the operand inside the domain: clamp it, {text}"
+        return f" (the operand reaches from {first.low:.4g} to {first.high:.4g})", edits.Fix(fix, (patch,))
     if kind in ("Exp", "Exp2", "Expm1", "Sinh", "Cosh") and first is not None and first.high > 11:
         fix = "use the stable form (logsumexp, softmax, log_softmax), or subtract the largest entry first"
-        return f" (the operand reaches {first.high:.4g}; float32 ends at exp(88))", edits.Fix(
-            fix, (operand_patch(story, entry.line, ".clamp(max=30)"),)
-        )
+        _, patch = bounded(story, line, high="30")
+        return f" (the operand reaches {first.high:.4g}; float32 ends at exp(88))", edits.Fix(fix, (patch,))
     divisor = known[-1] if kind == "Div" and known else first if kind == "Reciprocal" else None
     if divisor is not None and divisor.zeros:
         fix = "keep the divisor away from 0: add a small number to it, or clamp it"
-        return f" ({divisor.zeros} of {divisor.size} entries of the divisor are 0)", edits.Fix(
-            fix, (divisor_patch(story, entry.line),)
-        )
-    if kind.startswith("Pow") and first is not None:
-        bad = first.negative or first.zeros
-        what = "negative" if first.negative else "0"
-        if bad and not first.high > GROWN:
-            fix = f"keep the base above 0: clamp it, `{text}.clamp(min=1e-8)`"
-            return f" ({bad} of {first.size} entries of the base are {what})", edits.Fix(
-                fix, (operand_patch(story, entry.line, ".clamp(min=1e-8)"),)
-            )
+        what = f" ({divisor.zeros} of {divisor.size} entries of the divisor are 0)"
+        return what, edits.Fix(fix, (divisor_patch(story, line),))
+    if kind.startswith("Pow") and first is not None and not first.high > GROWN:
+        bad, what = (first.negative, "negative") if first.negative else (first.zeros, "0")
+        if bad:
+            text, patch = bounded(story, line, low="1e-8")
+            fix = f"keep the base above 0: clamp it, {text}"
+            return f" ({bad} of {first.size} entries of the base are {what})", edits.Fix(fix, (patch,))
     if isinstance(first, Operand) and max(abs(first.low), abs(first.high)) > math.sqrt(LARGEST.get(entry.dtype, 1e308)):
-        return f" (an operand reaches {max(abs(first.low), abs(first.high)):.3g})", edits.Fix(
-            "scale the operands down, or normalise them: the result is too large for the format"
-        )
+        fix = "scale the operands down, or normalise them: the result is too large for the format"
+        return f" (an operand reaches {max(abs(first.low), abs(first.high)):.3g})", edits.Fix(fix)
     return "", edits.Fix()
 
 
@@ -326,23 +327,20 @@ def operand_at(story: Story, line: Line | None) -> ast.expr | None:
     """The operand of the function that ran at a line."""
     node = story.node(line)
     if isinstance(node, ast.Call):
-        return edits.operand_of(node)
+        return edits.operand_of(node, story.dialect(line))
     return node.left if isinstance(node, ast.BinOp) else None
 
 
-def operand_text(story: Story, line: Line | None) -> str:
-    """The text of the operand at a line."""
-    node = operand_at(story, line)
-    return "x" if node is None or line is None else edits.atom(story.tree(line.file), node)
-
-
-def operand_patch(story: Story, line: Line | None, suffix: str) -> Patch | None:
-    """A patch that appends something to the operand."""
-    node = operand_at(story, line)
-    if node is None or line is None:
-        return None
-    tree = story.tree(line.file)
-    return tree.patch(tree.replaced(node, f"{edits.atom(tree, node)}{suffix}"))
+def bounded(story: Story, line: Line | None, low: str = "", high: str = "") -> tuple[str, Patch | None]:
+    """The operand at a line kept inside bounds, as a text and as a patch."""
+    node, dialect = operand_at(story, line), story.dialect(line)
+    tree = None if node is None or line is None else story.tree(line.file)
+    text = "x" if tree is None or node is None else dialect.operand(tree, node)
+    if low and high:
+        text = dialect.within(text, low, high)
+    else:
+        text = dialect.at_least(text, low) if low else dialect.at_most(text, high)
+    return f"`{text}`", None if tree is None or node is None else tree.patch(tree.replaced(node, text))
 
 
 def divisor_patch(story: Story, line: Line | None) -> Patch | None:
@@ -439,7 +437,9 @@ def backward(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
             f"$it.grad is NaN: {at} multiplies an infinite slope by the zero gradient "
             f"of a branch that was not taken at {story.at(branch.line)}"
         )
-        fix, patch = safe_branch(story, line, branch)
+        infinite = [] if entry is None else [mark for mark in entry.inputs if not story.entries[mark].size.finite]
+        inner = next((o.entry for mark in infinite for o in origins(story, mark, mark + 1) if o.entry.inputs), None)
+        fix, patch = safe_branch(story, line if inner is None else inner.line, branch)
         evidence = Branch(step.name, None if branch.line is None else branch.line.number)
         return story.find("nan-branch", subject, line, message, evidence, fix=fix, patches=(patch,))
     formats = [] if entry is None else [story.entries[mark].dtype for mark in entry.inputs]
@@ -485,7 +485,8 @@ def safe_branch(story: Story, line: Line | None, branch: Step) -> tuple[str, Pat
     condition, text = tree.source(node.args[0]), tree.source(inner)
     if not (taken_first or taken_second) or isinstance(inner, ast.Constant):
         return "", None
-    safe = f"torch.where({condition}, {text}, 1.0)" if taken_first else f"torch.where({condition}, 1.0, {text})"
+    first, second = (text, "1.0") if taken_first else ("1.0", text)
+    safe = story.dialect(line).where(condition, first, second)
     return f"make the operand safe in the branch too: `{safe}` in the place of `{text}`", tree.patch(
         tree.replaced(inner, safe)
     )
@@ -494,25 +495,42 @@ def safe_branch(story: Story, line: Line | None, branch: Step) -> tuple[str, Pat
 def slope(story: Story, entry: Entry | None, kind: str) -> edits.Fix:
     """The fix for an infinite slope."""
     line = None if entry is None else entry.line
-    text = operand_text(story, line)
+    inner = operand_at(story, line)
+    text = "x" if inner is None or line is None else story.tree(line.file).source(inner)
     if kind == "Sqrt":
-        inner = operand_at(story, line)
-        plain = "x" if inner is None or line is None else story.tree(line.file).source(inner)
-        fix = f"sqrt has an infinite slope at 0: add a small number inside, `{plain} + 1e-12`"
+        rooted = under_root(story, line)
+        if rooted is not None:
+            return rooted
+        fix = f"sqrt has an infinite slope at 0: add a small number inside, `{text} + 1e-12`"
         return edits.Fix(fix, (added(story, line, "1e-12"),))
     if kind.startswith(("Pow", "Log", "Rsqrt")):
-        return edits.Fix(
-            f"keep the operand away from 0: clamp it, `{text}.clamp(min=1e-8)`, or add a small number",
-            (operand_patch(story, line, ".clamp(min=1e-8)"),),
-        )
+        text, patch = bounded(story, line, low="1e-8")
+        return edits.Fix(f"keep the operand away from 0: clamp it, {text}, or add a small number", (patch,))
     if kind in ("Acos", "Asin", "Atanh"):
-        fix = f"keep the operand away from 1 and -1: `{text} * (1 - 1e-6)`"
-        return edits.Fix(fix, (operand_patch(story, line, " * (1 - 1e-6)"),))
+        outer = None if inner is None or line is None else bracketed(story.tree(line.file), inner)
+        text = f"{outer or 'x'} * (1 - 1e-6)"
+        patches = () if outer is None or inner is None else (edits.swap(story, line, inner, text),)
+        return edits.Fix(f"keep the operand away from 1 and -1: `{text}`", patches)
     if kind == "Div":
         return edits.Fix(
             "keep the divisor away from 0: add a small number to it, or clamp it", (divisor_patch(story, line),)
         )
     return edits.Fix()
+
+
+def under_root(story: Story, line: Line | None) -> edits.Fix | None:
+    """norm() and std() of JAX have an infinite slope where they are 0: the root written out."""
+    node = story.node(line)
+    if not isinstance(node, ast.Call) or line is None or called(node) not in ("norm", "std") or len(node.args) != 1:
+        return None
+    tree, numpy = story.tree(line.file), getattr(story.dialect(line), "numpy", "torch")
+    others = "".join(f", {tree.source(each)}" for each in node.keywords)
+    text = tree.source(node.args[0])
+    inner = f"var({text}{others})" if called(node) == "std" else f"sum({bracketed(tree, node.args[0])} ** 2{others})"
+    root = f"{numpy}.sqrt({numpy}.{inner} + 1e-12)"
+    what = "has no slope where all entries are 0" if called(node) == "norm" else "has no slope where all are equal"
+    fix = f"{called(node)} {what}: add a small number under the root, `{root}`"
+    return edits.Fix(fix, (edits.swap(story, line, node, root),))
 
 
 def added(story: Story, line: Line | None, number: str) -> Patch | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gradcli.observe.source_lines import Line, file_name, filename_of
 from gradcli.observe.source_tree import SourceTree
-from gradcli.observe.why.fixes import FIXES
+from gradcli.observe.why.fixes import Dialect, JaxDialect
 from gradcli.observe.why.readings import is_float, reads
 from gradcli.results.findings import Finding
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-ONLY_COPIES = ("detach()", ".data")
+ONLY_COPIES = ("detach()", ".data", "stop_gradient()")
 CHECKS = ("__bool__", "all", "any", "equal", "allclose", "isclose", "isnan", "isfinite")
 
 
@@ -64,6 +64,7 @@ class Story:
         self.entries = watch.entries
         self.held = watch.optimised
         self._trees: dict[str, SourceTree] = {}
+        self._dialects: dict[str, Dialect] = {}
         self._sent: dict[int, dict[tuple[str, int], list[tuple[Step, float]]]] = {}  # by the identity of a sweep
 
     # --- lines and names ------------------------------------------------------------------------------------------
@@ -73,6 +74,14 @@ class Story:
         if file not in self._trees:
             self._trees[file] = SourceTree(file)
         return self._trees[file]
+
+    def dialect(self, line: Line | None = None) -> Dialect:
+        """In which words fixes of a file are written; of the file that ran, if no line is given."""
+        file = self.path if line is None else line.file
+        if file not in self._dialects:
+            jax = self.watch.tensors.dialect == "jax"
+            self._dialects[file] = JaxDialect(self.tree(file)) if jax else Dialect()
+        return self._dialects[file]
 
     @cached_property
     def main(self) -> SourceTree:
@@ -105,6 +114,18 @@ class Story:
             f"`{entry.line.text}`" if entry is not None and entry.line is not None and entry.line.text else "a tensor"
         )
 
+    def versions(self, mark: int) -> list[int]:
+        """A leaf as it was from backward to backward: itself, or where arrays never change, the leaves of its name."""
+        name = self.called(mark)
+        if self.watch.tensors.dialect != "jax" or not self.is_named(mark):
+            return [mark]
+        return [other for other, s in self.watch.subjects.items() if s.name == name and s.requires and other <= mark]
+
+    def sweep_before(self, mark: int) -> Line | None:
+        """The line of the backward that came last before a value was made, or of the next one."""
+        sweeps = self.watch.sweeps
+        return next((s.line for s in reversed(sweeps) if s.time < mark), sweeps[0].line if sweeps else None)
+
     def is_named(self, mark: int) -> bool:
         """Whether the file has a name for a tensor."""
         known = self.watch.subjects.get(mark)
@@ -113,8 +134,8 @@ class Story:
     def doing(self, entry: Entry | None, name: str = "", line: Line | None = None) -> str:
         """An operation with its line: by the layer that it belongs to, else by its node."""
         if entry is None:
-            return f"{name} at {self.at(line)}"
-        what = str(entry.layer) if entry.layer is not None else entry.name
+            return f"{self.watch.tensors.shown(name)} at {self.at(line)}"
+        what = str(entry.layer) if entry.layer is not None else self.watch.tensors.shown(entry.name)
         return f"{what} at {self.at(entry.line)}"
 
     def doing_step(self, step: Step) -> str:
@@ -144,7 +165,9 @@ class Story:
         file = None if line is None or line.file == self.path else line.file
         kept = tuple([patch for patch in patches if patch is not None])
         number = None if line is None else line.number
-        return Finding(reason, subject, number, message, fix or FIXES[reason], evidence, file=file, patches=kept)
+        return Finding(
+            reason, subject, number, message, fix or self.dialect().fixes[reason], evidence, file=file, patches=kept
+        )
 
     def timeline(self, mark: int) -> list[Event]:
         """What happened to a tensor and its `.grad`, in order."""
@@ -219,7 +242,7 @@ class Story:
         if entry.mode != "grad":
             return self._unrecorded(entry)
         if entry.name.startswith("Multinomial"):
-            return End("sampled", entry.line, "multinomial() draws whole numbers", entry)
+            return End("sampled", entry.line, "a draw of whole numbers", entry)
         if not is_float(entry.dtype):
             return End(
                 "step-function", entry.line, f"the result is {entry.dtype}, a step function of its operand", entry

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradcli.results.findings import Finding
 
 
-ORDINARY = {"flat", "times-zero", "not-selected", "outside-bounds"}  # zeros that may be meant
+ORDINARY = {"flat", "times-zero", "not-selected", "outside-bounds", "no-path"}  # zeros that may be meant
 CLAMPS = ("Clamp", "ClampMax", "ClampMin", "Hardtanh")
 NEAR = 1e3  # times the smallest number
 SMALLEST = {"float16": 6e-8, "bfloat16": 1e-40, "float32": 1.4e-45, "float64": 5e-324}
@@ -66,6 +66,7 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
         yield from zeroed(story, mark, events)
         return
     if mark not in story.arrivals:
+        yield from unreached(story, mark)
         return
     sweep = story.arrivals[mark][-1][0]
     seen: set[tuple[str, Any]] = set()
@@ -78,6 +79,30 @@ def zero(story: Story, mark: int) -> Iterator[Finding]:
         if next(changed_between(story, sweep, mark, True), None) is None:
             message = "$it.grad is zero: the gradients along its different paths cancel"
             yield story.find("flat", name, sweep.line, message)
+
+
+def unreached(story: Story, mark: int) -> Iterator[Finding]:
+    """Why nothing came to what JAX gives a gradient of zero for."""
+    name, looks = story.called(mark), [event.kind for event in story.timeline(mark)]
+    if not any(mark in (sweep.targets or ()) for sweep in story.watch.sweeps):
+        return
+    ends = story.ends(mark)
+    if ends and ends[0].reason == "detached" and ends[0].entry.inputs == (mark,) and "zero" not in looks:
+        return  # what is frozen so beside others is meant
+    if ends:
+        fix, patches = edits.of_end(story, ends[0])
+        message = f"$it.grad is zero: {ends[0].what} at {story.at(ends[0].line)}"
+        yield story.find(ends[0].reason, name, ends[0].line, message, fix=fix, patches=patches)
+        return
+    lost = story.number_end(mark)
+    if lost is not None:
+        fix, patches = edits.of_end(story, lost)
+        message = f"$it.grad is zero: {lost.what} at {story.at(lost.line)}"
+        yield story.find(lost.reason, name, lost.line, message, fix=fix, patches=patches)
+        return
+    line = story.watch.sweeps[-1].line
+    message = f"$it.grad is zero: what is differentiated at {story.at(line)} does not depend on it"
+    yield story.find("no-path", name, line, message)
 
 
 def zeroed(story: Story, mark: int, events: list[Event]) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ def text(
 def beside(graph: Graph | None, document: Document, title: str) -> str:
     """A page with a document, and the graph that can be moved and searched beside it, if there is one."""
     module = import_module("gradcli.rendering.graphs.page")
-    text = import_module("gradcli.rendering.displayed").html(document)
+    text = import_module("gradcli.rendering.tabular").html(document)
     if graph is None:
         return str(module.plain_page(text, title))
     return str(module.page(graph, Style(), backward=True, torch=True, most=MOST_BOXES, text=text))

@@ -1,0 +1,603 @@
+"""What goes wrong in programs of JAX only: lost results, wrong rules, values kept from a trace, and its errors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from gradcli.observe.source_lines import Line, whole_line
+from gradcli.observe.source_tree import LOOPS, called, dotted, targets
+from gradcli.observe.why import edits
+from gradcli.observe.why.fixes import Answer, JaxDialect, imported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gradcli.observe.source_tree import SourceTree
+    from gradcli.observe.why.story import Story
+    from gradcli.results.findings import Finding, Patch
+
+UPDATES = ("set", "add", "multiply", "divide", "power", "min", "max", "apply", "mul")  # of x.at[i]
+PURE = ("apply_updates", "tree_map", "stop_gradient", "device_put", "incremental_update")
+STORING = ("append", "extend", "add", "update", "setdefault", "insert")
+WHILE = ("while_loop", "fori_loop")  # loops without a reverse mode
+GRADS = ("grad", "value_and_grad")
+JITS = ("jit", "jax.jit")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def of_jax(story: Story) -> Iterator[tuple[None, Finding]]:
+    """The findings that concern programs of JAX only."""
+    if story.watch.tensors.dialect != "jax":
+        return
+    for file in sorted(story.files()):
+        tree = story.tree(file)
+        yield from ((None, finding) for finding in unused(story, tree))
+        if story.watch.leaked:
+            yield from ((None, leak(story, tree, node)) for node in stores(tree, set(story.watch.leaked)))
+    yield from ((None, finding) for finding in wrong_rules(story))
+
+
+# --- results that nothing uses ---------------------------------------------------------------------------------
+
+
+def unused(story: Story, tree: SourceTree) -> Iterator[Finding]:
+    """Statements whose result is lost although it is all that they do."""
+    functions = {node.name: node for node in ast.walk(tree.root) if isinstance(node, Function)}
+    for node in ast.walk(tree.root):
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+            continue
+        call, line = node.value, whole_line(tree.file, node.lineno)
+        changed = updated(call)
+        if changed is not None:
+            name = tree.source(changed)
+            message = f"{story.at(line)} makes a changed copy that nothing uses: `{name}` stays as it is"
+            patch = tree.patch(tree.replaced(call, f"{name} = {tree.source(call)}"))
+            yield story.find(
+                "result-unused", name, line, message, fix=f"keep it: `{name} = {tree.source(call)}`", patches=(patch,)
+            )
+        elif is_pure(call):
+            message = f"nothing uses the result of {story.at(line)}: what it was given stays as it is"
+            yield story.find("result-unused", None, line, message, patches=(assigned_first(tree, call),))
+        elif called(call) in functions:
+            finding = unused_step(story, tree, call, functions[called(call)], line)
+            if finding is not None:
+                yield finding
+    yield from unread(story, tree)
+
+
+def updated(call: ast.Call) -> ast.expr | None:
+    """`x` of `x.at[i].set(y)`."""
+    function = call.func
+    if (
+        not isinstance(function, ast.Attribute)
+        or function.attr not in UPDATES
+        or not isinstance(function.value, ast.Subscript)
+    ):
+        return None
+    at = function.value.value
+    return at.value if isinstance(at, ast.Attribute) and at.attr == "at" else None
+
+
+def is_pure(call: ast.Call) -> bool:
+    """Whether a call does nothing but give a result."""
+    return called(call) in PURE or dotted(call.func) in ("jax.tree.map", "tree.map")
+
+
+def assigned_first(tree: SourceTree, call: ast.Call) -> Patch | None:
+    """A patch that gives the result of a call the name of what it is about: its first argument that is a name."""
+    names = [each for each in call.args if isinstance(each, (ast.Name, ast.Attribute))]
+    names = [each for each in names if called(call) != "tree_map" or each is not call.args[0]]
+    first = next((each for each in names if "param" in dotted(each)), names[0] if names else None)
+    return None if first is None else tree.patch(tree.replaced(call, f"{tree.source(first)} = {tree.source(call)}"))
+
+
+def unused_step(story: Story, tree: SourceTree, call: ast.Call, function: Function, line: Line) -> Finding | None:
+    """A call of a function of the file that takes a gradient, or is compiled, of which no result is ever used."""
+    uses = [each for each in tree.calls(called(call)) if not isinstance(tree.parents.get(each), ast.Expr)]
+    returns = [each for each in ast.walk(function) if isinstance(each, ast.Return) and each.value is not None]
+    takes = any(called(each) in GRADS for each in ast.walk(function) if isinstance(each, ast.Call))
+    updates = takes or {"grad", "grads", "gradients"} & {argument.arg for argument in function.args.args}
+    if uses or not updates:
+        return None
+    if returns:
+        message = f"nothing uses what `{function.name}` returns at {story.at(line)}: its arguments stay as they are"
+        name = kept_as(tree, call, function, returns[-1].value)
+        patch = tree.patch(tree.replaced(call, f"{name} = {tree.source(call)}")) if name else None
+        return story.find("result-unused", None, line, message, patches=(patch,))
+    bound = {name for each in ast.walk(function) if isinstance(each, ast.stmt) for name in targets(each)}
+    lost = [argument.arg for argument in function.args.args if argument.arg in bound]
+    if not lost:
+        return None
+    again = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and lost[0] in map(dotted, n.targets)]
+    if not again and not compiled(function):
+        return None
+    where = line if not again else whole_line(tree.file, again[-1].lineno)
+    message = (
+        f"`{function.name}` gives the name `{lost[0]}` to something new at {story.at(where)}, and does not return it"
+    )
+    fix = f"return it, and keep it where the function is called: `{lost[0]} = {tree.source(call)}`"
+    return story.find("result-unused", None, where, message, fix=fix)
+
+
+def kept_as(tree: SourceTree, call: ast.Call, function: Function, value: ast.expr | None) -> str:
+    """The name that the result of a call takes the place of: that of the argument which the function gives anew."""
+    arguments = dict(zip([argument.arg for argument in function.args.args], map(dotted, call.args), strict=False))
+    if isinstance(value, ast.Name):
+        return arguments.get(value.id) or (value.id if value.id in arguments.values() else "")
+    first = next((node.id for node in ast.walk(value) if isinstance(node, ast.Name)), "") if value is not None else ""
+    return "" if isinstance(value, ast.Tuple) else arguments.get(first, "")
+
+
+def compiled(function: Function) -> bool:
+    """Whether a function is decorated with jit."""
+    return any(name in JITS for each in function.decorator_list for name in map(dotted, ast.walk(each)))
+
+
+def unread(story: Story, tree: SourceTree) -> Iterator[Finding]:
+    """Names that a loop gives to updated parameters, and that nothing reads."""
+    read = {node.id for node in ast.walk(tree.root) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    gradients = {"grads", "updates", "gradients"}
+    for node in ast.walk(tree.root):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and "grad" in called(node.value).lower():
+            gradients |= targets(node)
+    for node in ast.walk(tree.root):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+            continue
+        name = node.targets[0].id
+        names = {inner.id for inner in ast.walk(node.value) if isinstance(inner, ast.Name)}
+        in_loop = next(tree.around(node, *LOOPS), None) is not None
+        if name not in read and in_loop and names & gradients and not name.startswith("_"):
+            line = whole_line(tree.file, node.lineno)
+            message = f"nothing reads `{name}`, which {story.at(line)} computes in each turn"
+            others = sorted(names - gradients)
+            first = next((each for each in others if each in name), None)
+            patch = None if first is None else tree.patch(tree.replaced(node.targets[0], first))
+            yield story.find("result-unused", name, line, message, patches=(patch,))
+
+
+# --- values of a trace -------------------------------------------------------------------------------------------
+
+
+def stores(tree: SourceTree, names: set[str]) -> Iterator[ast.stmt]:
+    """The statements in functions that keep something under names of the file."""
+    for function in ast.walk(tree.root):
+        if not isinstance(function, Function):
+            continue
+        shared = {
+            name for each in ast.walk(function) if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names
+        }
+        own = {argument.arg for argument in function.args.args}
+        for node in ast.walk(function):
+            if not isinstance(node, ast.stmt):
+                continue
+            for target in targets(node):
+                root = target.partition(".")[0]
+                held = isinstance(node, ast.Expr) or "." in target or not isinstance(node, ast.Assign)
+                kept = (
+                    target in shared
+                    or (held and root in names and root not in own)
+                    or (root == "self" and "." in target)
+                )
+                subscript = isinstance(node, ast.Assign) and any(
+                    isinstance(each, ast.Subscript) for each in node.targets
+                )
+                if kept or (subscript and root in names and root not in own):
+                    if function.name != "__init__":
+                        yield node
+                    break
+
+
+def leak(story: Story, tree: SourceTree, node: ast.stmt) -> Finding:
+    """A statement that keeps a value of a trace."""
+    name = next(iter(sorted(targets(node))), "it")
+    line = whole_line(tree.file, node.lineno)
+    message = (
+        f"{story.at(line)} keeps a value of a traced function in `{name}`: it has no numbers, and ends with the trace"
+    )
+    return story.find("tracer-leak", name, line, message)
+
+
+# --- rules -----------------------------------------------------------------------------------------------------
+
+
+def wrong_rules(story: Story) -> Iterator[Finding]:
+    """Rules of the file that are not the derivative of their own forward."""
+    seen: set[str] = set()
+    for wrong in story.watch.wrong_rules:
+        if wrong.name in seen:
+            continue
+        seen.add(wrong.name)
+        line, rule = rule_line(story, wrong.name)
+        factor = f": it is {wrong.factor:.3g} times as large" if wrong.factor is not None else ""
+        place = line or wrong.line
+        message = (
+            f"the derivative that {rule} at {story.place(place)} gives for argument {wrong.argument} of "
+            f"`{wrong.name}` is not that of its own forward{factor}"
+        )
+        yield story.find("wrong-rule", wrong.name, place, message)
+
+
+def rule_line(story: Story, name: str) -> tuple[Line | None, str]:
+    """Where the backward of a custom_vjp begins, and its name."""
+    for file in sorted(story.files()):
+        tree = story.tree(file)
+        for call in tree.calls("defvjp"):
+            if isinstance(call.func, ast.Attribute) and dotted(call.func.value).rpartition(".")[2] == name:
+                backward = call.args[1] if len(call.args) > 1 else None
+                title = dotted(backward) if backward is not None else ""
+                function = next((n for n in ast.walk(tree.root) if isinstance(n, Function) and n.name == title), None)
+                if function is not None:
+                    returned = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
+                    return whole_line(file, (returned[-1] if returned else function).lineno), f"`{title}`"
+                return whole_line(file, call.lineno), "the rule"
+    return None, "its rule"
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+def stopped(story: Story) -> tuple[Line, SourceTree, ast.expr | None] | None:
+    """Where a file stopped: the line, the text, and the expression that ran."""
+    last = story.watch.last
+    return None if last is None else (last, story.tree(last.file), story.node(last))
+
+
+def _whole_numbers(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+    """Whole numbers are differentiated."""
+    at = stopped(story)
+    if at is None:
+        return None
+    last, tree, node = at
+    message = f"{story.at(last)} takes a gradient with respect to {match[1]} numbers, and only floats have one"
+    for arg in node.args if isinstance(node, ast.Call) else ():
+        for value in [arg, *[each.value for each in assigned(tree, arg)]]:
+            text = as_floats(tree, value, story)
+            if text is not None:
+                line = whole_line(last.file, value.lineno)
+                where = "" if line.number == last.number else f"; they come from {story.at(line)}"
+                fix = f"make them floats: `{text}`"
+                patch = edits.swap(story, last, value, text)
+                return story.find("integer-dtype", None, line, f"{message}{where}", fix=fix, patches=(patch,))
+            if isinstance(value, ast.Dict):
+                keys = [tree.source(k) for k, v in zip(value.keys, value.values, strict=True) if k and is_whole(v)]
+                if keys:
+                    line = whole_line(last.file, value.lineno)
+                    fix = (
+                        f"write {keys[0]} as a float, or give settings as another argument, which is not differentiated"
+                    )
+                    message += f"; {', '.join(keys)} at {story.at(line)}"
+                    return story.find("integer-dtype", None, line, message, fix=fix)
+    return story.find("integer-dtype", None, last, message)
+
+
+def assigned(tree: SourceTree, node: ast.expr) -> list[ast.Assign]:
+    """The statements that gave a name its value, the last first."""
+    return [each for each in reversed(tree.assignments(dotted(node))) if isinstance(each, ast.Assign)]
+
+
+def is_whole(node: ast.expr) -> bool:
+    """Whether an expression is a whole number of Python."""
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def as_floats(tree: SourceTree, node: ast.expr, story: Story) -> str | None:
+    """The text of an expression of whole numbers as floats."""
+    if is_whole(node):
+        return f"{tree.source(node)}.0"
+    if isinstance(node, ast.Call) and called(node) in ("array", "asarray", "arange", "full", "ones", "zeros", "eye"):
+        kind = next((each.value for each in node.keywords if each.arg == "dtype"), None)
+        if kind is not None and "int" not in tree.source(kind):
+            return None
+        edit = edits.with_keyword(tree, node, "dtype", "float")
+        if kind is not None:
+            return tree.source(node).replace(tree.source(kind), "float")
+        return edit.text
+    if isinstance(node, ast.Call) and called(node) == "astype" and "int" in tree.source(node):
+        return f"{tree.source(node.func)}(float)"
+    return None
+
+
+def _not_scalar(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+    """A gradient of a function that gives several numbers."""
+    at = stopped(story)
+    if at is None:
+        return None
+    last, tree, node = at
+    call, function = differentiated(tree, node)
+    result = returned(function)
+    line = last if result is None else whole_line(last.file, result.lineno)
+    if "shape" in match[0]:
+        message = f"{story.at(last)} takes a gradient of an array: a gradient is that of one number"
+        numpy = JaxDialect(tree).numpy
+        patch = None if result is None else edits.swap(story, last, result, f"{numpy}.sum({tree.source(result)})")
+        fix = "reduce it to one number, with .mean() or .sum(); jax.jacobian gives the derivatives of all entries"
+    else:
+        message = f"{story.at(last)} takes a gradient of a function that returns several things"
+        patch = None if call is None else tree.patch(edits.with_keyword(tree, call, "has_aux", "True"))
+        fix = "pass has_aux=True: the gradient is then that of the first, and the second is returned beside it"
+    if result is not None:
+        message += f": {story.at(line)}"
+    return story.find("stopped", None, line, message, fix=fix, patches=(patch,))
+
+
+def _whole_result(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+    """A gradient of a function that gives whole numbers."""
+    at = stopped(story)
+    if at is None:
+        return None
+    last, tree, node = at
+    result = returned(differentiated(tree, node)[1])
+    line = last if result is None else whole_line(last.file, result.lineno)
+    if match[1] == "complex64" or match[1] == "complex128":
+        message = f"{story.at(last)} takes a gradient of a complex number: {story.at(line)}"
+        fix = "return a real number: its absolute value, jnp.real(), or abs(x) ** 2"
+        return story.find("stopped", None, line, message, fix=fix)
+    message = f"{story.at(last)} takes a gradient of whole numbers ({match[1]}): {story.at(line)}"
+    return story.find("step-function", None, line, message)
+
+
+def differentiated(tree: SourceTree, node: ast.expr | None) -> tuple[ast.Call | None, ast.AST | None]:
+    """The call of grad that made a function, and the function that it differentiates."""
+    if not isinstance(node, ast.Call):
+        return None, None
+    makers = [node.func, *[each.value for each in assigned(tree, node.func)]]
+    for maker in makers:
+        for call in ast.walk(maker):
+            if isinstance(call, ast.Call) and called(call) in GRADS and call.args:
+                target = call.args[0]
+                if isinstance(target, ast.Lambda):
+                    return call, target
+                name = dotted(target)
+                for each in ast.walk(tree.root):
+                    if isinstance(each, ast.FunctionDef) and each.name == name.rpartition(".")[2]:
+                        return call, each
+                return call, next((each.value for each in assigned(tree, target)), None)
+    name = dotted(node.func)
+    decorated = next((f for f in ast.walk(tree.root) if isinstance(f, ast.FunctionDef) and f.name == name), None)
+    return None, decorated
+
+
+def returned(function: ast.AST | None) -> ast.expr | None:
+    """What a function returns in its last line."""
+    if isinstance(function, ast.Lambda):
+        return function.body
+    results = [each for each in ast.walk(function) if isinstance(each, ast.Return)] if function is not None else []
+    return results[-1].value if results else None
+
+
+def _leaked(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
+    """A value of a trace that is over is used."""
+    last = story.watch.last
+    text = str(problem)
+    function = re.search(r"when the value leaked was (\S+) at", text)
+    statement = story.statement(last)
+    names = {dotted(each).partition(".")[0] for each in ast.walk(statement)} - {""} if statement is not None else set()
+    names |= set(story.watch.leaked) | {"self"}
+    if last is not None:
+        nodes = list(stores(story.tree(last.file), names))
+        if nodes:
+            finding = leak(story, story.tree(last.file), nodes[0])
+            return finding._replace(message=f"{finding.message} (the file stopped at {story.at(last)})")
+    what = f" of `{function[1]}`" if function is not None else ""
+    message = f"the file stopped at {story.at(last)}: a value{what} is used that ended with its trace"
+    created = re.search(r"was created on line (.+?):(\d+)", text)
+    line = whole_line(created[1], int(created[2])) if created is not None else last
+    message += f"; it was made at {story.at(line)}" if created is not None else ""
+    return story.find("tracer-leak", None, line, message)
+
+
+# --- values that have no numbers ----------------------------------------------------------------------------------
+
+
+def _traced(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+    """A number is asked of a value that is traced."""
+    at = stopped(story)
+    if at is None:
+        return None
+    last, tree, node = at
+    statement = story.statement(last)
+    where = re.search(r"tracing the function (\S+) at", str(problem))
+    inside = f" of `{where[1]}`" if where is not None and where[1] != "<lambda>" else ""
+    message = f"{story.at(last)} asks for the number of a value{inside} that JAX traces, and that has none yet"
+    fix, patch = replacement(story, tree, last, node, statement)
+    return story.find("traced-value", None, last, message, fix=fix, patches=(patch,))
+
+
+def replacement(
+    story: Story, tree: SourceTree, last: Line, node: ast.expr | None, statement: ast.stmt | None
+) -> tuple[str, Patch | None]:
+    """What computes the same with traced values."""
+    names = imported(tree)
+    numpy = JaxDialect(tree).numpy
+    for call in outward(tree, node):
+        base = dotted(call.func.value) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
+        if isinstance(call, ast.Call) and base and base in (names.get("numpy"), names.get("math"), names.get("scipy")):
+            assert isinstance(call.func, ast.Attribute)
+            text = f"{numpy}.{call.func.attr}"
+            fix = f"use JAX's function: `{text}`; those of {base} take numbers only"
+            return fix, edits.swap(story, last, call.func, text)
+        if isinstance(call, ast.Call) and called(call) in ("float", "int", "item", "tolist", "bool"):
+            inner = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0]
+            text = tree.source(inner)
+            return f"use the value itself: `{text}`", edits.swap(story, last, call, edits.inlined(tree, call, inner))
+        if isinstance(call, ast.IfExp):
+            text = f"{numpy}.where({tree.source(call.test)}, {tree.source(call.body)}, {tree.source(call.orelse)})"
+            return f"choose with `{text}`", edits.swap(story, last, call, text)
+    if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+        test = tree.source(statement.test)
+        return by_where(story, tree, last, statement, numpy, test)
+    return "", None
+
+
+def outward(tree: SourceTree, node: ast.expr | None) -> Iterator[ast.AST]:
+    """An expression and those around it."""
+    outer: ast.AST | None = node
+    while isinstance(outer, ast.expr):
+        yield outer
+        outer = tree.parents.get(outer)
+
+
+def by_where(
+    story: Story, tree: SourceTree, last: Line, statement: ast.stmt, numpy: str, test: str
+) -> tuple[str, Patch | None]:
+    """An `if` statement as jnp.where, where both branches give one thing."""
+    usual = f"choose with {numpy}.where({test}, a, b) or jax.lax.cond; a setting is named in static_argnames="
+    if isinstance(statement, ast.While):
+        return f"use jax.lax.while_loop, or a fixed number of turns with {numpy}.where({test}, new, old)", None
+    if not isinstance(statement, ast.If) or len(statement.body) != 1:
+        return usual, None
+    first, block = statement.body[0], tree.block(statement)
+    after = block[block.index(statement) + 1] if block.index(statement) + 1 < len(block) else None
+    second = statement.orelse[0] if len(statement.orelse) == 1 else after if not statement.orelse else None
+    if isinstance(first, ast.Return) and isinstance(second, ast.Return) and first.value and second.value:
+        text = f"return {numpy}.where({test}, {tree.source(first.value)}, {tree.source(second.value)})"
+        edit = tree.replaced(statement, text)
+        edit = edit._replace(last=second.end_lineno or edit.last, stop=second.end_col_offset or edit.stop)
+        return f"choose with `{text}`", tree.patch(edit)
+    if isinstance(first, ast.Assign) and len(first.targets) == 1:
+        name = tree.source(first.targets[0])
+        other = name
+        if isinstance(second, ast.Assign) and statement.orelse and tree.source(second.targets[0]) == name:
+            other = tree.source(second.value)
+        elif statement.orelse:
+            return usual, None
+        text = f"{name} = {numpy}.where({test}, {tree.source(first.value)}, {other})"
+        return f"choose with `{text}`", tree.patch(tree.replaced(statement, text))
+    return usual, None
+
+
+def _written(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+    """An entry of an array is assigned."""
+    at = stopped(story)
+    statement = story.statement(story.watch.last)
+    if at is None or statement is None:
+        return None
+    last, tree, _ = at
+    message = f"{story.at(last)} writes into an array of JAX, which never changes"
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    value = getattr(statement, "value", None)
+    if not isinstance(target, ast.Subscript) or value is None:
+        return story.find("immutable", None, last, message)
+    name, place = tree.source(target.value), tree.source(target.slice)
+    methods = {ast.Add: "add", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
+    how, operand = "set", tree.source(value)
+    if isinstance(statement, ast.AugAssign):
+        how = methods.get(type(statement.op), "")
+        if isinstance(statement.op, ast.Sub):
+            how, operand = "add", f"-({operand})"
+    text = f"{name} = {name}.at[{place}].{how}({operand})"
+    patches = (tree.patch(tree.replaced(statement, text)),) if how else ()
+    return story.find("immutable", name, last, message, fix=f"make a changed copy: `{text}`", patches=patches)
+
+
+# --- derivatives that there are not ---------------------------------------------------------------------------------
+
+
+def by_call(reason: str, why: str, *names: str) -> Callable[..., Finding]:
+    """The finding for an error about a function that the file calls: at its only call, else where the file stopped."""
+
+    def answer(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
+        last = story.watch.last
+        calls = [(file, call) for file in sorted(story.files()) for call in story.tree(file).calls(*names)]
+        line = whole_line(calls[0][0], calls[0][1].lineno) if calls else last
+        stopped_at = f" (the file stopped at {story.at(last)})" if line != last else ""
+        fix = ""
+        if reason == "no-reverse" and calls and called(calls[0][1]) == "fori_loop":
+            fix = "give fori_loop bounds that are plain numbers, or use lax.scan, or a loop of Python"
+        return story.find(reason, None, line, f"{story.at(line)} {why}{stopped_at}", fix=fix)
+
+    return answer
+
+
+def _no_rule(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
+    """A custom_vjp without its rule."""
+    name, last = match[1], story.watch.last
+    node = next((f for f in ast.walk(story.main.root) if isinstance(f, ast.FunctionDef) and f.name == name), None)
+    line = last if node is None else whole_line(story.path, node.lineno)
+    message = f"`{name}` at {story.place(line)} is a custom_vjp, and its rule was never given"
+    return story.find("no-rule", name, line, message, fix=f"call `{name}.defvjp(forward, backward)` before it is used")
+
+
+def _rule_shape(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
+    """A rule that gives something of another structure or shape than the arguments have."""
+    text = str(problem)
+    named = [call for file in sorted(story.files()) for call in story.tree(file).calls("defvjp")]
+    names = [dotted(call.func.value) for call in named if isinstance(call.func, ast.Attribute)]
+    line, rule = rule_line(story, names[0]) if len(names) == 1 else (None, "the rule")
+    place = line or story.watch.last
+    patch = None
+    if "same type" in text or "shapes do not match" in text:
+        fix = "return a gradient of the shape of each argument: sum it where the argument was broadcast"
+        message = f"{rule} at {story.at(place)} returns a gradient of another shape or format than its argument has"
+    else:
+        fix = "return a tuple with one gradient for each argument, None for those that need none"
+        message = f"{rule} at {story.at(place)} does not return one gradient for each argument"
+        statement = story.statement(place)
+        if isinstance(statement, ast.Return) and statement.value is not None and place is not None:
+            if not isinstance(statement.value, ast.Tuple):
+                fix = f"return a tuple: `return ({story.tree(place.file).source(statement.value)},)`"
+                patch = edits.swap(
+                    story, place, statement.value, f"({story.tree(place.file).source(statement.value)},)"
+                )
+    return story.find("stopped", None, place, message, fix=fix, patches=(patch,))
+
+
+TRACED = (
+    r"conversion of traced array|__array__\(\) was called on traced|Abstract tracer value|NumPy arrays from traced"
+    r"|boolean indices must be concrete|Slice entries must be static|__index__\(\) method was called on traced"
+)
+KNOWN = (
+    ((TypeError,), r"requires real- or complex-valued inputs.*but got (\w+)", _whole_numbers),
+    ((TypeError,), r"only defined for scalar-output functions. Output (had shape|was)", _not_scalar),
+    ((TypeError,), r"requires real-valued outputs.*but got (\w+)", _whole_result),
+    ((Exception,), r"unexpected tracer", _leaked),
+    ((TypeError, IndexError), TRACED, _traced),
+    ((ValueError,), r"setting an array element with a sequence", _traced),
+    ((TypeError,), r"JAX arrays are immutable", _written),
+    (
+        (ValueError,),
+        r"Reverse-mode differentiation does not work for lax\.while_loop",
+        by_call(
+            "no-reverse",
+            "runs a number of turns that is not known before, so no gradient goes back",
+            "while_loop",
+            "fori_loop",
+        ),
+    ),
+    (
+        (ValueError,),
+        r"callbacks do not support JVP",
+        by_call("no-rule", "calls Python from JAX, and that has no derivative", "pure_callback", "io_callback"),
+    ),
+    (
+        (NotImplementedError,),
+        r"Differentiation rule for '(\w+)' not implemented",
+        by_call("no-rule", "has no derivative"),
+    ),
+    ((AttributeError,), r"No VJP defined for custom_vjp function (\w+)", _no_rule),
+    ((TypeError, ValueError), r"Custom VJP bwd rule must produce", _rule_shape),
+    (
+        (TypeError,),
+        r"Argument '(.+)' of type .* is not a valid JAX type",
+        Answer(
+            "stopped",
+            "something that is not a number is among what is differentiated",
+            "give it as another argument, which is not differentiated, or hold it in a closure",
+        ),
+    ),
+    (
+        (ValueError,),
+        r"truth value of an array with more than one element",
+        Answer(
+            "traced-value", "a branch of Python takes one decision, and this is an array", "choose with jnp.where()"
+        ),
+    ),
+    (
+        (RuntimeError,),
+        r"Array has been deleted",
+        Answer("stopped", "an array is used that was donated", "leave donate_argnums out, or go on with the result"),
+    ),
+)
