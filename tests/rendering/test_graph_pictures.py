@@ -79,7 +79,7 @@ def of_script(script: str, at: Any = None) -> Any:
 def of_python(tmp_path: Path, text: str) -> Any:
     path = tmp_path / "file.py"
     path.write_text(text)
-    code, graph = ran(Quiet(), str(path), False, 1)
+    code, graph = ran(Quiet(), str(path), "gradcli", 1)
     assert code == 0
     return graph
 
