@@ -19,7 +19,7 @@ from time import sleep
 
 from gradcli.commands import COMMANDS, declaration
 from gradcli.commands._direct import Call, Words, direct
-from gradcli.diagnostics import Diagnostic, GradcliError, shadowing, visible
+from gradcli.diagnostics import Diagnostic, GradcliError, error, shadowing, visible
 from gradcli.output import Output, colourful, discard, open_standard_streams, reason, write_error
 
 TYPE_CHECKING = False
@@ -34,6 +34,7 @@ ROOMS = {
     "full": "gradcli.commands._full",
     "machine": "gradcli.rendering.machine",
     "package": "gradcli",
+    "plugins": "gradcli.primitives.plugins",
     "prompt": "gradcli.prompt",
     "settings": "gradcli.commands._settings",
     "text": "gradcli.rendering.text",
@@ -221,6 +222,7 @@ def perform(call: Call) -> int:
     declared = declaration(call.command)
     declared.check(call.arguments)
     loaded = load("settings").load(call.command, declared, current_folder(), os.environ)
+    files = loaded.files_to_import(call.arguments.get("import"))
     settings, notes = loaded.values, [*loaded.notes]
     if call.command == "check":
         notes += loaded.loosening(declared, call.arguments)
@@ -232,6 +234,12 @@ def perform(call: Call) -> int:
         output.note(*notes)
         for note in call.notes:
             output.say(f"note: {note}")
+        if files and call.arguments.get("cluster"):
+            raise error(
+                "GC721", "--import does not reach the workers of a --cluster", help="install it as a package there"
+            )
+        for path in files:
+            load("plugins").import_file(path)
         return declared.function(output, **declared.arguments(values))
     finally:
         output.close()

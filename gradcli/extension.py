@@ -1,15 +1,18 @@
 """Declare an operation of your own: by a formula, or by its value and its partial derivatives.
 
-The result is a `Primitive`, the record that gradcli's own operations are. Put it in a module, name the module under the
-entry point group `gradcli.operations`, and every command and every law covers the operation.
+The result is a `Primitive`, the record that gradcli's own operations are. Scripts of the same process know it at once,
+those of a command with `--import FILE`. Put it in a module and name the module under the entry point group
+`gradcli.operations`, and every command knows it.
 """
 
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import GradcliError, error, visible
+from gradcli.execution.evaluate import evaluate
 from gradcli.graph.domain import REAL, Interval
 from gradcli.graph.domain import Closed as ClosedInterval
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
@@ -22,6 +25,8 @@ from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
 from gradcli.lowering.names import OpenShapes
 from gradcli.lowering.scan import CONSTANTS, DERIVATIVES
+from gradcli.primitives import declare, declared, forget
+from gradcli.primitives.sample_points import sample_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,6 +38,8 @@ __all__ = ["operation"]
 
 Bounds = tuple[float, float] | tuple[float, float, tuple[int, ...]]
 
+STEP = 2e-3  # of differences
+CLOSE, ROUGH = 1e-9, 1e-6  # relative errors of a value, and of a partial, that are not held against a declaration
 OUT = "out"  # what a partial derivative calls the value of the operation
 WORDS = (*CONSTANTS, *DERIVATIVES, "load", "True", "False", "None", OUT)  # names with a meaning of their own
 
@@ -71,12 +78,17 @@ def operation(
     operation is not smooth to the derivative that is taken there, in words. `sample` gives each argument's bounds
     (low, high), or (low, high, shape) where it is an array: tests draw from it. `examples` maps calls to values.
 
-    Raises GradcliError GC216 where these do not fit together.
+    The declaration is judged: at points of `sample`, else of `domain`, a value is compared with the formula, and
+    partials with differences of the value. A name that was declared before in this process gets the new meaning.
+
+    Raises GradcliError GC216 where these do not fit together, with the point, and for a name of gradcli's own.
 
     >>> import gradcli
     >>> gated = gradcli.operation("gated(x, b=1)", "x*sigmoid(b*x)", summary="A gate.", sample=[(-2, 2), (0.5, 2)])
     >>> gated
     <composite gated>
+    >>> gradcli.grad("gated(x)", at={"x": 0}).gradient
+    {'x': 0.5}
     >>> from gradcli import eager as torch
     >>> x = torch.tensor([0.0, 1.0], requires_grad=True)
     >>> gated(x).sum().backward()
@@ -84,6 +96,7 @@ def operation(
     tensor([0.5000, 0.9277])
     """
     name, parameters = _read_form(form)
+    before = declared.get(name)
     try:
         fields: dict[str, Any] = {
             "parameters": parameters,
@@ -105,16 +118,66 @@ def operation(
             fields |= {"partials": _partials(name, parameters, partials), "pointwise": True}
             written = formula or f"{name}({', '.join(parameters)})"
             fields |= {"impl": impl, "definition": definition, "formula": written}
-            return Primitive(name, "elementwise", summary or written, **fields)
-        if definition is None or partials is not None:
+            primitive = Primitive(name, "elementwise", summary or written, **fields)
+        elif definition is None or partials is not None:
             raise _unfit(name, "it needs a formula, or a value and partials", 'such as partials={"x": "cos(x)"}')
-        fields["pointwise"] = definition.pointwise
-        return composite(name, summary or formula, definition=definition, impl=impl, formula=formula, **fields)
+        else:
+            fields["pointwise"] = definition.pointwise
+            primitive = composite(name, summary or formula, definition=definition, impl=impl, formula=formula, **fields)
+        declare(primitive)
+        if impl is not None and declared.get(name) is primitive:
+            _judge(primitive, formula, partials or {})
+        return primitive
     except GradcliError as problem:
+        if declared.get(name) is not before:
+            forget(name) if before is None else declare(before)
         first = problem.diagnostics[0]
         if first.code == "GC216":
             raise
         raise _unfit(name, first.message, first.help) from None
+
+
+def _judge(primitive: Primitive, formula: str, partials: Mapping[str, str]) -> None:
+    """Raise GC216, with the point, where a value is not that of the formula, or a partial not that of differences."""
+    import numpy as np
+
+    name, arguments = primitive.name, primitive.argument_names()
+    call = f"{name}({', '.join(arguments)})"
+
+    def value_at(point: Mapping[str, float], text: str = call) -> float:
+        program = lower(parse(text)).program
+        (value,) = evaluate(program, {leaf: point[leaf] for leaf in program.leaves})
+        return float(np.asarray(value).real)
+
+    def refuse(what: str, stated: float, known: float, source: str, point: Mapping[str, float]) -> GradcliError:
+        where = ", ".join(f"{argument} = {x:.6g}" for argument, x in point.items())
+        return _unfit(name, f"{what} is {stated:.9g} at {where}, and {source} {known:.9g}", "correct one of them")
+
+    points = [point for point in sample_points(primitive) if isfinite(value_at(point))]
+    if not points:
+        raise _unfit(name, "its value is not finite at any sample point", "say by domain or sample where it has values")
+    for point in points:
+        value = value_at(point)
+        if formula and abs(value - (known := value_at(point, formula))) > CLOSE * max(abs(value), abs(known), CLOSE):
+            raise refuse("its value", value, known, "its formula gives", point)
+        for argument, text in partials.items():
+            stated = value_at(point, f"{OUT} = {call}\n{text}")
+            slope, error_bound = _difference(value_at, point, argument)
+            if isfinite(slope) and not abs(stated - slope) <= error_bound:
+                what = f"its partial with respect to {argument}, {text},"
+                raise refuse(what, stated, slope, "differences of its value give", point)
+
+
+def _difference(
+    value_at: Callable[[Mapping[str, float]], float], point: Mapping[str, float], name: str
+) -> tuple[float, float]:
+    """The slope along an argument by differences of fourth order, and what it may be off by."""
+    x, slopes = point[name], []
+    for step in (STEP * max(1.0, abs(x)), 2 * STEP * max(1.0, abs(x))):
+        near = [value_at({**point, name: x + k * step}) for k in (-2, -1, 1, 2)]
+        slopes.append((near[0] - 8 * near[1] + 8 * near[2] - near[3]) / (12 * step))
+    size = max(abs(slopes[0]), abs(value_at(point)) * CLOSE / STEP, CLOSE)
+    return slopes[0], 10 * abs(slopes[0] - slopes[1]) + ROUGH * size
 
 
 def _unfit(name: str, message: str, help: str | None) -> GradcliError:

@@ -139,6 +139,11 @@ def settings(config: pytest.Config) -> Settings:
 
         folder = str(config.invocation_params.dir)
         config.stash[SETTINGS] = _settings.load("check", declaration("check"), folder, os.environ)
+        if files := config.stash[SETTINGS].files_to_import(None):
+            from gradcli.primitives.plugins import import_file
+
+            for path in files:
+                import_file(path)
     return config.stash[SETTINGS]
 
 

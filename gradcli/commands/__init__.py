@@ -82,6 +82,7 @@ ROOMS: dict[str, str] = {
     "quizzes": "gradcli.calculator.closed_forms.quiz",
     "reasons": "gradcli.rendering.documents.reasons",
     "report_formats": "gradcli.rendering.formats",
+    "sample_points": "gradcli.primitives.sample_points",
     "run_recorder": "gradcli.eager.run_recorder",
     "run_steps": "gradcli.observe.steps",
     "source": "gradcli.language.source",

@@ -20,7 +20,7 @@ from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from gradcli.commands._declaration import Declaration, Option
@@ -52,6 +52,16 @@ class Settings(NamedTuple):
     origins: dict[str, str]
     notes: list[Diagnostic]
     problems: list[Diagnostic]
+
+    def files_to_import(self, typed: Sequence[str] | None) -> list[str]:
+        """The files of `--import`, else those of the settings, from the folder of their file; a note says so."""
+        if typed is not None or not self.values.get("import"):
+            return list(typed or ())
+        place = self.origins["import"]
+        files = [os.path.relpath(os.path.join(os.path.dirname(place), path)) for path in self.values["import"]]
+        message = f"{visible(os.path.relpath(place), 200)} has {visible(', '.join(files), 200)} executed"
+        self.notes.append(Diagnostic("GC727", message, help="import names files with operations", severity=NOTE))
+        return files
 
     def loosening(self, declared: Declaration, arguments: Mapping[str, Any]) -> list[Diagnostic]:
         """A note on settings with which a check may pass that fails by default; `given` overrides them."""

@@ -141,7 +141,7 @@ class Point(NamedTuple):
 
 
 def presentation(*formats: str) -> tuple[Option, ...]:
-    """The options of every command: format, output file, digits, colour."""
+    """The options of every command: format, output file, digits, colour, operations of one's own."""
     return (
         Option(
             "--format",
@@ -175,6 +175,14 @@ def presentation(*formats: str) -> tuple[Option, ...]:
             setting=True,
             presents=True,
             help="Whether to use colours; auto obeys NO_COLOR and FORCE_COLOR.",
+        ),
+        Option(
+            "--import",
+            many=True,
+            metavar="FILE",
+            setting=True,
+            presents=True,
+            help="A Python file that declares operations by gradcli.operation. Its code is executed. May be repeated.",
         ),
     )
 

@@ -98,10 +98,12 @@ def check(
         return many(output, targets, options, files, running, sinks, accepted, opened)
     code = 0
     more = [path for point in plugins.entry_points() for path in plugins.sources(point)]
-    more += [failing.baseline] if failing.baseline else []
+    more += [*([failing.baseline] if failing.baseline else []), *plugins.imported]
     places = targets or (".",)
     for _ in batch.changes(places, files.select, files.exclude, files.docs, also=lambda: {*opened, *more}):
         try:
+            for path in [*plugins.imported]:
+                plugins.import_file(path)
             accepted = Acceptance(output, failing, shown, options)
             code = many(output, targets, options, files, running, sinks, accepted, opened)
         except GradcliError as problem:

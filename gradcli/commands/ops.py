@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gradcli.commands import room
-from gradcli.commands._declaration import Declaration, Operand
+from gradcli.commands._declaration import Declaration, Operand, Option
+from gradcli.commands._laws import laws
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
 from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
@@ -23,19 +24,26 @@ else:
     catalogue, machine = room("catalogue"), room("machine")
 
 
-def ops(output: Output, operation: str | None) -> int:
+def ops(output: Output, operation: str | None, *, check: bool) -> int:
     """The operations of the language: derivatives, domains, kinks.
 
     Without a name, it lists all operations. With a name, or an alias of it, it shows how to call the
     operation, what it computes, its derivative, its domain, the value of its derivative at kinks, and
     examples with their results.
 
+    With --check the operation is checked: its values and its derivatives to the third order as `gradcli check`
+    judges them, forward against reverse mode, many points against one, its domain and its examples. So is one of
+    your own, from a file of --import or an installed package.
+
     Examples:
       gradcli ops
       gradcli ops log1p
+      gradcli ops log1p --check
       gradcli ops --format json
     """
     operations = {name: primitive for name, primitive in primitives.catalogue().items() if not primitive.internal}
+    if operation is None and check:
+        raise error("GC721", "--check needs an operation", help="gradcli ops log1p --check")
     if operation is None:
         output.emit(
             View(
@@ -60,6 +68,8 @@ def ops(output: Output, operation: str | None) -> int:
         unknown = error("GC201", f"unknown operation `{visible(operation)}`", help=hint)
         raise GradcliError(*unknown.diagnostics, *plugins.problems())
     primitive = spellings[operation]
+    if check:
+        return checked(output, primitive)
     examples, rules = executed(primitive), derivatives(primitive)
     output.emit(
         View(
@@ -69,6 +79,24 @@ def ops(output: Output, operation: str | None) -> int:
         )
     )
     return 0
+
+
+def checked(output: Output, primitive: Any) -> int:
+    """Print what came of each law; the exit code is 1 if one is broken, 3 if one could not be decided."""
+    found = list(laws(primitive))
+    payload = {"operation": primitive.name, "laws": [law._asdict() for law in found]}
+    output.emit(
+        View(
+            document=lambda style: catalogue.laws(primitive.name, found),
+            payload=lambda: {**machine.opening("ops"), **payload},
+            tidy=lambda: catalogue.tidy_laws(found),
+        )
+    )
+    results = [law.result for law in found]
+    if "FAIL" in results:
+        output.say(f"gradcli ops: {results.count('FAIL')} of the laws of {primitive.name} broken")
+        return 1
+    return 3 if "?" in results else 0
 
 
 def executed(primitive: Any) -> list[tuple[str, Any]]:
@@ -92,4 +120,5 @@ def derivatives(primitive: Any) -> dict[str, str]:
 
 
 NAME = Operand("operation", "[NAME]", "An operation, such as log1p.", required=False)
-DECLARATION = Declaration(ops, (NAME,), OUTPUT)
+CHECK = Option("--check", kind="flag", help="Check the operation by its laws.")
+DECLARATION = Declaration(ops, (NAME,), (CHECK, *OUTPUT))

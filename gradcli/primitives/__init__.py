@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 from _thread import RLock
 
+from gradcli.diagnostics import error
 from gradcli.graph.primitive import Primitive
 
 TYPE_CHECKING = False
@@ -148,10 +149,33 @@ class Outside:
         return self._found
 
 
+declared: dict[str, Primitive] = {}  # in this process, by name
 _loading = RLock()
 _catalogue = Catalogue(public=False)
 _functions = Catalogue(public=True)
 _outside = Outside()
+
+
+def declare(primitive: Primitive) -> None:
+    """Make an operation known to this process, in place of one that was declared here under its name.
+
+    What is declared while packages are loaded is theirs. Raises GradcliError GC216 for a name that is taken.
+    """
+    with _loading:
+        if _outside.loading is not None:
+            return
+        name = primitive.name
+        known = _functions.get(name) or _catalogue.get(name)
+        if known is not None and name not in declared:
+            owner = f"of {known.package}" if known.package else "of gradcli"
+            raise error("GC216", f"operation {name}: `{name}` is an operation {owner}", help="give it another name")
+        declared[name] = _functions[name] = _catalogue[name] = primitive
+
+
+def forget(name: str) -> None:
+    """Take back what `declare` did."""
+    for table in (declared, _functions, _catalogue):
+        table.pop(name, None)
 
 
 def catalogue() -> Mapping[str, Primitive]:

@@ -1,4 +1,4 @@
-"""Operations of other packages, found under the entry point group `gradcli.operations`.
+"""Operations of other packages, found under the entry point group `gradcli.operations`, and of files (`--import`).
 
 The installed packages are searched only when a name is unknown or all operations are listed, and `importlib.metadata`
 is imported only if one of them names the group, so a machine without plug-ins pays next to nothing. A package that
@@ -7,8 +7,9 @@ fails to load is recorded as a diagnostic (GC216) and changes nothing else.
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, GradcliError, visible
+from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.graph.primitive import Primitive
+from gradcli.primitives import declared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 GROUP = "gradcli.operations"
+IMPORTED = "GRADCLI_IMPORTED"  # the files that a process has imported, for those that it starts
+
+imported: dict[str, str] = {}  # files by path, with a digest of their code and of that beside it which they import
 
 _problems: list[Diagnostic] = []
 
@@ -116,7 +120,7 @@ def load(taken: Mapping[str, Primitive]) -> list[Primitive]:
         for primitive in declared:
             name = primitive.name
             owner = primitives.get(name)
-            if name in taken:
+            if taken.get(name) not in (None, primitive):
                 _refuse(package, f"`{visible(name)}` is an operation of gradcli", "give it another name")
             elif owner is not None and owner is not primitive:
                 _refuse(package, f"`{visible(name)}` is declared by {owner.package} too", "uninstall one of them")
@@ -139,6 +143,79 @@ def _refuse(package: str, message: str, help: str | None) -> None:
     _problems.append(Diagnostic("GC216", f"plug-in {visible(package)}: {visible(message, 300)}", None, help=help))
 
 
+def import_file(path: str) -> None:
+    """Run a Python file that declares operations, again only if it has changed; GC216 where it fails, or declares none.
+
+    The processes that this one starts know the file by IMPORTED and run it too, where they call `import_again`.
+    """
+    import os
+    import sys
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    place = os.path.abspath(path)
+    if imported.get(place, "").startswith(digest_of([place]) if os.path.isfile(place) else " "):
+        return
+    before, modules = {**declared}, {*sys.modules}
+    folder, name = os.path.dirname(place), f"{os.path.basename(place).removesuffix('.py')}"
+    spec = spec_from_file_location(name, place)
+    if not os.path.isfile(place) or spec is None or spec.loader is None:
+        message = f"cannot import {visible(path, 200)}: no such Python file"
+        raise error("GC216", message, help="--import takes a file that ends in .py")
+    sys.path.append(folder)
+    try:
+        spec.loader.exec_module(module_from_spec(spec))
+    except GradcliError:
+        raise
+    except BaseException as problem:  # whatever the file raises
+        if not isinstance(problem, Exception) and by_signal(problem):
+            raise
+        line = line_in(place, problem)
+        message = f"cannot import {visible(path, 200)}{line}: {visible(in_words(problem), 300)}"
+        raise error("GC216", message, help="run it with python to see where") from None
+    finally:
+        sys.path.remove(folder)
+    own = [primitive for name, primitive in declared.items() if before.get(name) is not primitive]
+    if not own:
+        raise error("GC216", f"{visible(path, 200)} declares no operation", help="declare one: gradcli.operation(...)")
+    for primitive in own:
+        primitive.package = path
+    files = [getattr(sys.modules[name], "__file__", None) or "" for name in {*sys.modules} - modules]
+    imported[place] = digest_of([place]) + digest_of(sorted(file for file in files if file.startswith(folder + os.sep)))
+    os.environ[IMPORTED] = os.pathsep.join(imported)
+
+
+def import_again() -> None:
+    """Run what the process that started this one has imported; what fails here is unknown here."""
+    import os
+    from contextlib import suppress
+
+    for path in filter(None, os.environ.get(IMPORTED, "").split(os.pathsep)):
+        with suppress(GradcliError):
+            import_file(path)
+
+
+def digest_of(files: Iterable[str]) -> str:
+    """A digest of the content of some files."""
+    from hashlib import sha256
+
+    code = sha256()
+    for path in files:
+        with open(path, "rb") as file:
+            code.update(file.read())
+    return code.hexdigest()
+
+
+def line_in(place: str, problem: BaseException) -> str:
+    """`, line 3`: where in a file an exception came from, if it did."""
+    if isinstance(problem, SyntaxError) and problem.filename == place:
+        return f", line {problem.lineno}"
+    lines, step = [], problem.__traceback__
+    while step is not None:
+        lines += [step.tb_lineno] if step.tb_frame.f_code.co_filename == place else []
+        step = step.tb_next
+    return f", line {lines[-1]}" if lines else ""
+
+
 def sources(point: EntryPoint) -> list[str]:
     """The Python files of the package that a plug-in is in."""
     import os
@@ -158,14 +235,9 @@ def sources(point: EntryPoint) -> list[str]:
 
 
 def fingerprint() -> list[tuple[str, str, str]]:
-    """Package, version and a digest of the code of each plug-in: a cached report depends on them."""
-    from hashlib import sha256
-
-    digests = []
-    for point in entry_points():
-        code = sha256()
-        for path in sources(point):
-            with open(path, "rb") as file:
-                code.update(file.read())
-        digests.append((package_of(point), point.dist.version if point.dist else "", code.hexdigest()))
-    return digests
+    """Name, version and a digest of the code of each plug-in and imported file: a cached report depends on them."""
+    codes = [
+        (package_of(point), point.dist.version if point.dist else "", digest_of(sources(point)))
+        for point in entry_points()
+    ]
+    return [*codes, *((place, "", digest) for place, digest in imported.items())]

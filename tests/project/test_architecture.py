@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "formulas": {"graph", "primitives", "transforms"},
     "lowering": {"language", "graph", "primitives", "transforms", "execution", "data"},
     "points": {"language", "execution", "lowering", "data"},
-    "extension": {"language", "graph", "lowering", "execution"},
+    "extension": {"language", "graph", "lowering", "execution", "primitives"},
     "calculator": {
         "language",
         "graph",
@@ -96,7 +96,7 @@ ALLOWED: dict[str, set[str]] = {
         "audit",
     },
     "output": {"commands", "rendering"},
-    "cli": {"commands", "output", "prompt", "rendering", "language"},
+    "cli": {"commands", "output", "primitives", "prompt", "rendering", "language"},
     "prompt": {"output", "calculator", "language", "primitives", "rendering"},
     "checking": {"batch", "checks", "rendering"},
     "testing": {"checking"},

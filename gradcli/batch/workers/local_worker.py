@@ -24,6 +24,7 @@ from gradcli.data.loading import recorded, using
 from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import limits_of
 from gradcli.language.source import decode_source, read_source
+from gradcli.primitives.plugins import import_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -113,6 +114,7 @@ def main(answer: Callable[..., str] = answered) -> None:
     if answer is answered:
         shared().warm()
         import_module(CHECKING)  # before the first case, so that its time does not include it
+        import_again()
         gc.freeze()  # what is loaded by now stays
     send(0, dumps({"ready": True}))
     while True:

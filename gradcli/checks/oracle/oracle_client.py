@@ -78,6 +78,10 @@ class Exact:
             reason = f"a graph of {count:,} nodes, more than {MOST_NODES:,}"
             self.refused = {"problem": "unsupported", "reason": reason}
             nodes = []
+        if local := sorted({node.primitive.name for node in order if node.primitive.package == ""}):
+            reason = f"{', '.join(local)}: declared by a value in this process alone, not in a file of --import"
+            self.refused = {"problem": "unsupported", "reason": reason}
+            nodes = []
         table = Table(nodes, catalogue())
         self.flat, self.rows = table.flat, table.rows
         self.codec = NodeCodec(table.rows)
@@ -175,8 +179,11 @@ class Oracle:
                     self.warm()
                     if held is not None and held is not self._held:
                         self._held = held
-                        self._exchange("load", timeout, {"flat": held.flat})
+                        loaded = self._exchange("load", timeout, {"flat": held.flat})
                         self._programs += 1
+                        if "problem" in loaded:  # it holds none, and must not answer about another
+                            self._held = None
+                            return loaded
                     return self._exchange(op, timeout, question)
                 except Lost as problem:
                     self.close()

@@ -25,6 +25,7 @@ from gradcli.child_process import conversation, cpu_limit, extend_cpu_limit, lim
 from gradcli.graph.flat import restore_nodes
 from gradcli.graph.node import is_reader, reachable
 from gradcli.primitives import catalogue
+from gradcli.primitives.plugins import import_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -238,6 +239,7 @@ def main() -> None:
     sys.set_int_max_str_digits(0)  # exact numbers grow long; the process is limited by time
     session = Session()
     room("algebra.proof")  # loaded while the caller is still busy
+    import_again()
     gc.freeze()
     while True:
         request = session.codec.read(requests.get())

@@ -44,6 +44,16 @@ def tidy_operations(primitives: Mapping[str, Any]) -> Grid:
     return Grid(columns, rows)
 
 
+def laws(name: str, found: Sequence[Any]) -> Document:
+    """`ops NAME --check`: a row for each law."""
+    return document(Line(name, "title"), tidy_laws(found))
+
+
+def tidy_laws(found: Sequence[Any]) -> Grid:
+    columns = (Column("", "verdict"), Column("law"), Column("detail"))
+    return Grid(columns, tuple((law.result, law.law, law.detail) for law in found))
+
+
 def operation(primitive: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style) -> Document:
     """`ops NAME`: how to call it, what it computes, its derivative, domain and kinks, examples with their values."""
     facts: list[tuple[str, str, str]] = [
