@@ -8,7 +8,8 @@ those of a command with `--import FILE`. Put it in a module and name the module 
 from __future__ import annotations
 
 import re
-from math import isfinite
+from functools import cache
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from gradcli.diagnostics import GradcliError, error, visible
@@ -32,14 +33,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gradcli.graph.node import Node
+    from gradcli.graph.program import Program
     from gradcli.graph.types import Shape
 
 __all__ = ["operation"]
 
+Point = dict[str, float]
 Bounds = tuple[float, float] | tuple[float, float, tuple[int, ...]]
 
-STEP = 2e-3  # of differences
+STEPS = (2e-3, 1e-5, 1e-7)  # of differences, relative; the last ones for values that oscillate
 CLOSE, ROUGH = 1e-9, 1e-6  # relative errors of a value, and of a partial, that are not held against a declaration
+SHARP = 1e-2  # a relative error bound with which no further steps are tried
 OUT = "out"  # what a partial derivative calls the value of the operation
 WORDS = (*CONSTANTS, *DERIVATIVES, "load", "True", "False", "None", OUT)  # names with a meaning of their own
 
@@ -126,7 +130,7 @@ def operation(
             primitive = composite(name, summary or formula, definition=definition, impl=impl, formula=formula, **fields)
         declare(primitive)
         if impl is not None and declared.get(name) is primitive:
-            _judge(primitive, formula, partials or {})
+            _judge(primitive, formula, partials or {}, kinks or ())
         return primitive
     except GradcliError as problem:
         if declared.get(name) is not before:
@@ -137,19 +141,23 @@ def operation(
         raise _unfit(name, first.message, first.help) from None
 
 
-def _judge(primitive: Primitive, formula: str, partials: Mapping[str, str]) -> None:
+def _judge(primitive: Primitive, formula: str, partials: Mapping[str, str], kinks: Iterable[str]) -> None:
     """Raise GC216, with the point, where a value is not that of the formula, or a partial not that of differences."""
     import numpy as np
 
     name, arguments = primitive.name, primitive.argument_names()
     call = f"{name}({', '.join(arguments)})"
 
-    def value_at(point: Mapping[str, float], text: str = call) -> float:
-        program = lower(parse(text)).program
-        (value,) = evaluate(program, {leaf: point[leaf] for leaf in program.leaves})
+    @cache
+    def program(text: str) -> Program:
+        return lower(parse(text)).program
+
+    def value_at(point: Point, text: str = call) -> float:
+        read = program(text)
+        (value,) = evaluate(read, {leaf: point[leaf] for leaf in read.leaves})
         return float(np.asarray(value).real)
 
-    def refuse(what: str, stated: float, known: float, source: str, point: Mapping[str, float]) -> GradcliError:
+    def refuse(what: str, stated: float, known: float, source: str, point: Point) -> GradcliError:
         where = ", ".join(f"{argument} = {x:.6g}" for argument, x in point.items())
         return _unfit(name, f"{what} is {stated:.9g} at {where}, and {source} {known:.9g}", "correct one of them")
 
@@ -162,22 +170,40 @@ def _judge(primitive: Primitive, formula: str, partials: Mapping[str, str]) -> N
             raise refuse("its value", value, known, "its formula gives", point)
         for argument, text in partials.items():
             stated = value_at(point, f"{OUT} = {call}\n{text}")
-            slope, error_bound = _difference(value_at, point, argument)
-            if isfinite(slope) and not abs(stated - slope) <= error_bound:
+
+            def along(x: float, text: str = call, point: Point = point, argument: str = argument) -> float:
+                return value_at({**point, argument: x}, text)
+
+            slope = _contradiction(stated, along, point[argument], kinks)
+            if slope is not None:
                 what = f"its partial with respect to {argument}, {text},"
                 raise refuse(what, stated, slope, "differences of its value give", point)
 
 
-def _difference(
-    value_at: Callable[[Mapping[str, float]], float], point: Mapping[str, float], name: str
-) -> tuple[float, float]:
-    """The slope along an argument by differences of fourth order, and what it may be off by."""
-    x, slopes = point[name], []
-    for step in (STEP * max(1.0, abs(x)), 2 * STEP * max(1.0, abs(x))):
-        near = [value_at({**point, name: x + k * step}) for k in (-2, -1, 1, 2)]
-        slopes.append((near[0] - 8 * near[1] + 8 * near[2] - near[3]) / (12 * step))
-    size = max(abs(slopes[0]), abs(value_at(point)) * CLOSE / STEP, CLOSE)
-    return slopes[0], 10 * abs(slopes[0] - slopes[1]) + ROUGH * size
+def _contradiction(stated: float, f: Callable[..., float], x: float, kinks: Iterable[str]) -> float | None:
+    """The slope of f at x by differences where it is not the stated one and no kink lies near, else None."""
+    measured = [(inf, stated, 0.0)]  # relative error bound, slope, error bound
+    for step in STEPS:
+        size = step * max(1.0, abs(x))
+        places = [x + k * j * size for k in (1, 2, 4) for j in (-2, -1, 1, 2)]
+        values = [f(place) for place in places]
+        hidden = any(len({f(place, kink) > 0 for place in places}) > 1 for kink in kinks)
+        if hidden or (step < STEPS[0] and len({*values}) < len({*places})):  # by a kink, or by rounding
+            continue
+        slopes = [
+            (left - 8 * near_left + 8 * near_right - right) / (12 * k * size)
+            for k, (left, near_left, near_right, right) in zip(
+                (1, 2, 4), (values[:4], values[4:8], values[8:]), strict=True
+            )
+        ]
+        slope = slopes[0]
+        error_bound = 40 * sum(abs(other - slope) for other in slopes) + ROUGH * max(abs(slope), abs(f(x)))
+        if isfinite(error_bound):
+            measured.append((error_bound / (abs(slope) or 1.0), slope, error_bound))
+        if min(measured)[0] < SHARP:
+            break
+    _, slope, error_bound = min(measured)
+    return None if abs(stated - slope) <= error_bound else slope
 
 
 def _unfit(name: str, message: str, help: str | None) -> GradcliError:

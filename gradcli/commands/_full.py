@@ -100,7 +100,7 @@ class GroupedOptions(TyperCommand):
             record = param.get_help_record(ctx)
             if record is not None:
                 own = "Arguments" if param.param_type_name == "argument" else "Options"
-                sections.setdefault(headings.get(param.name or "", own), []).append(record)
+                sections.setdefault(headings.get((param.name or "").removesuffix("_"), own), []).append(record)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
@@ -172,7 +172,8 @@ def receiver(name: str, declared: Declaration, calls: list[Call], *, hidden: boo
 
     def receive(**arguments: Any) -> None:
         values = {key: tuple(value) if isinstance(value, list) else value for key, value in arguments.items()}
-        calls.append(Call(name, {key: v for key, v in values.items() if v is not None and v is not False and v != ()}))
+        passed = {key.removesuffix("_"): v for key, v in values.items() if v is not None and v is not False and v != ()}
+        calls.append(Call(name, passed))
 
     parameters: dict[str, tuple[Any, Any]] = {}
     for operand in declared.operands:
@@ -188,7 +189,7 @@ def receiver(name: str, declared: Declaration, calls: list[Call], *, hidden: boo
         kind = Literal[option.choices] if option.choices else KINDS[option.kind]
         kind = list[kind] if option.many else kind
         flag = option.kind == "flag"
-        parameters[option.name] = (
+        parameters[f"{option.name}_"] = (  # a name may be a keyword of Python: import
             kind if flag else kind | None,
             typer.Option(
                 False if flag else None,

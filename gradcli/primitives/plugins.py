@@ -150,20 +150,22 @@ def import_file(path: str) -> None:
     """
     import os
     import sys
+    from contextlib import redirect_stdout
     from importlib.util import module_from_spec, spec_from_file_location
 
     place = os.path.abspath(path)
     if imported.get(place, "").startswith(digest_of([place]) if os.path.isfile(place) else " "):
         return
     before, modules = {**declared}, {*sys.modules}
-    folder, name = os.path.dirname(place), f"{os.path.basename(place).removesuffix('.py')}"
-    spec = spec_from_file_location(name, place)
+    folder = os.path.dirname(place)
+    spec = spec_from_file_location(os.path.basename(place).removesuffix(".py"), place)
     if not os.path.isfile(place) or spec is None or spec.loader is None:
         message = f"cannot import {visible(path, 200)}: no such Python file"
         raise error("GC216", message, help="--import takes a file that ends in .py")
     sys.path.append(folder)
     try:
-        spec.loader.exec_module(module_from_spec(spec))
+        with redirect_stdout(sys.stderr):  # results alone go to standard output
+            spec.loader.exec_module(module_from_spec(spec))
     except GradcliError:
         raise
     except BaseException as problem:  # whatever the file raises

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import gradcli
@@ -303,6 +305,159 @@ def test_a_declaration_that_does_not_fit(form: tuple[str, ...], options: dict[st
         gradcli.operation(*form, **options)
     (first,) = problem.value.diagnostics
     assert first.code == "GC216" and message in first.message, first.message
+
+
+def test_scripts_of_the_process_know_it_at_once() -> None:
+    gradcli.operation("zag(x, b=1)", "x*sigmoid(b*x)")
+    assert gradcli.grad("zag(x)", at={"x": 0.0}).gradient == {"x": 0.5}
+    report = gradcli.check("zag(x)", at={"x": 0.5}, claims={"x": "sigmoid(x)*(1 + x*(1 - sigmoid(x)))"})
+    assert [check.verdict for check in report.checks] == ["PROVED", "PROVED"], report
+    gradcli.operation("zag(x)", "x**3")
+    assert gradcli.grad("zag(x)", at={"x": 2.0}).gradient == {"x": 12.0}, "the second declaration counts"
+    with pytest.raises(GradcliError):
+        gradcli.operation("zag(x)", value=np.square, partials={"x": "x"})
+    assert gradcli.grad("zag(x)", at={"x": 2.0}).gradient == {"x": 12.0}, "one that is refused changes nothing"
+    with pytest.raises(GradcliError, match="an operation of gradcli"):
+        gradcli.operation("sin(x)", "x")
+
+
+def test_without_exact_readings_no_wrong_claim_passes() -> None:
+    """What computes exact readings is another process, which does not know functions of this one."""
+    gradcli.operation("zog(x)", value=np.square, partials={"x": "2*x"})
+    assert gradcli.check("zog(x)", at={"x": 0.5}, claims={"x": "2*x"}).ok
+    assert not gradcli.check("zog(x)", at={"x": 0.5}, claims={"x": "3*x"}).ok
+
+
+JUDGED: tuple[tuple[str, Any, dict[str, str], dict[str, Any], str], ...] = (
+    ("f(x)", np.square, {"x": "2*x"}, {}, ""),
+    ("f(x)", np.square, {"x": "3*x"}, {}, "its partial with respect to x, 3*x, is -1.56 at x = -0.52"),
+    ("f(x)", np.square, {"x": "2*x + 1e-3"}, {}, "its partial with respect to x"),
+    ("f(x)", np.square, {"x": "0*x/0"}, {}, "its partial with respect to x"),
+    ("f(x, y)", np.multiply, {"x": "y", "y": "y"}, {}, "its partial with respect to y"),
+    ("f(x, y)", np.multiply, {"x": "y", "y": "x"}, {}, ""),
+    ("f(x)", np.log, {"x": "1/x"}, {"domain": ["(0, inf)"]}, ""),
+    ("f(x)", np.log, {"x": "1/x"}, {"sample": [(1e-9, 2e-9)]}, ""),
+    ("f(x)", np.log, {"x": "-1/x"}, {"domain": ["(0, inf)"]}, "its partial with respect to x"),
+    ("f(x)", np.log, {"x": "1/x"}, {"domain": ["(-9, -1)"]}, "not finite at any sample point"),
+    ("f(x)", np.abs, {"x": "sign(x)"}, {"sample": [(-0.37, 0.63)], "kinks": {"x": "0"}}, ""),
+    ("f(x)", np.abs, {"x": "-sign(x)"}, {"sample": [(-0.37, 0.63)], "kinks": {"x": "0"}}, "its partial with"),
+    ("f(x)", np.floor, {"x": "0"}, {}, ""),
+    ("f(x)", lambda x: np.exp(np.float32(x)), {"x": "out"}, {}, ""),
+    ("f(x)", math.exp, {"x": "out"}, {}, ""),
+    ("f(x)", lambda x: 1e200 * x, {"x": "1e200"}, {}, ""),
+    ("f(x)", lambda x: 1e-200 * x**2, {"x": "2e-200*x"}, {}, ""),
+    ("f(x)", lambda x: np.sin(1e6 * x), {"x": "1e6*cos(1e6*x)"}, {}, ""),
+    ("f(x)", lambda x: np.sin(1e5 * x), {"x": "1e5*sin(1e5*x)"}, {}, "its partial with respect to x"),
+    ("f(x)", lambda x: np.exp(np.float32(x)), {"x": "1.1*out"}, {}, "its partial with respect to x"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "value", "partials", "options", "message"), JUDGED, ids=range(len(JUDGED)))
+def test_partials_are_judged(form: str, value: Any, partials: Any, options: Any, message: str) -> None:
+    try:
+        gradcli.operation(form, value=value, partials=partials, **options)
+    except GradcliError as problem:
+        assert message and message in problem.diagnostics[0].message, problem
+    else:
+        assert not message
+
+
+def test_a_value_is_judged_by_its_formula() -> None:
+    gradcli.operation("f(x)", "log(1 + exp(x))", value=lambda xp, x: xp.log1p(xp.exp(x)))
+    with pytest.raises(GradcliError, match=r"its value is .* and its formula gives"):
+        gradcli.operation("f(x)", "log(1 + exp(x))", value=lambda xp, x: xp.log(xp.exp(x)))
+
+
+OPS = """print('a word of its own')
+import gradcli, numpy
+gradcli.operation("gated7(x, b=1)", "x*sigmoid(b*x)", sample=[(-2, 2), (0.5, 2)], examples={"gated7(0)": 0})
+gradcli.operation("cube7(x)", value=lambda x: x**3, partials={"x": "3*x**2"})
+"""
+SCRIPTS = {
+    "right.grad": "x = 2\nf = gated7(x)\nassert grad(f, x) == sigmoid(x)*(1 + x - x*sigmoid(x))\nf",
+    "wrong.grad": "x = 2\nf = gated7(x)\nassert grad(f, x) == 3*x**2\nf",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with operations and two scripts that call them."""
+    for name, text in {"ops.py": OPS, **SCRIPTS}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "pyproject.toml").write_text('[tool.gradcli]\nimport = ["ops.py"]\n')
+    return tmp_path
+
+
+def command(folder: Path, *arguments: str) -> Done:
+    words = [sys.executable, "-m", "gradcli", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_file_of_operations_is_imported(project: Path) -> None:
+    """By its option and by settings, in the workers of `check` too, whose reports are as those of other scripts."""
+    by_option = command(project, "check", "right.grad", "wrong.grad", "--import", "ops.py", "--format", "json")
+    by_settings = command(project, "check", "right.grad", "wrong.grad", "--format", "json", "--jobs", "2")
+    for done in (by_option, by_settings):
+        checks = json.loads(done.out)["checks"]
+        assert done.code == 1, done
+        assert [check["passed"] for check in checks] == [True, True, True, False], checks
+        assert done.err.count("a word of its own") == 1 and "GC999" not in done.err
+    assert "GC727" in by_settings.err and "ops.py executed" in by_settings.err
+    assert "GC727" not in by_option.err
+    below = project / "below"
+    below.mkdir()
+    assert json.loads(command(below, "eval", "cube7(2)", "--format", "json").out)["value"] == 8
+
+
+def test_a_report_is_not_taken_from_the_journal_after_the_file_has_changed(project: Path) -> None:
+    assert command(project, "check", "right.grad").code == 0
+    (project / "ops.py").write_text(OPS.replace("x*sigmoid(b*x)", "x*sigmoid(b*x) + x"))
+    assert command(project, "check", "right.grad").code == 1
+
+
+IMPORTS = (
+    ("missing.py", None, "no such Python file"),
+    ("ops.txt", OPS, "no such Python file"),
+    ("ops.py", "x = 1", "declares no operation"),
+    ("ops.py", "x = 1\nraise ValueError('no')", "line 2: ValueError: no"),
+    ("ops.py", "def f(:", "line 1: SyntaxError"),
+    ("ops.py", "import sys\nsys.exit(0)", "SystemExit"),
+    ("ops.py", "import gradcli\ngradcli.operation('sin(x)', 'x')", "an operation of gradcli"),
+    ("ops.py", "import gradcli\ngradcli.operation('f(x)', value=abs, partials={'x': '2'})", "its partial with respect to x"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "message"), IMPORTS, ids=range(len(IMPORTS)))
+def test_a_file_that_cannot_be_imported(name: str, text: str | None, message: str, tmp_path: Path) -> None:
+    """Nothing is judged."""
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    done = command(tmp_path, "check", "x**2", "--at", "x=1", "--import", name)
+    assert (done.code, done.out) == (2, "") and "[GC216]" in done.err and message in done.err, done
+
+
+def test_laws_of_one_operation(project: Path, tmp_path: Path) -> None:
+    for name in ("gated7", "cube7", "log1p"):
+        done = command(project, "ops", name, "--check", "--format", "json")
+        results = {law["law"]: law["result"] for law in json.loads(done.out)["laws"]}
+        assert done.code == 0 and set(results.values()) <= {"ok", "-"} and results["third derivatives"] == "ok", done
+    broken = "import gradcli\nf = gradcli.operation('zig(x)', {}, examples={{'zig(1)': {}}})"
+    for number, (body, example, laws) in enumerate(
+        (
+            ("value=lambda x: x**3, partials={'x': '2*x**2'}", 1, {"first derivatives"}),
+            ("'x**3'", 2, {"examples"}),
+            ("value=lambda x: x**3, partials={'x': '3*x**2'}, domain=['(0, inf)']", 1, {"domain"}),
+        )
+    ):
+        (folder := tmp_path / str(number)).mkdir()
+        (done,) = ran(
+            [package("broken-law", broken.format(body, example), "broken_law", folder)],
+            [["ops", "zig", "--check", "--format", "json"]],
+        )
+        failed = {law["law"] for law in json.loads(done.out)["laws"] if law["result"] == "FAIL"}
+        assert done.code == 1 and laws <= failed, done
 
 
 @pytest.mark.parametrize(("place", "found"), [("a-1.dist-info", True), ("a.egg-info", True), ("a", False)])
