@@ -169,15 +169,19 @@ def _judge(primitive: Primitive, formula: str, partials: Mapping[str, str], kink
         if formula and abs(value - (known := value_at(point, formula))) > CLOSE * max(abs(value), abs(known), CLOSE):
             raise refuse("its value", value, known, "its formula gives", point)
         for argument, text in partials.items():
-            stated = value_at(point, f"{OUT} = {call}\n{text}")
 
             def along(x: float, text: str = call, point: Point = point, argument: str = argument) -> float:
                 return value_at({**point, argument: x}, text)
 
-            slope = _contradiction(stated, along, point[argument], kinks)
-            if slope is not None:
+            def stated(x: float, partial: str = f"{OUT} = {call}\n{text}", f: Callable[..., float] = along) -> float:
+                return f(x, partial)
+
+            x = point[argument]
+            beside = x + max(1.0, abs(x)) * STEPS[0] / 3
+            slope = _contradiction(stated(x), along, x, kinks)
+            if slope is not None and _contradiction(stated(beside), along, beside, kinks) is not None:
                 what = f"its partial with respect to {argument}, {text},"
-                raise refuse(what, stated, slope, "differences of its value give", point)
+                raise refuse(what, stated(x), slope, "differences of its value give", point)
 
 
 def _contradiction(stated: float, f: Callable[..., float], x: float, kinks: Iterable[str]) -> float | None:

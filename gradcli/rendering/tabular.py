@@ -184,11 +184,14 @@ def csv_rows(rows: Iterable[Sequence[str]]) -> str:
 
 
 def csv_cell(cell: str) -> str:
-    """A cell, quoted where necessary; text that a spreadsheet would run as a formula starts with an apostrophe."""
+    """A cell, quoted where necessary, so that no line of a log starts with `::`, a command to GitHub.
+
+    Text that a spreadsheet would run as a formula starts with an apostrophe.
+    """
     safe = visible(cell)
     if safe[:1] in ("=", "+", "-", "@") and not is_number(safe):
         safe = "'" + safe
-    if any(character in safe for character in ',"\n\r') or safe != safe.strip():
+    if any(character in safe for character in ',"\n\r') or safe != safe.strip() or safe[:2] == "::":
         return '"' + safe.replace('"', '""') + '"'
     return safe
 

@@ -56,6 +56,9 @@ def plain(value: Any) -> Any:
     return listed if np.isfinite(listed) else repr(float(listed))
 
 
+CANCELLED = 1e-15  # what is left of numbers about 1 that cancel differs between processors
+
+
 def agree(found: Any, golden: Any, where: str, tolerance: float = TOLERANCE) -> None:
     """Equal keys and shapes, and entries within the tolerance; NaN and infinities in the same places."""
     if isinstance(golden, dict):
@@ -76,7 +79,8 @@ def agree(found: Any, golden: Any, where: str, tolerance: float = TOLERANCE) -> 
         assert one.shape == other.shape, where
         finite = other[np.isfinite(other)]
         scale = np.abs(finite).max() if finite.size else 1.0
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * scale, err_msg=where)
+        slack = tolerance * scale + CANCELLED
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=slack, err_msg=where)
 
 
 @pytest.mark.parametrize("name", NAMES)
