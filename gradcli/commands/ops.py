@@ -83,16 +83,16 @@ def ops(output: Output, operation: str | None, *, check: bool) -> int:
 
 def checked(output: Output, primitive: Any) -> int:
     """Print what came of each law; the exit code is 1 if one is broken, 3 if one could not be decided."""
-    found = list(laws(primitive))
-    payload = {"operation": primitive.name, "laws": [law._asdict() for law in found]}
+    outcomes = list(laws(primitive))
+    payload = {"operation": primitive.name, "laws": [law._asdict() for law in outcomes]}
     output.emit(
         View(
-            document=lambda style: catalogue.laws(primitive.name, found),
+            document=lambda style: catalogue.laws(primitive.name, outcomes),
             payload=lambda: {**machine.opening("ops"), **payload},
-            tidy=lambda: catalogue.tidy_laws(found),
+            tidy=lambda: catalogue.tidy_laws(outcomes),
         )
     )
-    results = [law.result for law in found]
+    results = [law.result for law in outcomes]
     if "FAIL" in results:
         output.say(f"gradcli ops: {results.count('FAIL')} of the laws of {primitive.name} broken")
         return 1

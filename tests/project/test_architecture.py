@@ -100,7 +100,7 @@ ALLOWED: dict[str, set[str]] = {
     "prompt": {"output", "calculator", "language", "primitives", "rendering"},
     "checking": {"batch", "checks", "rendering"},
     "testing": {"checking"},
-    "pytest_plugin": {"batch", "checks", "commands", "language", "rendering", "testing"},
+    "pytest_plugin": {"batch", "checks", "commands", "language", "primitives", "rendering", "testing"},
     "__main__": {"cli"},
     "notebook": {"calculator", "checking", "commands", "language", "points"},
     "__init__": {

@@ -73,15 +73,12 @@ class Exact:
         self.end = 0.0  # of the present check
         order = reachable(nodes)
         self.used = leaf_names(nodes)
-        self.refused: Answer | None = None
+        local = sorted({node.primitive.name for node in order if node.primitive.package == ""})
+        reason = f"{', '.join(local)}: declared by a value in this process alone, not in a file of --import"
         if (count := nodes_in(order)) > MOST_NODES:
             reason = f"a graph of {count:,} nodes, more than {MOST_NODES:,}"
-            self.refused = {"problem": "unsupported", "reason": reason}
-            nodes = []
-        if local := sorted({node.primitive.name for node in order if node.primitive.package == ""}):
-            reason = f"{', '.join(local)}: declared by a value in this process alone, not in a file of --import"
-            self.refused = {"problem": "unsupported", "reason": reason}
-            nodes = []
+        self.refused = {"problem": "unsupported", "reason": reason} if local or count > MOST_NODES else None
+        nodes = [] if self.refused else nodes
         table = Table(nodes, catalogue())
         self.flat, self.rows = table.flat, table.rows
         self.codec = NodeCodec(table.rows)
@@ -178,22 +175,18 @@ class Oracle:
                 try:
                     self.warm()
                     if held is not None and held is not self._held:
-                        self._held = held
-                        loaded = self._exchange("load", timeout, {"flat": held.flat})
+                        self._held = None  # where it cannot be loaded, no question is about it
                         self._programs += 1
-                        if "problem" in loaded:  # it holds none, and must not answer about another
-                            self._held = None
-                            return loaded
+                        if "problem" in (answer := self._exchange("load", timeout, {"flat": held.flat})):
+                            return answer
+                        self._held = held
                     return self._exchange(op, timeout, question)
                 except Lost as problem:
                     self.close()
                     reason = str(problem)
         if not self._answered:
-            raise error(
-                "GC999",
-                f"the process for exact arithmetic could not be started ({reason})",
-                help="for the reason, run: python -c 'import gradcli.checks.oracle.oracle_server'",
-            )
+            help = "for the reason, run: python -c 'import gradcli.checks.oracle.oracle_server'"
+            raise error("GC999", f"the process for exact arithmetic could not be started ({reason})", help=help)
         raise NoAnswer(f"the process for exact arithmetic ended twice on the same question: {reason}")
 
     def warm(self) -> None:

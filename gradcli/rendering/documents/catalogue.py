@@ -44,14 +44,14 @@ def tidy_operations(primitives: Mapping[str, Any]) -> Grid:
     return Grid(columns, rows)
 
 
-def laws(name: str, found: Sequence[Any]) -> Document:
+def laws(name: str, outcomes: Sequence[Any]) -> Document:
     """`ops NAME --check`: a row for each law."""
-    return document(Line(name, "title"), tidy_laws(found))
+    return document(Line(name, "title"), tidy_laws(outcomes))
 
 
-def tidy_laws(found: Sequence[Any]) -> Grid:
+def tidy_laws(outcomes: Sequence[Any]) -> Grid:
     columns = (Column("", "verdict"), Column("law"), Column("detail"))
-    return Grid(columns, tuple((law.result, law.law, law.detail) for law in found))
+    return Grid(columns, tuple((law.result, law.law, law.detail) for law in outcomes))
 
 
 def operation(primitive: Any, rules: Mapping[str, str], examples: Sequence[tuple[str, Any]], style: Style) -> Document:
