@@ -67,12 +67,9 @@ class Exact:
     """
 
     def __init__(self, oracle: Oracle, nodes: Sequence[Node], seconds: float, proving: bool = True) -> None:
-        self.oracle = oracle
-        self.seconds = seconds
-        self.proving = proving
+        self.oracle, self.seconds, self.proving = oracle, seconds, proving
         self.end = 0.0  # of the present check
-        order = reachable(nodes)
-        self.used = leaf_names(nodes)
+        order, self.used = reachable(nodes), leaf_names(nodes)
         local = sorted({node.primitive.name for node in order if node.primitive.package == ""})
         reason = f"{', '.join(local)}: declared by a value in this process alone, not in a file of --import"
         if (count := nodes_in(order)) > MOST_NODES:
