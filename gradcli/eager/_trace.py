@@ -33,7 +33,6 @@ from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch
 from gradcli.transforms.handwritten import by_hand
-from gradcli.transforms.reverse import between, placed
 
 HELD = by_hand("held", "A value that derivatives take for a constant, and oracles do not.", 0, lambda value, xs, ct: ())
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
@@ -232,7 +231,7 @@ class Trace:
         if condition.type.shape:
             condition = self.builder.call("reshape", condition, shape=())
         while not self.places.keys().isdisjoint(reachable([condition])):
-            (condition,) = placed(self.builder, [condition], self.places)
+            (condition,) = self.builder.substituted([condition], self.places)
         at = len(self.guards)
         if at < len(self.forced):
             taken = self.forced[at]
@@ -254,7 +253,7 @@ class Trace:
             known = {leaf: other for leaf in inner if (other := stands[leaf]) is not None}
             if len(known) < len(inner):
                 return None
-            (node,) = placed(self.builder, [node], known)
+            (node,) = self.builder.substituted([node], known)
         return node
 
     @contextmanager
@@ -451,10 +450,10 @@ def note(form: Form, row: Node, back: Sequence[Node]) -> None:
     leaves = {k: Leaf(name, builder.leaf(f"{title}.{name}", shape)) for k, (name, shape) in own.items()}
     at = [leaves[k].node if k in leaves else x for k, x in enumerate(known)]
     filled = dict(zip([*form.live, *form.held], [*at, *at], strict=True))
-    (output,) = placed(builder, [row], filled)
+    (output,) = builder.substituted([row], filled)
     ct = builder.leaf(f"{title}.{cotangent_name(names)}", output.type.shape)
     assert form.returned is not None and form.arriving is not None
-    results = placed(builder, [back[k] for k in floats], {**filled, form.returned: output, form.arriving: ct})
+    results = builder.substituted([back[k] for k in floats], {**filled, form.returned: output, form.arriving: ct})
     backward = owner._rule()
     code = getattr(backward, "__wrapped__", backward).__code__
     file, first = code.co_filename, code.co_firstlineno
@@ -613,12 +612,12 @@ class Form:
         others = answer.others()
         if answer.differentiable:
             row, nodes, back = nodes[0], nodes[1:], nodes[1 + len(others) :]
-            (value,) = placed(builder, [row], forward)
+            (value,) = builder.substituted([row], forward)
             node = builder.apply(self._operation(back, outer), (value, *operands), {})
             if not trace.aside:
                 note(self, row, back)
             results = dict(zip(answer.differentiable, answer.pieces(node), strict=True))
-        for k, node in zip(others, placed(builder, nodes[: len(others)], forward), strict=True):
+        for k, node in zip(others, builder.substituted(nodes[: len(others)], forward), strict=True):
             raw = answer.values[k]._raw
             results[k] = Traced(np.zeros(raw.shape, raw.dtype), trace.held(node))
         for k, i in answer.dirty.items():
@@ -631,7 +630,7 @@ class Form:
         """What forward or backward reads beside its operands; it gets no gradient."""
         own = {*self.held, *self.live, self.returned, self.arriving}
         known = {capture.leaf for capture in self.trace.captures.values()}
-        return [node for node in between(nodes, own - {None}) if node.primitive is LEAF and node not in own | known]  # type: ignore[arg-type]
+        return [node for node in reachable(nodes, own - {None}) if node.primitive is LEAF and node not in own | known]  # type: ignore[arg-type]
 
     def _operation(self, back: Sequence[Node], outer: Sequence[Node]) -> Primitive:
         count = len(self.operands)
@@ -639,7 +638,7 @@ class Form:
         def cotangents(value: Node, xs: Sequence[Node], ct: Node) -> list[Node]:
             builder = value.builder
             filled = dict(zip([*self.live, *outer], xs, strict=True))
-            reached = {*between(back, [*self.held, *filled])}
+            reached = {*reachable(back, [*self.held, *filled])}
             for leaf, x in zip(self.held, xs, strict=False):
                 if leaf in reached:
                     filled[leaf] = self.trace.held(x)
@@ -647,7 +646,7 @@ class Form:
             if self.returned in reached:
                 filled[self.returned] = builder.apply(operation, (value, *xs), {})
             filled[self.arriving] = ct
-            return placed(builder, back, filled)
+            return builder.substituted(back, filled)
 
         summary = f"The Function {self.name}, with its hand-written backward."
         operation = by_hand(self.name, summary, count + len(outer), cotangents, self.sent)

@@ -14,7 +14,6 @@ from gradcli.frameworks.operations import Opaque
 from gradcli.frameworks.traced_rule import is_rule, traced_rule
 from gradcli.graph.program import HandRule, Leaf, cotangent_name
 from gradcli.transforms.handwritten import by_hand
-from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +77,7 @@ def sent(rule: Rule, place: int, operands: dict[Node, Node], ct: Node) -> list[N
     builder = ct.builder
     zeros = {arriving: builder.constant(0, arriving.type.shape) for arriving in rule.cotangents.values()}
     filled = {**operands, **zeros, rule.cotangents[place]: ct}
-    return placed(builder, list(rule.gradients.values()), filled)
+    return builder.substituted(list(rule.gradients.values()), filled)
 
 
 def operation(name: str, rule: Rule, nodes: Sequence[Node], place: int) -> Node:
@@ -97,7 +96,7 @@ def judged(title: str, f: Any, rule: Rule, arguments: dict[str, Leaf], place: in
     leaves = {name: Leaf(name, builder.leaf(f"{title}.{name}", x.node.type.shape)) for name, x in arguments.items()}
     operands = {x.node: leaves[name].node for name, x in arguments.items()}
     ct = builder.leaf(f"{title}.{cotangent_name([*leaves])}", cotangent.type.shape)
-    (output,) = placed(builder, [rule.outputs[place]], dict(operands))
+    (output,) = builder.substituted([rule.outputs[place]], dict(operands))
     results = tuple(sent(rule, place, operands, ct))
     line = Defined.of(backward_of(f) or f).line or 1
     args = tuple(leaf.node for leaf in arguments.values())

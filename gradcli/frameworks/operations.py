@@ -21,7 +21,7 @@ from gradcli.graph.types import Type
 from gradcli.primitives import catalogue, functions
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.sizes import normalize_axes
-from gradcli.transforms.reverse import placed, pull
+from gradcli.transforms.reverse import pull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -458,7 +458,7 @@ def sent_back(forward: Callable[..., Node], operands: Sequence[Node], cotangent:
     sent = pull(builder, [(forward(*leaves), cotangent)], leaves)
     zeros = [builder.constant(0, x.type.shape) for x in operands]
     nodes = [zero if node is None else node for zero, node in zip(zeros, sent, strict=True)]
-    return placed(builder, nodes, dict(zip(leaves, operands, strict=True)))
+    return builder.substituted(nodes, dict(zip(leaves, operands, strict=True)))
 
 
 def windows(

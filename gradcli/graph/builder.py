@@ -185,6 +185,15 @@ class Builder:
             self.simplifying = simplifying
         return result
 
+    def substituted(self, outputs: Sequence[Node], instead: Mapping[Node, Node]) -> list[Node]:
+        """The same computation with other nodes instead of some."""
+        copies = dict(instead)
+        for node in reachable(outputs, instead):
+            if node not in copies:
+                args = tuple([copies[arg] for arg in node.args])
+                copies[node] = node if args == node.args else self.apply(node.primitive, args, node.params)
+        return [copies[node] for node in outputs]
+
     def call(self, name: str, *xs: Any, **params: Any) -> Node:
         """The node of the operation with this name."""
         return self.bind(self.vocabulary[name], xs, params)

@@ -13,7 +13,7 @@ from gradcli.graph.primitive import Primitive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable
     from fractions import Fraction
     from typing import Any
 
@@ -112,8 +112,9 @@ def is_reader(node: Node) -> bool:
 _serial = attrgetter("serial")
 
 
-def reachable(outputs: Iterable[Node], stops: Collection[Node] = ()) -> list[Node]:
+def reachable(outputs: Iterable[Node], stops: Iterable[Node] = ()) -> list[Node]:
     """Every node that the outputs depend on, themselves included, in topological order; nothing below `stops`."""
+    stops = frozenset(stops)
     nodes = list(dict.fromkeys(outputs))
     seen = set(nodes)
     add, append = seen.add, nodes.append

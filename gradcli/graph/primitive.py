@@ -155,9 +155,10 @@ class Primitive:
 
     def linear_in(self, position: int) -> Rule | None:
         """The transpose with respect to one argument, or None where the operation is not linear in it."""
-        if self.transpose is None or callable(self.transpose):
-            return self.transpose
-        return self.transpose.get(position)
+        transpose = self.transpose
+        if callable(transpose):  # one rule for any number of arguments
+            return lambda ct, *args, **params: transpose(ct, *args, position=position, **params)
+        return None if transpose is None else transpose.get(position)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"

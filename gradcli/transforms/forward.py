@@ -6,9 +6,9 @@ costs nothing. `where` selects between tangents, so a branch that is not taken n
 
 from __future__ import annotations
 
+from gradcli.graph.loop import readers_by_loop
 from gradcli.graph.node import CONSTANT, Node, reachable
-from gradcli.transforms.flows import groups_of
-from gradcli.transforms.reverse import between, chain, is_zero
+from gradcli.transforms.rules import chain, is_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ def push(
     What lies below `stops` is not walked: it does not move.
     """
     known: Tangents = dict(tangents)
-    _pushed(builder, between(outputs, stops), known, set(tangents))
+    _pushed(builder, reachable(outputs, stops), known, set(tangents))
     return [known.get(output) for output in outputs]
 
 
 def _pushed(builder: Builder, order: Sequence[Node], known: Tangents, active: set[Node]) -> None:
     """Add the tangents of the nodes of a topological order; `active` are those that depend on what moves."""
     outer = builder.span
-    loops = groups_of(order)
+    loops = {node: readers for readers in readers_by_loop(order).values() for node in readers}
     for node in order:
         if node in active:
             continue
@@ -46,7 +46,7 @@ def _pushed(builder: Builder, order: Sequence[Node], known: Tangents, active: se
                 if node in loops:  # what reads one loop moves together
                     from gradcli.transforms.loops import pushed
 
-                    readers = [reader for reader in loops[node].readers if reader not in active]
+                    readers = [reader for reader in loops[node] if reader not in active]
                     builder.span = node.span
                     known.update(pushed(builder, readers, known, push))
                     active.update(readers)

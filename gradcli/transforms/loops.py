@@ -17,7 +17,6 @@ from gradcli.graph.loop import (
     joined,
     loop_of,
     order_of_turns,
-    readers_by_loop,
     repeated,
     row,
     some_rows,
@@ -25,7 +24,7 @@ from gradcli.graph.loop import (
 )
 from gradcli.graph.node import dependents
 from gradcli.graph.types import Type
-from gradcli.transforms.flows import clean
+from gradcli.transforms.masks import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,29 +34,13 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
     from gradcli.graph.loop import Body, Loop
     from gradcli.graph.node import Node
-    from gradcli.transforms.flows import Flow
+    from gradcli.transforms.masks import Cotangent
 
-    Sweep = Callable[..., list[Flow | None]]
+    Sweep = Callable[..., list[Cotangent | None]]
     Push = Callable[..., list[Node | None]]
 
 
 WRITTEN_OUT = 20_000  # nodes up to which a loop whose moving carries change again and again is written out
-
-
-class Group:
-    """All readers of one loop in some order of nodes: `first` comes first, `flows` are their cotangents."""
-
-    __slots__ = ("first", "flows", "readers")
-
-    def __init__(self, readers: list[Node]) -> None:
-        self.first = readers[0]
-        self.readers = readers
-        self.flows: dict[Node, Flow] = {}
-
-
-def groups(order: Iterable[Node]) -> dict[Node, Group]:
-    """The group of each reader of a loop."""
-    return {node: group for group in map(Group, readers_by_loop(order).values()) for node in group.readers}
 
 
 def moving_inputs(body: Body, moving: Iterable[Node]) -> set[Node]:
@@ -78,18 +61,20 @@ def moving_inputs(body: Body, moving: Iterable[Node]) -> set[Node]:
 # --- reverse mode ----------------------------------------------------------------------------------------------------
 
 
-def pulled(builder: Builder, flows: Mapping[Node, Flow], active: set[Node], sweep: Sweep) -> list[tuple[Node, Flow]]:
+def pulled(
+    builder: Builder, passing: Mapping[Node, Cotangent], active: set[Node], sweep: Sweep
+) -> list[tuple[Node, Cotangent]]:
     """What a loop sends to its active arguments, given the cotangents of its readers; `sweep` is reverse mode."""
-    return _Backward(builder, flows, active, sweep).sent()
+    return _Backward(builder, passing, active, sweep).sent()
 
 
 class _Backward:
     """The backward loop of a loop, in the making."""
 
-    def __init__(self, builder: Builder, flows: Mapping[Node, Flow], active: set[Node], sweep: Sweep) -> None:
+    def __init__(self, builder: Builder, passing: Mapping[Node, Cotangent], active: set[Node], sweep: Sweep) -> None:
         self.builder = builder
         self.sweep = sweep
-        self.loop: Loop = loop_of(next(iter(flows)))
+        self.loop: Loop = loop_of(next(iter(passing)))
         body = self.body = self.loop.body
         self.turn = Opened(self.loop)
         args = dict(zip(body.inputs, self.loop.args, strict=True))
@@ -100,11 +85,11 @@ class _Backward:
         self.targets = [self._opened(leaf) for leaf in self.leaves]
         self.wanted = wanted
         self.args = args
-        self.ends: dict[int, Flow] = {}  # what has arrived at carries after the last turn
-        self.outer: list[tuple[Node, Flow]] = []  # what arrives at nodes of the turn: fresh leaves
+        self.ends: dict[int, Cotangent] = {}  # what has arrived at carries after the last turn
+        self.outer: list[tuple[Node, Cotangent]] = []  # what arrives at nodes of the turn: fresh leaves
         self.rows: list[tuple[Node, Node]] = []
-        for reader in sorted(flows, key=lambda reader: reader.serial):
-            ct, mask = flows[reader]
+        for reader in sorted(passing, key=lambda reader: reader.serial):
+            ct, mask = passing[reader]
             if "carry" in reader.params:
                 self.ends[reader.params["carry"]] = (ct, mask)
             else:
@@ -124,8 +109,8 @@ class _Backward:
         return leaf
 
     def _swept(
-        self, present: Iterable[int], masked: Iterable[int], seen: dict[Node, Flow] | None = None
-    ) -> dict[Node, Flow]:
+        self, present: Iterable[int], masked: Iterable[int], seen: dict[Node, Cotangent] | None = None
+    ) -> dict[Node, Cotangent]:
         """What arrives at the inputs of the body in a turn at whose end these carries have cotangents and masks."""
         ends = [
             (self.turn.nexts[k], (self.cotangents[k], self.masks[k] if k in masked else None)) for k in sorted(present)
@@ -151,7 +136,7 @@ class _Backward:
         again = sets.index(present)
         return sets, sets[again + (self.loop.count - again) % (len(sets) - again)]
 
-    def sent(self) -> list[tuple[Node, Flow]]:
+    def sent(self) -> list[tuple[Node, Cotangent]]:
         body = self.body
         sets, first = self._presence()
         present = first.union(*sets)
@@ -179,7 +164,7 @@ class _Backward:
     def _reached(self, k: int, sets: Sequence[frozenset[int]], masked: Iterable[int]) -> bool:
         """Whether others bring an unmasked cotangent to a carry after the turn where it has none of its own: add 0."""
         for known in sets:
-            seen: dict[Node, Flow] = {}
+            seen: dict[Node, Cotangent] = {}
             self._swept(known, masked, seen)
             if seen.get(self.turn.nexts[k], (None, self.masks[k]))[1] is not None:
                 return False
@@ -187,12 +172,12 @@ class _Backward:
 
     def _closed(
         self,
-        arrived: dict[Node, Flow],
+        arrived: dict[Node, Cotangent],
         present: Sequence[int],
         masked: set[int],
         still: set[int],
         first: frozenset[int],
-    ) -> list[tuple[Node, Flow]]:
+    ) -> list[tuple[Node, Cotangent]]:
         """Close the loop over the cotangents that arrive in a turn, and read what it sends."""
         body, builder, loop = self.body, self.builder, self.loop
         carried: list[tuple[Node, Node]] = []
@@ -240,7 +225,7 @@ class _Backward:
             outputs=outputs,
             reverse=not loop.reverse,
         )
-        sent: list[tuple[Node, Flow]] = []
+        sent: list[tuple[Node, Cotangent]] = []
         for leaf in self.leaves:
             if leaf not in arrived or leaf not in self.wanted:
                 continue

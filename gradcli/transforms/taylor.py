@@ -15,7 +15,7 @@ from gradcli.graph.builder import building
 from gradcli.graph.exact import rational
 from gradcli.graph.node import CONSTANT, Node, dependents, is_reader, reachable
 from gradcli.transforms.forward import moved_linearly
-from gradcli.transforms.reverse import is_zero
+from gradcli.transforms.rules import is_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from gradcli.graph.node import is_reader, reachable
 from gradcli.graph.types import FLOAT, Type
 from gradcli.primitives import catalogue
 from gradcli.transforms.derivatives import grad, jvp
-from gradcli.transforms.reverse import spread
+from gradcli.transforms.masks import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,8 +5,9 @@ Lowering inserts nodes that only move or repeat entries: the operands of `A @ x`
 
 from __future__ import annotations
 
-from gradcli.transforms.flows import clean
-from gradcli.transforms.reverse import contributions
+from gradcli.transforms.masks import clean
+from gradcli.transforms.reverse import sweep
+from gradcli.transforms.rules import contributions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
-    from gradcli.transforms.flows import Flow
+    from gradcli.transforms.masks import Cotangent
 
     # an operand, the node that receives what is sent to it, what arrives there, and what becomes of a local partial on
     # the way: the partial as the receiver sees it, and whether its products with the cotangent are added up
-    Route = tuple[Node, Node, Flow, Callable[[Node], tuple[Node, bool]]]
+    Route = tuple[Node, Node, Cotangent, Callable[[Node], tuple[Node, bool]]]
 
 MOVING = frozenset(["reshape", "broadcast", "permute", "cast", "name"])
 
@@ -75,11 +76,11 @@ class Folding:
             node = node.args[0]
         return node
 
-    def route(self, builder: Builder, arg: Node, flow: Flow, active: set[Node]) -> Route | None:
+    def route(self, builder: Builder, arg: Node, flow: Cotangent, active: set[Node]) -> Route | None:
         """Where something that is sent to an operand arrives, through inserted nodes; None for nowhere."""
         to, way = arg, []
         while to in self.inserted and to not in self.cores:
-            sent = contributions(builder, to, flow, active)
+            sent = contributions(builder, {to: flow}, active, sweep)
             if not sent:
                 return None
             way.append(to)
@@ -89,7 +90,7 @@ class Folding:
             if any(node.primitive.name == "broadcast" for node in way):
                 return partial, True
             for node in way:
-                ((_, moved),) = contributions(builder, node, (partial, None), active)
+                ((_, moved),) = contributions(builder, {node: (partial, None)}, active, sweep)
                 partial = clean(builder, moved)
             return partial, False
 

@@ -12,8 +12,9 @@ from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents, is_reader
 from gradcli.graph.text import formulas, is_default, reader_params, step_names
 from gradcli.results.calculations import BackwardStep, Contribution, ForwardStep, NaiveTrace, Passes, Trace
-from gradcli.transforms.flows import clean
-from gradcli.transforms.reverse import contributions, sweep
+from gradcli.transforms.masks import clean
+from gradcli.transforms.reverse import sweep
+from gradcli.transforms.rules import contributions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
     from gradcli.lowering import Lowered
-    from gradcli.transforms.flows import Flow
+    from gradcli.transforms.masks import Cotangent
 
-    Sent = list[tuple[Node, Flow]]
+    Sent = list[tuple[Node, Cotangent]]
 
 LONGEST_OPERAND = 24  # characters of a formula inside another
 MOST_NAIVE_STEPS = 200  # the naive walk visits a node once per path, and paths multiply
@@ -56,7 +57,7 @@ def trace_passes(
     order = program.nodes()
     index = {node: position for position, node in enumerate(order)}
     targets = [program.leaves[name].node for name in names]
-    seen: list[tuple[Node, Flow, Sent]] = []
+    seen: list[tuple[Node, Cotangent, Sent]] = []
     with building(program.builder, order) as builder:
         flows = sweep(
             builder,
@@ -190,7 +191,7 @@ def _folded(
     builder: Builder,
     folding: Folding,
     index: Mapping[Node, int],
-    seen: Sequence[tuple[Node, Flow, Sent]],
+    seen: Sequence[tuple[Node, Cotangent, Sent]],
     active: set[Node],
 ) -> Iterator[_Step]:
     """The steps backward of the nodes that the script wrote."""
@@ -213,7 +214,7 @@ class _Step:
     __slots__ = ("cotangent", "formulas", "index", "node", "partials", "sent")
 
     def __init__(
-        self, builder: Builder, index: Mapping[Node, int], node: Node, flow: Flow, routes: Sequence[Route]
+        self, builder: Builder, index: Mapping[Node, int], node: Node, flow: Cotangent, routes: Sequence[Route]
     ) -> None:
         self.node = node
         self.index = index
@@ -349,10 +350,10 @@ def _local_sends(
     with building(builder, order):
         at = folding.ends.get(node, node)
         ct = builder.fresh_leaf(at.type)
-        flow: Flow = (ct, None)
+        flow: Cotangent = (ct, None)
         while at is not node:
-            ((at, flow),) = contributions(builder, at, flow, active)
-        sent = contributions(builder, node, flow, active)
+            ((at, flow),) = contributions(builder, {at: flow}, active, sweep)
+        sent = contributions(builder, {node: flow}, active, sweep)
         routes = [route for arg, own in sent if (route := folding.route(builder, arg, own, active)) is not None]
         outputs = [clean(builder, own) for _, _, own, _ in routes]
     return ([to for _, to, _, _ in routes], ct, outputs) if routes else None

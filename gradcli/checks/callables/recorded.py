@@ -45,7 +45,6 @@ from gradcli.graph.program import Leaf, cotangent_name
 from gradcli.graph.text import subscript
 from gradcli.primitives import catalogue
 from gradcli.transforms import derivatives
-from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -186,7 +185,7 @@ def of_class(box: Box, program: Any, seed: int) -> Message:
     arriving = program.builder.leaf(name, rule.cotangent.type.shape)
     program.leaves[name] = Leaf(name, arriving, np.zeros(arriving.type.shape))
     operands = {leaf.node: node for leaf, node in zip(rule.leaves, rule.args, strict=True)}
-    output, *sent = placed(program.builder, [rule.output, *rule.results], {**operands, rule.cotangent: arriving})
+    output, *sent = program.builder.substituted([rule.output, *rule.results], {**operands, rule.cotangent: arriving})
     sent_to = dict(zip([leaf.name for leaf in rule.leaves], sent, strict=True))
     recorded = message(program, [output], {name: sent_to[name] for name in box.names}, seed)
     return {**recorded, "by hand": True, "cotangents": {"0": name}}

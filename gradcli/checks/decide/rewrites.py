@@ -22,7 +22,6 @@ from gradcli.language.source import Source, words
 from gradcli.lowering import lower
 from gradcli.primitives.broadcasting import stretch
 from gradcli.transforms import derivatives
-from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -325,7 +324,7 @@ def rewritten(case: Case, root: Node) -> list[tuple[Rewrite, Node]]:
                     continue
                 old, other = as_typed(case, names, node, LONGEST), as_typed(case, names, new, LONGEST)
                 if old is not None and other is not None:
-                    program = placed(builder, [root], {node: other[1]})[0]
+                    program = builder.substituted([root], {node: other[1]})[0]
                     rewrites.append((Rewrite(node, other[1], old[0], other[0]), program))
     finally:
         builder.simplifying = True

@@ -22,7 +22,7 @@ from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.formatting import counted, node_text
 from gradcli.checks.subjects import paired
 from gradcli.diagnostics import GradcliError
-from gradcli.graph.node import CONSTANT, Node
+from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.primitives.axes import stretched_back
 from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.linalg import inv
@@ -30,16 +30,17 @@ from gradcli.primitives.movement import slice_
 from gradcli.primitives.powers import pow_, sqrt
 from gradcli.primitives.triangles import tril
 from gradcli.transforms import derivatives
-from gradcli.transforms.flows import clean
 from gradcli.transforms.forward import push
-from gradcli.transforms.reverse import between, chain, is_zero, sweep
+from gradcli.transforms.masks import clean
+from gradcli.transforms.reverse import sweep
+from gradcli.transforms.rules import chain, is_zero
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gradcli.checks.decide.case import Case, Floats
     from gradcli.checks.diagnosis.diagnosis_context import Judgement, Sides
-    from gradcli.transforms.flows import Flow
+    from gradcli.transforms.masks import Cotangent
 
     Rule = Callable[["Edge"], Any]
 
@@ -296,11 +297,11 @@ class Derivation:
         self.parts: list[Part] = []
         self.complete = True
         self.outer: set[Node] = {sides.output}
-        self._flows: dict[Node, Flow] = {}
+        self._flows: dict[Node, Cotangent] = {}
         self._edges: list[tuple[Edge, Node | None]] = []
         seed = builder.constant(1, sides.output.shape)
         sweep(builder, [(sides.output, (seed, None))], [self.target], observer=self._observe)
-        order = [node for node in between([sides.output], [self.target]) if node.type.kind == "float"]
+        order = [node for node in reachable([sides.output], [self.target]) if node.type.kind == "float"]
         tangents = push(builder, order, {self.target: self.direction}, stops=[self.target])
         self.tangents = {node: t for node, t in zip(order, tangents, strict=True) if t is not None}
         nodes, entries = builder.count + MOST_NEW, 4 * MOST_ENTRIES // len(judged.places)
@@ -311,7 +312,7 @@ class Derivation:
                 self.complete = False
                 break
 
-    def _observe(self, node: Node, flow: Flow, sent: list[tuple[Node, Flow]]) -> None:
+    def _observe(self, node: Node, flow: Cotangent, sent: list[tuple[Node, Cotangent]]) -> None:
         self._flows[node] = flow
         primitive = node.primitive
         if node in self.outer and primitive.name in OUTER:
@@ -336,7 +337,7 @@ class Derivation:
         """An observer of a sweep that changes what these edges send: by a factor, or as the mistake does."""
         changed = {edge.node: edge for edge in edges}
 
-        def change(node: Node, flow: Flow, sent: list[tuple[Node, Flow]]) -> None:
+        def change(node: Node, flow: Cotangent, sent: list[tuple[Node, Cotangent]]) -> None:
             if (edge := changed.get(node)) is not None:
                 ct, mask = sent[edge.place][1]
                 if factor is not None:

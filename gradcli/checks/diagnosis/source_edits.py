@@ -27,7 +27,6 @@ from gradcli.primitives.movement import slice_, sum_
 from gradcli.primitives.powers import sqrt
 from gradcli.primitives.special import erf
 from gradcli.transforms import derivatives
-from gradcli.transforms.reverse import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -76,7 +75,7 @@ def edits(judged: Judgement, rare: bool = False) -> Iterator[Candidate]:
         common = chain(_edits(part), _numbers(part, order, known), _strides(part, order))
         for edit in _rare_edits(part, known, values) if rare else common:
             if edit.instead.type == part.type and edit.instead is not part and not NAMELESS.search(edit.sentence):
-                (changed,) = placed(builder, [claimed], {**edit.also, part: edit.instead})
+                (changed,) = builder.substituted([claimed], {**edit.also, part: edit.instead})
                 reads = sum(part in node.args for node in order) if part.primitive is DATA else 0
                 cost = edit.cost + reads + DATA_COST * ("data[" in edit.sentence)
                 yield Candidate(partial(_reading, judged.case, part, edit), changed, right, cost)
@@ -259,7 +258,7 @@ def outputs(judged: Judgement) -> Iterator[Candidate]:
     live = dict.fromkeys(node for node in order if node in active)
     changes = chain(_statistics(output, live), _one_entry(output, live), _counterparts(live))
     for node, name, sentence, instead in islice(changes, MOST_OUTPUTS):
-        (changed,) = placed(judged.builder, [output], instead)
+        (changed,) = judged.builder.substituted([output], instead)
         text = f"consistent with {sentence}"
         reading = partial(Reading, name, text, node=node_text(node, 40), span=span_of(node))
         yield Candidate(reading, derivatives.grad(changed, [target])[0], judged.claimed)
@@ -358,5 +357,5 @@ def special_arrays(judged: Judgement) -> Iterator[Candidate]:
                 what = node_text(array, 40)
                 sentence = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
                 reading = partial(Reading, name, sentence, node=what, span=span_of(array) if array.args else None)
-                left, right = placed(judged.builder, sides, {array: changed})
+                left, right = judged.builder.substituted(sides, {array: changed})
                 yield Candidate(reading, left, right)

@@ -15,8 +15,7 @@ from gradcli.eager._engine import numpy_kernels
 from gradcli.execution import generated
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.arrays import nearest_float
-from gradcli.graph.node import CONSTANT, Node
-from gradcli.transforms.reverse import between
+from gradcli.graph.node import CONSTANT, Node, reachable
 
 Array = Any
 
@@ -30,7 +29,7 @@ class Steps:
         known = set(inputs)
         self.inputs = list(inputs)
         self.outputs = list(outputs)
-        self.order = [node for node in between(outputs, inputs) if node not in known]
+        self.order = [node for node in reachable(outputs, inputs) if node not in known]
         self.functions: dict[Any, Any] = {}
 
     def function(self, kind: np.dtype[Any]) -> Callable[..., list[Array]]:

@@ -23,7 +23,7 @@ from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.primitives.axes import stretched_back
 from gradcli.transforms.forward import push
-from gradcli.transforms.reverse import between, pull
+from gradcli.transforms.reverse import pull
 
 
 class Cache(dict[Any, Any]):
@@ -102,14 +102,14 @@ class Backward:
         results = [node for node in gradients if node is not None]
         # PyTorch computes a quotient again where it is read
         kept = plan.out not in plan.leaves and not (alone and plan.out.primitive.name == "div")
-        used = set(between(results, (ct, *plan.leaves, plan.out) if kept else (ct, *plan.leaves)))
+        used = set(reachable(results, (ct, *plan.leaves, plan.out) if kept else (ct, *plan.leaves)))
         self.reads = tuple(i for i, leaf in enumerate(plan.leaves) if leaf in used)
         self.needs_out = kept and plan.out in used
         inputs = [ct, *[plan.leaves[i] for i in self.reads]]
         if self.needs_out:
             inputs.append(plan.out)
         self.steps = Steps(inputs, results)
-        ends = between(results, {*inputs, *plan.reduced})
+        ends = reachable(results, {*inputs, *plan.reduced})
         self.kept = [node for node in ends if node in plan.reduced and node not in inputs]
         self.quick = Steps([*inputs, *self.kept], results) if self.kept else self.steps
         self.forward = Steps(plan.leaves, [plan.out, *self.kept]) if self.kept else plan.forward

@@ -25,7 +25,7 @@ from gradcli.eager._ops.views import view
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms.forward import push
-from gradcli.transforms.reverse import placed, pull
+from gradcli.transforms.reverse import pull
 
 
 def grad(
@@ -221,7 +221,7 @@ class Linearized:
         zero = trace.builder.constant
         known = [zero(0, tuple(x.shape)) if node is None else node for node, x in zip(nodes, like, strict=True)]
         places = {trace.node_of(inner): trace.node_of(x) for inner, x in zip(self.inner, self.points, strict=True)}
-        moved = placed(trace.builder, known, places)
+        moved = trace.builder.substituted(known, places)
         return [Traced(np.zeros(tuple(x.shape), x.dtype.np), node) for node, x in zip(moved, like, strict=True)]
 
 

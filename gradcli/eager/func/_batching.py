@@ -26,7 +26,7 @@ from gradcli.eager.autograd.functional import flatten
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import Node, reachable
-from gradcli.transforms.reverse import placed, pull
+from gradcli.transforms.reverse import pull
 
 Input = tuple[Node, Tensor, bool]  # an input of the graph, its values, whether they have a batch axis
 
@@ -127,7 +127,7 @@ class _Batch:
         parts: list[list[Tensor]] = [[] for _ in outputs]
         for i in range(self.size):
             places = {node: trace.node_of(x[i]) for node, x in self.pairs}
-            for part, node, out in zip(parts, placed(trace.builder, nodes, places), outputs, strict=True):
+            for part, node, out in zip(parts, trace.builder.substituted(nodes, places), outputs, strict=True):
                 part.append(Traced(np.zeros(tuple(out.shape), out.dtype.np), node))
         return [stack(part) for part in parts]
 

@@ -34,7 +34,7 @@ from gradcli.graph.builder import Builder, building
 from gradcli.graph.node import CONSTANT, reachable
 from gradcli.graph.types import FLOAT
 from gradcli.primitives import catalogue
-from gradcli.transforms.reverse import between, pull
+from gradcli.transforms.reverse import pull
 
 State = tuple[Any, ...]
 Step = Callable[[Tensor, State, tuple[Any, Any]], State]
@@ -101,7 +101,7 @@ class _Step:
             cts = [builder.fresh_leaf(FLOAT) for _ in outputs]
             gradients: list[Any] = pull(builder, list(zip(outputs, cts, strict=True)), leaves)
         moving, slopes = set(cts), {}
-        for node in between(gradients, (*cts, *leaves)):
+        for node in reachable(gradients, (*cts, *leaves)):
             if not moving.isdisjoint(node.args):
                 moving.add(node)
                 slopes.update(dict.fromkeys(arg for arg in node.args if arg not in moving))

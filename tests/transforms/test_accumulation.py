@@ -16,7 +16,7 @@ from gradcli.calculator.questions import gradient_question, prepare
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node
 from gradcli.primitives import catalogue
-from gradcli.transforms import gathering, reverse
+from gradcli.transforms import accumulation
 from tests.support.graph_invariants import verify
 
 N = 24
@@ -66,7 +66,7 @@ def gradients(script: str, at: dict[str, Any]) -> tuple[list[Any], list[Node]]:
 def test_every_bit_is_that_of_dense_sums(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script, at = LOOPS[name]
     found, _ = gradients(script, at)
-    monkeypatch.setattr(reverse, "is_part", lambda flow: False)
+    monkeypatch.setattr(accumulation, "is_part", lambda flow: False)
     dense, _ = gradients(script, at)
     for one, other in zip(found, dense, strict=True):
         assert np.isfinite(one).all()
@@ -143,7 +143,7 @@ def test_random_parts(shape: tuple[int, ...]) -> None:
             places.append((leaf, tuple(start), tuple(step), shape))
             parts.append(builder.call("unslice", leaf, shape=shape, start=tuple(start), step=tuple(step)))
         builder.simplifying = True
-        whole = gathering.gathered(builder, places)
+        whole = accumulation.gathered(builder, places)
         assert whole is not None
         builder.simplifying = False
         dense = parts[0]

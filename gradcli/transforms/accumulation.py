@@ -1,4 +1,4 @@
-"""Joins the cotangents of parts of one array into the cotangent of the array, as one node.
+"""Adds up the cotangents that arrive at nodes; those of many parts of one array become one node.
 
 A loop that reads `x[i]` sends back one entry of x at a time. Each of them put into zeros and added up would take as
 many arrays as x has entries. Parts that lie one after the other are joined instead, with zeros in the gaps; parts that
@@ -11,6 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from gradcli.graph.types import size_of
+from gradcli.transforms.masks import added
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
-    from gradcli.transforms.flows import Flow
+    from gradcli.transforms.masks import Cotangent
 
     Place = tuple[Node, Shape, Shape, Shape]
 
@@ -29,16 +30,69 @@ MOST_JOINED = 256  # what a rule does for one operand may read all that are join
 MOST_PLACES = 1 << 18  # entries whose places are listed one by one
 
 
+class Accumulator:
+    """What has arrived at nodes so far."""
+
+    __slots__ = ("arrived", "builder", "parts")
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.arrived: dict[Node, Cotangent] = {}
+        self.parts: dict[Node, Parts | None] = {}  # of an array of which many small parts arrive; None: too large ones
+
+    def add(self, node: Node, cotangent: Cotangent) -> None:
+        """Accumulate. Many small parts of an array are kept until `get`; `arrived` lacks them until then."""
+        arrived = self.arrived
+        known = arrived.get(node)
+        if known is None:
+            arrived[node] = cotangent
+            return
+        if node.type.shape:
+            if is_part(cotangent):
+                if node not in self.parts:
+                    self.parts[node] = Parts(None, [known]) if is_part(known) else Parts(known, [])
+                kept = self.parts[node]
+                if kept is not None and kept.take(cotangent):
+                    return
+                if kept is not None and len(kept.parts) > FEW:
+                    self.parts[node] = None  # parts as large as these are added up as arrays
+            elif node in self.parts:
+                self._gather(node)
+                known = arrived[node]
+        arrived[node] = added(self.builder, known, cotangent)
+
+    def get(self, node: Node) -> Cotangent | None:
+        """The cotangent of a node, None where nothing has arrived."""
+        if node in self.parts:
+            self._gather(node)
+        return self.arrived.get(node)
+
+    def pop(self, node: Node) -> Cotangent | None:
+        """The cotangent of a node, which is forgotten."""
+        if node in self.parts:
+            self._gather(node)
+        return self.arrived.pop(node, None)
+
+    def _gather(self, node: Node) -> None:
+        kept = self.parts.pop(node)
+        if kept is None or len(kept.parts) <= FEW:
+            return  # they are in there
+        total, *others = kept.gathered(self.builder)
+        for other in others:
+            total = added(self.builder, total, other)
+        self.arrived[node] = total
+
+
 class Parts:
-    """What has arrived at one array since the last flow that was no part of it; `before` is the sum up to there."""
+    """What has arrived at one array since the last that was no part of it; `before` is the sum up to there."""
 
     __slots__ = ("before", "parts")
 
-    def __init__(self, before: Flow | None, parts: list[Flow]) -> None:
+    def __init__(self, before: Cotangent | None, parts: list[Cotangent]) -> None:
         self.before = before
         self.parts = parts
 
-    def take(self, part: Flow) -> bool:
+    def take(self, part: Cotangent) -> bool:
         """Keep one more part; whether there are so many small ones that they are gathered in the end."""
         parts = self.parts
         parts.append(part)
@@ -46,8 +100,8 @@ class Parts:
             return True
         return len(parts) > FEW and sparse(parts)
 
-    def gathered(self, builder: Builder) -> list[Flow]:
-        """Flows that add up to all of it: one for all parts, if that is less work than a sum of arrays."""
+    def gathered(self, builder: Builder) -> list[Cotangent]:
+        """Cotangents that add up to all of it: one for all parts, if that is less work than a sum of arrays."""
         before = [] if self.before is None else [self.before]
         if not sparse(self.parts):
             return before + self.parts
@@ -62,9 +116,9 @@ class Parts:
         return before + (self.parts if total is None else [(total, mask)])
 
 
-def is_part(flow: Flow) -> bool:
+def is_part(cotangent: Cotangent) -> bool:
     """Whether a cotangent is a part of an array among zeros, and counts at entries of that part."""
-    ct, mask = flow
+    ct, mask = cotangent
     if ct.primitive.name != "unslice":
         return False
     if mask is None:
@@ -76,7 +130,7 @@ def is_part(flow: Flow) -> bool:
     return alike and reached.args[0].type.shape == ct.args[0].type.shape
 
 
-def sparse(parts: Sequence[Flow]) -> bool:
+def sparse(parts: Sequence[Cotangent]) -> bool:
     """Whether the entries of all parts are few beside the arrays that they stand in."""
     return SPARSE * sum([part.args[0].type.size for part, _ in parts]) <= len(parts) * parts[0][0].type.size
 
@@ -85,9 +139,9 @@ def _place(part: Node, value: Node | None = None) -> Place:
     return (part.args[0] if value is None else value, part.params["start"], part.params["step"], part.type.shape)
 
 
-def _cleaned(builder: Builder, flow: Flow) -> Place:
+def _cleaned(builder: Builder, cotangent: Cotangent) -> Place:
     """A part with zeros where its mask says that it does not count."""
-    part, mask = flow
+    part, mask = cotangent
     if mask is None:
         return _place(part)
     counts = builder.call("not_equal", mask.args[0].args[0], 0)
