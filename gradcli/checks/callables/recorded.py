@@ -577,7 +577,7 @@ def by_entry(box: Box, known: Recorded, exact: Exact, subject: Subject, refuted:
     with building(output.builder, reachable([output, subject.judged])) as builder:
         entry = entries(builder, [output], np.array([row]), ())
         unit = {known.program.leaves[arriving].node: constant(builder, units[row])}
-        (claim,) = placed(builder, [subject.judged], unit)
+        (claim,) = builder.substituted([subject.judged], unit)
     about: dict[str, Any] = {"kind": "claim", "output": entry, "judged": claim, "surfaces": surfaces_of(entry)}
     alone = replace(subject, **about, moving=subject.moving[:-1])
     _, outcome = verdict_on(exact.beside(alone.nodes()), alone)
