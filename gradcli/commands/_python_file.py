@@ -66,6 +66,14 @@ def tensors(file: str, library: str, dtype: str) -> AbstractContextManager[None]
     return torch_recorder.default_dtype(torch_recorder.installed(), dtype)
 
 
+class Platform(NamedTuple):
+    """The options on the library that a file runs on."""
+
+    on: str | None
+    every: int
+    dtype: str | None
+
+
 class Recording(NamedTuple):
     """How a file is run and recorded: on which library, the format of floats, every how many steps.
 

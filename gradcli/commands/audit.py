@@ -10,6 +10,7 @@ from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
 from gradcli.diagnostics import error, visible
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,26 +29,44 @@ else:
     audits, formats, machine = room("audits"), room("report_formats"), room("machine")
 
 
+class Auditing(NamedTuple):
+    """What is watched, and how it is checked."""
+
+    only: str | None
+    timeout: float
+    budget: float
+    size: float
+    jobs: int | None
+    no_callbacks: bool
+
+
+class Tolerated(NamedTuple):
+    """What counts as a failure."""
+
+    report_only: bool
+    expect: dict[str, str] | tuple[str, ...]
+    allow: tuple[str, ...]
+
+
+class Reported(NamedTuple):
+    """What is shown, and the report files."""
+
+    show: str
+    json: str | None
+    junit: str | None
+    sarif: str | None
+
+
 def audit(
     output: Output,
     args: tuple[str, ...],
     *,
     scan: str | None,
     pairs: str | None,
-    report_only: bool,
-    only: str | None,
-    expect: dict[str, str] | tuple[str, ...],
-    timeout: float,
-    budget: float,
-    size: float,
-    jobs: int | None,
-    no_callbacks: bool,
-    allow: tuple[str, ...],
-    show: str,
     again: str | None,
-    json: str | None,
-    junit: str | None,
-    sarif: str | None,
+    auditing: Auditing,
+    tolerated: Tolerated,
+    reported: Reported,
 ) -> int:
     """Run a command and check the gradients that it calls.
 
@@ -95,7 +114,7 @@ def audit(
     if saved is not None:
         if args:
             raise error("GC745", "--again runs the command that its file names", help="leave the command out")
-        args, show = tuple(saved["command"]), "all"
+        args, reported = tuple(saved["command"]), reported._replace(show="all")
         os.chdir(saved["folder"])
         pairs = saved["pairs"]
     watched = [] if pairs is None else pair_files.read(pairs) if pairs.endswith(".toml") else scanning.scan(pairs)[0]
@@ -105,22 +124,22 @@ def audit(
         args = commands.calling(pairs)
     if not args:
         raise error("GC745", "no command to audit", help="write it after --: gradcli audit -- pytest tests/")
-    for file in filter(None, (json, junit, sarif)):
+    for file in filter(None, reported[1:]):
         output.expect(file)
-    expected = audit_report.expectations(expect)
-    accepted = permitted(allow, ("inconclusive",))
+    expected = audit_report.expectations(tolerated.expect)
+    accepted = permitted(tolerated.allow, ("inconclusive",))
     limits = commands.Limits(
-        timeout=timeout,
-        budget=budget,
-        size=int(size * 2**20),
-        only=only or "",
-        jobs=jobs or os.cpu_count() or 1,
-        callbacks=not no_callbacks,
+        timeout=auditing.timeout,
+        budget=auditing.budget,
+        size=int(auditing.size * 2**20),
+        only=auditing.only or "",
+        jobs=auditing.jobs or os.cpu_count() or 1,
+        callbacks=not auditing.no_callbacks,
         again=None if saved is None else (str(saved["key"]), int(saved["call"])),
         pairs=watched,
     )
     outcome = commands.audited(args, limits, lambda done, total, label: output.progress(done, total, label))
-    packages = [only] if only else sorted({pair.module.partition(".")[0] for pair in watched})
+    packages = [auditing.only] if auditing.only else sorted({pair.module.partition(".")[0] for pair in watched})
     findings = audit_report.findings(outcome, expected, packages)
     if saved is None:
         audit_report.save_points(findings, args, batch.default_folder(os.environ), pairs)
@@ -129,15 +148,15 @@ def audit(
     code, verdict = audit_report.exit_code(findings, outcome, packages, "inconclusive" in accepted)
     output.emit(
         View(
-            document=lambda style: audits.findings(findings, outcome, len(watched), style, show),
+            document=lambda style: audits.findings(findings, outcome, len(watched), style, reported.show),
             payload=lambda: audits.payload(findings, outcome, len(watched)),
             tidy=lambda: audits.tidy(findings),
         )
     )
-    if json:
-        output.save(json, (machine.text(audits.payload(findings, outcome, len(watched))) + "\n",))
+    if reported.json:
+        output.save(reported.json, (machine.text(audits.payload(findings, outcome, len(watched))) + "\n",))
     reports = audit_report.reports(findings)
-    for name, report_file in (("junit", junit), ("sarif", sarif)):
+    for name, report_file in (("junit", reported.junit), ("sarif", reported.sarif)):
         if report_file:
             output.save(report_file, (formats.written(formats.writer(name), reports, batch.Totals.of(reports)),))
     if saved is not None and (difference := audit_report.compared(findings, saved)):
@@ -152,7 +171,7 @@ def audit(
         output.say(f"gradcli audit: the command ended with exit code {outcome.code}")
     if verdict:
         output.say(f"gradcli audit: {verdict}")
-    return outcome.code or (0 if report_only else code)
+    return outcome.code or (0 if tolerated.report_only else code)
 
 
 ARGS = Operand("args", "COMMAND ...", "The command and its arguments, after --.", required=False, rest=True)
@@ -235,6 +254,7 @@ DECLARATION = Declaration(
         Option("--sarif", metavar="FILE", help="Write a SARIF report to FILE, in addition to the output."),
         *OUTPUT,
     ),
+    groups=(Auditing, Tolerated, Reported),
     endings={".toml": ("scan", ())},
     short={"-v": "--show=all"},
     renamed={"--lenient": "--allow=inconclusive"},

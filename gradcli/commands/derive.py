@@ -9,6 +9,7 @@ from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import EVALUATION, FORMATS, SCRIPT, allowed, load, names, presentation
 from gradcli.commands._views import derivation
 from gradcli.diagnostics import error, visible
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,18 +24,24 @@ else:
 SHAPE_TEXT = re.compile(r"\s*([^\W\d]\w*)\s*=\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)")
 
 
+class Derivatives(NamedTuple):
+    """Which derivatives, and how they are written."""
+
+    wrt: str | None
+    shape: tuple[str, ...]
+    hessian: bool
+    jacobian: bool
+    order: int
+    style: str
+    direction: str | None
+    steps: bool
+
+
 def derive(
     output: Output,
     script: str,
     *,
-    wrt: str | None,
-    shape: tuple[str, ...],
-    hessian: bool,
-    jacobian: bool,
-    order: int,
-    style: str,
-    direction: str | None,
-    steps: bool,
+    derivatives: Derivatives,
     emit: str | None,
     quiz: bool,
     limit: tuple[str, ...],
@@ -74,19 +81,14 @@ def derive(
       gradcli derive "sum(exp(a*x))" --shape a= --format json
     """
     bounds = allowed(limit, output)
-    quantity = "hessian" if hessian else "jacobian" if jacobian else "gradient"
-    options: dict[str, Any] = {
-        "style": style,
-        "quantity": quantity,
-        "order": order,
-        "steps": steps,
-        "direction": direction,
-        "limits": bounds,
-    }
+    options: dict[str, Any] = {name: getattr(derivatives, name) for name in ("style", "order", "steps", "direction")}
+    options["quantity"] = "hessian" if derivatives.hessian else "jacobian" if derivatives.jacobian else "gradient"
     if quiz:
         _quiz.possible(output, script)
     source = load(script, output, bounds)
-    result = deriving.derive(source, wrt=names(wrt), shapes=shapes_of(shape), **options)
+    result = deriving.derive(
+        source, wrt=names(derivatives.wrt), shapes=shapes_of(derivatives.shape), limits=bounds, **options
+    )
     if quiz:
         return _quiz.quiz(output, list(deriving.questions(source, result, bounds)))
     if emit is not None:
@@ -160,6 +162,7 @@ DECLARATION = Declaration(
     derive,
     (SCRIPT,),
     (WRT, SHAPE, HESSIAN, JACOBIAN, ORDER, STYLE, DIRECTION, STEPS, EMIT, QUIZ, LIMIT, *FORMS),
+    (Derivatives,),
     conflicts={
         "jacobian": ("hessian", "order"),
         "order": ("hessian",),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from gradcli.commands import _check_inputs as inputs
 from gradcli.commands import check as checking
 from gradcli.commands import room
 from gradcli.commands._acceptance import counted
-from gradcli.commands._check_inputs import judging
 from gradcli.commands._check_options import RENAMED
 from gradcli.commands._declaration import Declaration, Operand, Option
 from gradcli.commands._expectations import text_of, updated
-from gradcli.commands._shared import EVALUATION, allowed, is_file, load, presentation
+from gradcli.commands._shared import allowed, is_file, load, presentation
 from gradcli.diagnostics import Diagnostic, error, visible
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,20 +25,26 @@ else:
     checks, frozen_scripts, source = room("checks"), room("frozen_scripts"), room("source")
 
 
+class Judging(NamedTuple):
+    """How the scripts are judged, with options of check."""
+
+    dtype: str
+    backend: str
+    samples: int
+    seed: int | None
+    timeout: float
+    require: str | None
+    allow: tuple[str, ...]
+
+
 def freeze(
     output: Output,
     files: tuple[str, ...],
     *,
     force: bool,
     stdout: bool,
-    dtype: str,
-    backend: str,
+    judging: Judging,
     limit: tuple[str, ...],
-    samples: int,
-    seed: int | None,
-    timeout: float,
-    require: str | None,
-    allow: tuple[str, ...],
 ) -> int:
     """Record results in scripts, for check to compare.
 
@@ -54,8 +61,7 @@ def freeze(
       gradcli freeze --stdout loss.grad
     """
     bounds = allowed(limit, output)
-    values = {"samples": samples, "seed": seed, "timeout": timeout, "require": require, "allow": allow}
-    settings = judging({**values, "dtype": dtype, "backend": backend, "avoid_kinks": False}) | {"limits": bounds}
+    settings = inputs.judging({**judging._asdict(), "avoid_kinks": False}) | {"limits": bounds}
     refused = 0
     for path in files:
         if not is_file(path):
@@ -89,18 +95,16 @@ def refusal(path: str, first: Any, count: int) -> Diagnostic:
 
 
 FILES = Operand("files", "FILE.grad ...", "Scripts.", many=True)
-JUDGING = ("samples", "seed", "require", "allow", "timeout")  # options of check
-SHARED = tuple(option for option in EVALUATION if option.name in ("dtype", "backend", "limit"))
 DECLARATION = Declaration(
     freeze,
     (FILES,),
     (
         Option("--force", kind="flag", help="Record the results even of a script that does not pass its check."),
         Option("--stdout", kind="flag", help="Print the scripts instead of rewriting them."),
-        *SHARED,
-        *(option for option in checking.DECLARATION.options if option.name in JUDGING),
+        *(option for option in checking.DECLARATION.own if option.name in (*Judging._fields, "limit")),
         *presentation("plain"),
     ),
+    (Judging,),
     endings={".grad": ("stdout", (True,))},
     renamed={old: RENAMED[old] for old in ("--allow-kink", "--lenient")},
 )

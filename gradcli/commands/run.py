@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._python_file import EVERY, ON, Recording, recorded, tensors
+from gradcli.commands._python_file import EVERY, ON, Platform, Recording, recorded, tensors
 from gradcli.commands._shared import OUTPUT
 from gradcli.commands._views import View
 from gradcli.diagnostics import error
@@ -27,9 +27,7 @@ def run(
     *,
     trace: bool,
     graph: str | None,
-    on: str | None,
-    every: int,
-    dtype: str,
+    platform: Platform,
     backward: int | None,
     last: bool,
 ) -> int:
@@ -60,7 +58,7 @@ def run(
       gradcli run --on torch --graph loss.svg snippet.py
       gradcli run - < snippet.py
     """
-    library = on or "gradcli"
+    library, dtype = platform.on or "gradcli", platform.dtype or "float32"
     chosen = -1 if last else backward
     if chosen is not None and not trace:
         hint = "write --trace --last, or --trace --backward N"
@@ -70,7 +68,7 @@ def run(
         output.expect(graph)
     if not trace and graph is None:
         return int(observe.run_file(file, args, inside=tensors(file, library, dtype)).code)
-    how = Recording(library, dtype, every, extents=True, quiet=False)
+    how = Recording(library, dtype, platform.every, extents=True, quiet=False)
     outcome, watch, framework = recorded(output, file, args, how)
     graphs = observe.graphs_of(watch, file)._replace(on=framework)
     if graph is not None:
@@ -103,6 +101,7 @@ DECLARATION = Declaration(
         Option("--last", kind="flag", help="With --trace: show only the last backward."),
         *OUTPUT,
     ),
+    groups=(Platform,),
     conflicts={"last": ("backward",)},
     renamed={"--real-torch": "--on=torch"},
 )

@@ -6,6 +6,7 @@ from gradcli.commands import _quiz, room
 from gradcli.commands._declaration import Declaration, Option
 from gradcli.commands._shared import EVALUATION, OUTPUT, SCRIPT, Point, evaluation
 from gradcli.commands._views import View
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,18 +23,24 @@ else:
     quizzes = room("quizzes")
 
 
+class StepView(NamedTuple):
+    """What is shown of each step."""
+
+    why_topo: bool
+    style: str
+    all: bool
+    full: bool
+    turn: int | None
+    symbolic: bool
+
+
 def trace(
     output: Output,
     script: str,
     *,
     point: Point,
-    why_topo: bool,
-    style: str,
+    stepview: StepView,
     plan: bool,
-    all: bool,
-    full: bool,
-    turn: int | None,
-    symbolic: bool,
     quiz: bool,
 ) -> int:
     """The forward and the backward pass, step by step.
@@ -77,13 +84,18 @@ def trace(
         return 0
     if quiz:
         _quiz.possible(output, script)
-        symbolic = True
+        stepview = stepview._replace(symbolic=True)
     result = calculator.trace(
-        source, **options, why_topo=why_topo, torch=style == "torch", turn=turn, symbolic=symbolic
+        source,
+        **options,
+        why_topo=stepview.why_topo,
+        torch=stepview.style == "torch",
+        turn=stepview.turn,
+        symbolic=stepview.symbolic,
     )
     if quiz:
         return _quiz.quiz(output, list(quizzes.partial_questions(result)))
-    output.emit(traced_view(result, all, full))
+    output.emit(traced_view(result, stepview.all, stepview.full))
     return 0
 
 
@@ -121,6 +133,6 @@ DECLARATION = Declaration(
     trace,
     (SCRIPT,),
     (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, QUIZ, *OUTPUT),
-    groups=(Point,),
+    groups=(Point, StepView),
     conflicts={"plan": ("why_topo", "style", "all", "full", "turn", "symbolic", "quiz")},
 )

@@ -7,10 +7,11 @@ from time import monotonic
 
 from gradcli.commands import room
 from gradcli.commands._declaration import Declaration, Operand, Option
-from gradcli.commands._python_file import EVERY, ON, Recording, library_of, recorded, show_failure
+from gradcli.commands._python_file import EVERY, ON, Platform, Recording, library_of, recorded, show_failure
 from gradcli.commands._shared import OUTPUT, Point, evaluation
 from gradcli.commands._views import View
 from gradcli.diagnostics import error, visible
+from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,20 +29,24 @@ else:
     fixing, formats, observe, run_steps = room("fixing"), room("formats"), room("observe"), room("run_steps")
 
 
+class Remedies(NamedTuple):
+    """What is done with the reasons of a Python file."""
+
+    fix: bool
+    write: bool
+    steps: bool
+    html: str | None
+
+
 def why(
     output: Output,
     file: str,
     args: tuple[str, ...],
     *,
     tensor: str | None,
-    fix: bool,
-    write: bool,
-    steps: bool,
-    html: str | None,
     at: tuple[str, ...],
-    dtype: str | None,
-    on: str | None,
-    every: int,
+    remedies: Remedies,
+    platform: Platform,
 ) -> int:
     """Why is this gradient None, zero, NaN or huge?
 
@@ -71,29 +76,31 @@ def why(
     if not file.endswith(".py"):
         if args:
             raise error("GC721", "only a Python file takes arguments", help="leave out what follows the script")
-        if on is not None or every > 1 or fix or write or steps or html is not None:
+        if platform.on is not None or platform.every > 1 or any(remedies):
             names = "--on, --every, --fix, --write, --steps and --html"
             raise error("GC721", f"{names} are for Python files", help="leave them out for a script")
-        source, options = evaluation(output, file, Point(at, dtype=dtype or "float64"))
+        source, options = evaluation(output, file, Point(at, dtype=platform.dtype or "float64"))
         show(output, calculator.why(source, tensor=tensor, **options))
         return 0
     if at:
         raise error("GC721", "--at is for scripts", help="set the values in the Python file")
-    begun, tabled = monotonic(), steps or html is not None
-    how = Recording(library_of(file, on), dtype or "float32", every, extents=html is not None, steps=tabled)
+    begun, tabled = monotonic(), remedies.steps or remedies.html is not None
+    how = Recording(
+        library_of(file, platform.on), platform.dtype or "float32", platform.every, remedies.html is not None, tabled
+    )
     outcome, watch, framework = recorded(output, file, args, how)
     took = monotonic() - begun
     show_failure(output, outcome)
     result = watching.explain(watch, file, outcome.error, tensor)._replace(on=framework)
-    if fix or write:
+    if remedies.fix or remedies.write:
         result = fixing.Trials(file, args, how, outcome, took).tried(result)
     table = run_steps.training_steps(watch) if tabled else None
-    show(output, result, table if steps else None)
-    if html is not None:
+    show(output, result, table if remedies.steps else None)
+    if remedies.html is not None:
         graphs = observe.graphs_of(watch, file)._replace(on=framework)
         graph = observe.drawing(graphs, observe.lines(file)) if graphs.forward else None
-        output.save(html, (formats.beside(graph, reasons.explanation(result, reasons.PAGE, table), file),))
-    if write:
+        output.save(remedies.html, (formats.beside(graph, reasons.explanation(result, reasons.PAGE, table), file),))
+    if remedies.write:
         written(output, result)
     return int(outcome.code)
 
@@ -148,4 +155,5 @@ DECLARATION = Declaration(
         EVERY,
         *OUTPUT,
     ),
+    groups=(Remedies, Platform),
 )
