@@ -69,21 +69,19 @@ class Acceptance:
 
 
 def outcome(totals: Totals, lenient: bool) -> tuple[int, str]:
-    """The exit code, which is the first that applies of 4, 2, 1, 3, 5, 0, and its reason."""
+    """The exit code, which is the first that applies of 4, 2, 1, 3, 5, 0, and the reasons for it and the later ones."""
     failed = totals.summary["failed"] - totals.broken - totals.unreadable
-    undecided = totals.summary["inconclusive"]
-    if totals.broken:
-        return 4, f"{counted(totals.broken, 'check')} could not be run"
-    if totals.unreadable:
-        noun = "function" if totals.functions else "script"
-        return 2, f"{counted(totals.unreadable, noun)} could not be {'checked' if totals.functions else 'read'}"
-    if failed:
-        return 1, f"{counted(failed, 'check')} failed"
-    if undecided and not lenient:
-        return 3, f"{counted(undecided, 'check')} could not be decided"
-    if not totals.checks:
-        return NOTHING, "nothing to check"
-    return 0, ""
+    unreadable, done = ("function", "checked") if totals.functions else ("script", "read")
+    reasons = (
+        (4, totals.broken, "check", "could not be run"),
+        (2, totals.unreadable, unreadable, f"could not be {done}"),
+        (1, failed, "check", "failed"),
+        (3, 0 if lenient else totals.summary["inconclusive"], "check", "could not be decided"),
+    )
+    apply = [(code, f"{counted(count, noun)} {what}") for code, count, noun, what in reasons if count]
+    if apply:
+        return apply[0][0], ", ".join(reason for _, reason in apply)
+    return (0, "") if totals.checks else (NOTHING, "nothing to check")
 
 
 def counted(count: int, noun: str) -> str:

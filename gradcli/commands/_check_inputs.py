@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 
 from gradcli.commands import room
 from gradcli.commands._check_options import FILES, FUNCTION, KINDS
@@ -161,10 +162,8 @@ def existing(paths: Sequence[str], at: Sequence[str] = ()) -> list[str]:
 
 def reading(path: str) -> str | None:
     """What a path that does not exist may mean: another one beside it, or an expression."""
-    folder, name = os.path.split(path.rstrip("/"))
-    near = did_you_mean(name, os.listdir(folder or ".")) if os.path.isdir(folder or ".") else None
-    if near is not None:
-        return f"did you mean {visible(os.path.join(folder, near), 200)}?"
+    if (near := nearest(path.rstrip("/"))) is not None:
+        return f"did you mean {visible(near, 200)}?"
     try:
         text = language.unparse(language.parse(language.Source(path)))
     except GradcliError:
@@ -172,3 +171,16 @@ def reading(path: str) -> str | None:
     from shlex import quote
 
     return f"to check the expression write -e {visible(quote(text), 200)}"
+
+
+def nearest(path: str) -> str | None:
+    """The path that exists with the most similar names, or None."""
+    folder, name = os.path.split(path)
+    inside = folder if os.path.isdir(folder or ".") else nearest(folder)
+    if inside is None or not os.path.isdir(inside or "."):
+        return None
+    entries = []
+    with suppress(OSError):  # a folder that cannot be read
+        entries = os.listdir(inside or ".")
+    near = name if name in entries else f"{name}.grad" if f"{name}.grad" in entries else did_you_mean(name, entries)
+    return None if near is None else os.path.join(inside, near)

@@ -94,8 +94,8 @@ SECTIONS = {
         Option(
             "--grad",
             metavar="TARGET:NAME",
-            help="Its hand-written gradient or Jacobian, or its backward, which takes the same arguments and then a "
-            "cotangent (a method of the same object: the cotangent alone).",
+            help="Its hand-written gradient or Jacobian, or its backward, which takes the same arguments and a "
+            "cotangent: last, or first if the other names are the same (a method of the same object: it alone).",
         ),
         Option("--samples", kind="int", default=3, low=0, setting=True, help="Further points near the given one."),
         Option(

@@ -40,6 +40,7 @@ HELP_ALL = "--help-all"
 SYNONYMS = {
     "diff": "derive", "differentiate": "derive", "derivative": "derive", "gradient": "grad", "test": "check",
     "verify": "check", "gradcheck": "check", "evaluate": "eval", "value": "eval", "draw": "graph",
+    "version": "--version", "-V": "--version",
 }  # fmt: skip
 LONGEST = 1000  # characters of a message: it repeats what was typed
 KINDS: dict[str, Any] = {"text": str, "int": int, "float": float, "flag": bool, "table": str}
@@ -57,6 +58,8 @@ def full(argv: Sequence[str], colour: bool = False) -> Call | None:
     """The call that typer reads; None if typer has printed the help. Raises GradcliError (GC721)."""
     argv = [*argv[1:2], "--help"] if argv[:1] == ["help"] else argv
     chosen = next((token for token in argv if not token.startswith("-")), None)
+    if argv[1:] and argv[0][2:].replace("-", "_") in TOP:
+        raise error("GC721", f"{argv[0]} stands alone", help="leave out what follows it, or the option itself")
     words = Words(argv) if argv[:1] == [chosen] and chosen in COMMANDS else None
     arguments = list(argv) or ["--help"]
     if words is not None:
@@ -232,27 +235,48 @@ def split_point(words: Words | None) -> str | None:
 
 def usage_help(chosen: str | None, message: str, argv: Sequence[str], words: Words | None) -> str:
     """The next step after a command line that could not be read."""
+    if words is not None:
+        return command_help(words, message, argv)
+    chosen = "-V" if argv[:1] == ["-V"] else chosen
     if chosen in SYNONYMS:
         return f"did you mean `{SYNONYMS[chosen]}`? gradcli --help lists the commands"
-    if chosen in COMMANDS:
-        options = {option.name for option in declaration(chosen).options}
-        if message.startswith("Missing argument") and len(argv) > 1 and argv[-2][:2] == "--" and argv[-1][:1] != "-":
-            value, option = visible(argv[-1], 80), visible(argv[-2], 80)
-            return f"`{value}` is read as the value of {option}; see gradcli {chosen} --help"
-        word = re.search(r"'--format'.* '(\w+)' is not one of", message)
-        if word is not None and word[1] in options:
-            return f"write --{word[1]}, or see gradcli {chosen} --help"
-        extra = re.search(r"unexpected extra argument\S* \((.*)\)", message) if "at" in options else None
-        if extra is not None and re.match(r"\w+=", extra[1]):
-            return f'a point stands after --at: gradcli {chosen} "x*y" --at x=2,y=3'
-        if extra is not None:
-            return f'an expression with spaces stands in quotes: gradcli {chosen} "x + 1"'
-        unknown = next((word for word in words.options if word[:1] == "-" != word[1:2]), None) if words else None
-        if unknown is not None and "expression" in options and message.startswith("No such option"):
-            return f"for the expression write -e {visible(unknown, 200)}; gradcli {chosen} --help lists the options"
-        if chosen == "derive" and message.startswith("No such option: --at"):
-            return 'a formula needs no point; for numbers at one, run gradcli grad "x*y" --at x=2,y=3'
-        return f"gradcli {chosen} --help"
+    command = next((word for word in argv[1:] if word in COMMANDS), None) if argv[0][:1] == "-" else None
+    if command is not None:
+        return f"options stand behind the command: gradcli {command} ... {visible(argv[0], 80)}"
     if chosen is not None and not chosen.isidentifier():
         return f'name a command first, for example: gradcli grad "{visible(chosen, 200)}"'
     return "gradcli --help lists the commands"
+
+
+def command_help(words: Words, message: str, argv: Sequence[str]) -> str:
+    """The next step after the command line of a command that could not be read."""
+    chosen, options = words.declared.name, {option.name for option in words.declared.options}
+    if message.startswith("Missing argument"):
+        if words.options and words.options[-1] == f"{argv[-2]}={argv[-1]}":
+            value, option = visible(argv[-1], 80), visible(argv[-2], 80)
+            return f"`{value}` is read as the value of {option}; see gradcli {chosen} --help"
+        return f"for example {example(chosen)}"
+    missing = re.search(r"Option '(--[a-z-]+)' requires an argument", message)
+    if missing is not None:
+        form = f"write {missing[1]} {words.known[missing[1]].metavar}; gradcli {chosen} --help"
+        return f"for example {text}" if (text := example(chosen, f" {missing[1]} ")) else form
+    word = re.search(r"'--format'.* '(\w+)' is not one of", message)
+    if word is not None and word[1] in options:
+        return f"write --{word[1]}, or see gradcli {chosen} --help"
+    extra = re.search(r"unexpected extra argument\S* \((.*)\)", message) if "at" in options else None
+    if extra is not None and re.match(r"\w+=", extra[1]):
+        return f'a point stands after --at: gradcli {chosen} "x*y" --at x=2,y=3'
+    if extra is not None:
+        return f'an expression with spaces stands in quotes: gradcli {chosen} "x + 1"'
+    unknown = next((word for word in words.options if word[:1] == "-" != word[1:2]), None)
+    if unknown is not None and "expression" in options and message.startswith("No such option"):
+        return f"for the expression write -e {visible(unknown, 200)}; gradcli {chosen} --help lists the options"
+    if chosen == "derive" and message.startswith("No such option: --at"):
+        return 'a formula needs no point; for numbers at one, run gradcli grad "x*y" --at x=2,y=3'
+    return f"gradcli {chosen} --help"
+
+
+def example(command: str, part: str = "") -> str:
+    """The first example of a command that contains a text, as its help shows it; empty if there is none."""
+    lines = map(str.strip, (declaration(command).function.__doc__ or "").splitlines())
+    return next((line for line in lines if line.startswith(f"gradcli {command} ") and part in line), "")

@@ -65,6 +65,7 @@ else:
     limits, many, source = room("limits"), room("many"), room("source")
     deriving = room("deriving")
 
+PATH = re.compile(r"[\w./-]+")  # characters of which a path can be made that is no expression with an operator
 BINDING = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")  # NAME= at the start of an operand
 
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
@@ -203,6 +204,12 @@ def load(operand: str, output: Output, bounds: Limits | None) -> Source:
         return source.read_source(operand, bounds)
     if operand.startswith("/") and os.path.exists(operand) and not os.path.isfile(operand):
         raise error("GC721", f"{visible(operand, 200)} is not a script", help="`gradcli check` takes a folder")
+    script = f"{operand.rstrip('/')}.grad"
+    if PATH.fullmatch(operand) and (os.path.isdir(operand) or os.path.isfile(script)):
+        shown, folder = visible(operand, 200), os.path.isdir(operand)
+        other = f"gradcli check {shown} checks the scripts in it" if folder else f"write {visible(script, 200)}"
+        what = "is a folder" if folder else f"is a name, and {visible(script, 200)} a script"
+        raise error("GC721", f"{shown} {what}", help=f"{other}; for the expression write -e {shown}")
     if ("." in operand or operand.startswith("/")) and os.path.isfile(operand):
         shown, python = visible(operand, 200), operand.endswith(".py")
         what = "is a Python file" if python else "is a file, but not a script: the name of a script ends in .grad"

@@ -71,7 +71,7 @@ def check(
       gradcli check --python losses.py:f --grad losses.py:df --at "x=[0.5,-1]"
     """
     inputs.python_targets(targets)
-    only = frozenset[str]() if shown.show in inputs.SHOWN else batch.parse_verdicts(shown.show)
+    only = frozenset[str]() if shown.show in inputs.SHOWN else batch.parse_verdicts(shown.show, inputs.SHOWN)
     options = options_of_checks(output, judged, failing, point)
     accepted = Acceptance(output, failing, shown, options)
     command = replay(targets, repeated(judged, point))

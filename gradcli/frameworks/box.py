@@ -22,6 +22,7 @@ from gradcli.frameworks.call_arguments import (
     of_one_object,
     takes_cache,
     takes_cotangent_alone,
+    takes_cotangent_first,
     with_integers,
 )
 from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called
@@ -80,6 +81,8 @@ class Box:
         self.one_object = of_one_object(self.f, self.derivative)
         self.cotangent_alone = self.kind == VJP and takes_cotangent_alone(self.f, self.derivative)
         self.with_cache = self.kind == VJP and takes_cache(self.derivative)
+        positional = [arg.name for arg in self.arguments if not arg.keyword]
+        self.cotangent_first = self.kind == VJP and takes_cotangent_first(self.f, self.derivative, positional)
         self.cache: Any = None
         self.names: list[str] = []  # the arguments that are judged
         self.slices: dict[str, slice] = {}
@@ -227,7 +230,11 @@ class Box:
         derivative: Any = self.derivative
         if self.with_cache:
             return derivative(cotangent, self.cache)
-        return derivative(cotangent) if self.cotangent_alone else self.spread(derivative, arguments, cotangent)
+        if self.cotangent_alone:
+            return derivative(cotangent)
+        if self.cotangent_first:
+            return self.spread(partial(derivative, cotangent), arguments)
+        return self.spread(derivative, arguments, cotangent)
 
     def value_of(self, result: Any) -> Any:
         """What f computes; where it returns a cache too, that is kept for the derivative."""

@@ -155,6 +155,12 @@ def takes_cotangent_alone(f: Any, derivative: Any) -> bool:
     return names is not None and len(names) == 1 and names[0] not in (parameters(f) or ())
 
 
+def takes_cotangent_first(f: Any, derivative: Any, names: Sequence[str]) -> bool:
+    """Whether a derivative is called as `backward(dout, x, w)`: the arguments of a call of f follow by their names."""
+    taken, known = parameters(derivative) or [], parameters(f) or []
+    return bool(names) and taken[1 : len(names) + 1] == [*names] and taken[0] not in known
+
+
 def takes_cache(derivative: Any) -> bool:
     """Whether a derivative is called as `backward(dout, cache)`, where f returns its value and the cache."""
     names = parameters(derivative) or []
@@ -162,7 +168,7 @@ def takes_cache(derivative: Any) -> bool:
 
 
 def takes_cotangent(f: Any, derivative: Any, count: int) -> bool:
-    """Whether a derivative takes a cotangent: alone, before a cache, or behind the `count` arguments of a call of f."""
+    """Whether a derivative takes a cotangent: alone, before a cache, or beside the `count` arguments of a call of f."""
     try:
         taken = signature(derivative).parameters.values()
     except (TypeError, ValueError):

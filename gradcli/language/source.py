@@ -128,14 +128,17 @@ def decode_source(
         span = Span(span.line, span.column, span.line, span.column + 1)
         byte = data[problem.start]
         hint = "save it as UTF-8"
+        text: Source | None = Source(data.decode("utf-8", "replace"), name, path)
         if data[1:2] == b"\x00" or data[:1] == b"\x00":
             hint = "the file looks like UTF-16: save it as UTF-8"
+        elif b"\x00" in data:
+            hint, text = "it is not a text", None
         raise error(
             "GC102",
             f"{visible(name)} is not UTF-8: byte 0x{byte:02x} at line {span.line}, column {span.column}",
             span,
             help=hint,
-            source=Source(data.decode("utf-8", "replace"), name, path),
+            source=text,
         ) from None
 
 

@@ -780,6 +780,36 @@ def batch_norm_without_the_mean(dout: Any, cache: Any) -> Any:
     return dx, np.sum(dout * centred / std, axis=0), dout.sum(axis=0)
 
 
+def affine(x: Any, w: Any, b: Any) -> Any:
+    return np.tanh(x @ w + b)
+
+
+def affine_backward(x: Any, w: Any, b: Any, dout: Any) -> Any:
+    inner = dout * (1 - affine(x, w, b) ** 2)
+    return inner @ w.T, x.T @ inner, inner.sum(axis=0)
+
+
+COTANGENTS: dict[str, Any] = {
+    "last": affine_backward,
+    "first": lambda dout, x, w, b: affine_backward(x, w, b, dout),
+    "last, other names": lambda a, c, d, e: affine_backward(a, c, d, e),
+    "first, with an option": lambda dout, x, w, b, scale=1.0: affine_backward(x, w, b, scale * dout),
+    "by values": lambda dout, x, w, b: affine_backward(x, w, b, dout) if float(x[0, 0]) < 10 else None,
+}
+
+
+@pytest.mark.parametrize("place", COTANGENTS)
+def test_a_cotangent_is_passed_where_the_names_say(place: str) -> None:
+    backward = COTANGENTS[place]
+    at = {"x": R.normal(size=(4, 3)), "w": R.normal(size=(3, 2)), "b": V[:2]}
+    right = check_callable(affine, vjp=backward, at=at)
+    assert [one.passed for one in right.checks] == [True] * 3
+    wrong = check_callable(
+        affine, vjp=functools.wraps(backward)(lambda *given: tuple(2 * part for part in backward(*given))), at=at
+    )
+    assert {one.verdict for one in wrong.checks} == {"DISAGREES"}
+
+
 def test_a_forward_may_return_a_cache_for_its_backward() -> None:
     at = (R.normal(size=(4, 2)), V[:2], V[2:])
     right = check_callable(batch_norm, vjp=batch_norm_backward, at=at)

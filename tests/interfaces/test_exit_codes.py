@@ -25,7 +25,7 @@ ROOT = str(Path(cli.__file__).parents[1])
 SCRIPTS = {
     "right.grad": "x = 2\nassert grad(x**2, x) == 2*x\nx**2\n",
     "wrong.grad": "x = 2\nassert grad(x**2, x) == 3*x\nx**2\n",
-    "open.grad": "x = 0\nwhere(x == 0, 0, x*sin(log(abs(x))))\n",  # its slope has no limit, and no expansion says so
+    "open.grad": "x = 0\nwhere(x == 0, 0, x*sin(1/sin(1/x)))\n",  # it is undefined at points as near as you like
     "unreadable.grad": "x**\n",
     "empty.grad": "1 + 2\n",
     "kink.grad": "x = 0\nrelu(x)\n",
@@ -92,6 +92,8 @@ WAYS = {
         grad log(x) --at x=-2
         grad sum((A@x)**2)
         eval -e -x --at x=2
+        derive -e nothing
+        derive -e right
         explain kink
         run code.py
         why code.py
@@ -124,6 +126,8 @@ WAYS = {
         check right.grad missing.grad
         check missing
         check missing-too
+        check right
+        check nothin/right.grad
         check a/b
         check ./missing
         check ~/missing
@@ -140,6 +144,7 @@ WAYS = {
         check right.grad --samples=-1
         check right.grad --format pdf
         check right.grad --show nonsense
+        check right.grad --show sumary
         check right.grad --allow nonsense
         check right.grad --shard 3/2
         check right.grad --baseline missing.json
@@ -171,6 +176,14 @@ WAYS = {
         grad x**2 --points missing.csv
         grad x**2 --points missing.csv --order 2
         grad missing.grad
+        grad nothing
+        grad right
+        trace nothing/
+        grad x**2 -o missing/a.json
+        --version check wrong.grad
+        --show-settings check wrong.grad
+        --color never check wrong.grad
+        version
         eval code.py
         trace x*y --plan --all
         derive x --emit c -o x.py
@@ -194,6 +207,7 @@ WAYS = {
         check open.grad right.grad
         check open.grad -q
         check . -k open
+        check right.grad --timeout 0
     """,
     5: """
         check empty.grad
@@ -292,7 +306,7 @@ def started(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_a_check_of_many_files(number: int, code: int, folder: Path) -> None:
     (folder / "many").mkdir()
     for position in range(200):

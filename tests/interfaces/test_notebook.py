@@ -137,7 +137,7 @@ FAILS = [
     ('check --claim "x = 3*x"', "x**3", "DISAGREES claim x"),
     ("check", "x = 2\nassert grad(x**2, x) == 3*x\nx**2", "DISAGREES claim x"),
     ("check --at x=0", "abs(x)", "KINK gradient x"),
-    ("check", "x = 0\nwhere(x == 0, 0, x*sin(log(abs(x))))", "INCONCLUSIVE gradient x"),
+    ("check", "x = 0\nwhere(x == 0, 0, x*sin(1/sin(1/x)))", "INCONCLUSIVE gradient x"),
     ("check", "const x = 2; x", "0 checks"),
     ("", "x +", "GC112"),
     ("", "nowhere", "GC202"),

@@ -69,7 +69,7 @@ def wrong_entry(x: Any) -> Any:
     return np.array([3 * x[0] ** 2, 2 * x[1] ** 2])
 
 
-OPEN = "x = 0\nwhere(x == 0, 0, x*sin(log(abs(x))))"  # the slope at 0 has no limit, and no expansion says so
+OPEN = "x = 0\nwhere(x == 0, 0, x*sin(1/sin(1/x)))"  # it is undefined at points as near as you like
 JUDGED: list[tuple[Callable[[], Any], str | None, bool]] = [
     (lambda: gradcli.check("x**2", at={"x": 2}), "PROVED", True),
     (lambda: gradcli.check("x**2", at={"x": 2}, claims={"x": "x"}), "DISAGREES", False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import shlex
 from typing import Any
 
 import pytest
@@ -197,6 +198,9 @@ def test_short_joined_and_earlier_spellings(line: list[str], arguments: dict[str
         ("check -k*slow", "is an option with its value, or an expression"),
         ("grad x -o/tmp/a.json", "is an option with its value, or an expression"),
         ("audit -z python", "No such option: -z"),
+        ("--version check a.grad", "--version stands alone"),
+        ("--show-settings check", "--show-settings stands alone"),
+        ("--color never check a.grad", "No such option: --color"),
     ],
 )
 def test_what_is_no_option_is_a_usage_error(line: str, told: str) -> None:
@@ -204,6 +208,36 @@ def test_what_is_no_option_is_a_usage_error(line: str, told: str) -> None:
         assert not (direct(line.split()) or full(line.split()))
     assert told in caught.value.diagnostics[0].message
     assert caught.value.diagnostics[0].help
+
+
+def hint_of(line: list[str]) -> str:
+    """The advice for a command line that cannot be read."""
+    with pytest.raises(GradcliError) as caught:
+        assert not (direct(line) or full(line))
+    return caught.value.diagnostics[0].help or ""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_missing_is_shown_by_an_example(command: str) -> None:
+    """For each option that takes a value, and for each operand: an example that can be read, or the form."""
+    declared = declaration(command)
+    for option in declared.options:
+        if option.kind != "flag":
+            operands = [] if any(operand.rest for operand in declared.operands) else ["x"]
+            hint = hint_of([command, *operands, option.spellings[0]])
+            if hint.startswith("for example "):
+                assert direct(shlex.split(hint.removeprefix("for example gradcli ")))
+                assert option.spellings[0] in hint
+            else:
+                assert hint == f"write {option.spellings[0]} {option.metavar}; gradcli {command} --help"
+    if any(operand.required and not operand.many for operand in declared.operands):
+        assert hint_of([command]).startswith(f"for example gradcli {command} ")
+
+
+def test_options_stand_behind_the_command() -> None:
+    assert hint_of(["--color", "never", "grad", "x"]) == "options stand behind the command: gradcli grad ... --color"
+    assert hint_of(["-V"]) == hint_of(["version"]) == "did you mean `--version`? gradcli --help lists the commands"
+    assert hint_of(["grad", "--at", "x=2"]) == "`x=2` is read as the value of --at; see gradcli grad --help"
 
 
 def test_earlier_spellings_are_noted(capsys: pytest.CaptureFixture[str]) -> None:

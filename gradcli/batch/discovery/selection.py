@@ -56,10 +56,10 @@ def last_failed(cases: Sequence[Case], failed: Collection[tuple[str, int]]) -> S
     return Selected(list(cases), f"{what}, so everything is checked")
 
 
-def parse_verdicts(text: str) -> frozenset[str]:
+def parse_verdicts(text: str, others: tuple[str, ...] = ()) -> frozenset[str]:
     """The verdicts of a text such as "DISAGREES,KINK", in upper or lower case.
 
-    Raises GradcliError GC721 for a word that is not a verdict.
+    Raises GradcliError GC721 for a word that is not a verdict; `others` are words that it could have been instead.
 
     >>> sorted(parse_verdicts("kink, disagrees"))
     ['DISAGREES', 'KINK']
@@ -67,7 +67,8 @@ def parse_verdicts(text: str) -> frozenset[str]:
     words = [word.strip().upper() for word in text.split(",")]
     for word in words:
         if word not in VERDICTS:
-            guess = did_you_mean(word, VERDICTS)
-            hint = f"did you mean `{guess}`?" if guess else f"the verdicts are {', '.join(VERDICTS)}"
+            guess = did_you_mean(word, VERDICTS) or did_you_mean(word.lower(), others)
+            known = f"the verdicts are {', '.join(VERDICTS)}{'; other words are ' if others else ''}{', '.join(others)}"
+            hint = f"did you mean `{guess}`?" if guess else known
             raise error("GC721", f"unknown verdict `{visible(word)}`", help=hint)
     return frozenset(words)
