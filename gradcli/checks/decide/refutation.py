@@ -128,11 +128,13 @@ def near_enough(case: Case, answer: Answer) -> Outcome | None:
         return Outcome("AGREES", "the number is right to the digits given at this point", evidence)
     if None in answer["exact"] or None in answer["claimed"]:
         return None
-    worst = max(ulps(c, e) for c, e in zip(answer["claimed"], answer["exact"], strict=True))
-    if worst > LIMIT_ULPS:
+    pairs = [*zip(answer["claimed"], answer["exact"], answer["relations"], strict=True)]
+    worst = max(ulps(claimed, exact) for claimed, exact, _ in pairs)
+    subnormal = any(claimed != exact and abs(exact) < np.finfo(float).tiny for claimed, exact, _ in pairs)
+    if worst > LIMIT_ULPS or subnormal:
         return None
     message = f"the number is right to {worst:.3g} ulp, at this point"
-    if not any(answer["exact"]) and not any(answer["claimed"]):
+    if (0, 0, "!") in pairs:
         message = "the number and the exact one both round to 0 in float64, at this point"
     return Outcome("AGREES", message, {**evidence, "basis": "numerical", "ulps": worst, "points": 1})
 

@@ -37,6 +37,7 @@ MOST_TOTAL = 8_000_000  # operations on single entries for one enclosure
 MOST_KNOWN = 32  # points and precisions whose partials are kept
 JOINT = 4  # directions in which everything moves, at a tie
 MOST_JOINT = 64  # entries that may move together
+ROUGH = "the partial derivatives exist, but the function is not differentiable"
 
 
 @cache
@@ -205,7 +206,7 @@ class PointEvaluation:
         axes = {i: seen[i] if i in seen else lines.sides({i: 1}) for i in range(count)}
         rough = next((axis for axis in axes.values() if axis.kind != SMOOTH), None)
         if rough is not None:
-            return rough
+            return rough._replace(reason=rough.reason or ROUGH)
         from random import Random  # start-up time: few points are a tie
 
         generator = Random(self.query.seed)
@@ -216,7 +217,5 @@ class PointEvaluation:
             if both.kind == SMOOTH and apart(both.left.slope, slope):
                 both = both._replace(kind=KINK)
             if both.kind != SMOOTH:
-                return both._replace(
-                    reason=both.reason or "the partial derivatives exist, but the function is not differentiable"
-                )
+                return both._replace(reason=both.reason or ROUGH)
         return None

@@ -353,8 +353,8 @@ class ExactField(BallField):
         result = super().apply(node, rule, xs)
         choices = EITHER.get(node.primitive.name)
         if choices is not None and isinstance(result, Unclear) and result not in xs:
-            return self.hull(result, *choices(*xs, **node.params))
-        return result
+            result = self.hull(result, *choices(*xs, **node.params))
+        return TracedExpansion(result, self.pool, "plain", object()) if type(result) is Expansion else result
 
     def either(self, condition: Failure, x: Any, y: Any) -> Any:
         return self.hull(condition, x, y) if isinstance(condition, Unclear) else condition

@@ -9,10 +9,10 @@ what grows faster than every power only the sign and the logarithm.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import partial, partialmethod
+from functools import partial, partialmethod, reduce
 from itertools import accumulate
 from math import factorial
-from operator import mul
+from operator import add, methodcaller, mul
 from typing import TYPE_CHECKING, Any
 
 from flint import arb, arb_series, ctx, fmpq, fmpz
@@ -20,7 +20,7 @@ from flint import arb, arb_series, ctx, fmpq, fmpz
 from gradcli.checks.algebra.zero_test import vanishes
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Failure, Tie, Unclear, Undecided, Undefined
-from gradcli.checks.expansions.exact_reals import SERIALS, ExactReal, Pool, fraction
+from gradcli.checks.expansions.exact_reals import SERIALS, ExactReal, Pool, ball_of, fraction
 from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series
 
 if TYPE_CHECKING:
@@ -40,7 +40,10 @@ LOGARITHM = key(0, 1)
 LOGLOG = key(0, 0, 1)
 FLAT = key(10**6)  # of what is smaller than every power
 NUMBERS = (int, fmpz, fmpq, arb, ExactReal)
+HALF = Fraction(1, 2)
+WAVES = ("sin", "cos")  # of which every value is between -1 and 1
 RING = ("add", "mul", "neg")  # operations that take a few terms only
+CLOSE = 2.0**-20  # by how much what has a limit may be off, close enough to the point
 MOST_TERMS = 4  # for each of a power series
 ROOT = "a root of a negative number on one side of the point"
 
@@ -48,12 +51,16 @@ ROOT = "a root of a negative number on one side of the point"
 class Expansion(Moving):
     """An expansion: its terms by key, and the key of the remainder (None: there is none).
 
-    A remainder that `swings`, over the function that its key states, has no limit for certain: sin(1/tau).
+    A remainder that `swings`, over the function that its key states, has no limit for certain: sin(1/tau). A remainder
+    that is bounded without a limit may have a `range`, a ball that holds all its values near the point.
     """
 
-    __slots__ = ("rest", "swings", "terms")
+    __slots__ = ("range", "rest", "swings", "terms")
+    range: Any
 
-    def __init__(self, terms: dict[Key, Any], rest: Key | None = None, swings: bool = False) -> None:
+    def __init__(
+        self, terms: dict[Key, Any], rest: Key | None = None, swings: bool = False, values: Any = None
+    ) -> None:
         kept = {key: c for key, c in terms.items() if not c.is_zero() and (rest is None or key < rest)}
         if len(kept) > MOST_TERMS * ctx.cap:
             rest = sorted(kept)[MOST_TERMS * ctx.cap]
@@ -61,6 +68,7 @@ class Expansion(Moving):
         self.terms = kept
         self.rest = rest
         self.swings = swings
+        self.range = values if rest == ONE and values is not None and values.is_finite() else None
 
     @classmethod
     def along(cls, center: Any, speed: Any) -> Expansion:
@@ -90,7 +98,19 @@ class Expansion(Moving):
 
     def sign(self) -> int:
         """The sign close to the point."""
+        if self.is_bounded() and not self.range.contains(0):
+            return ball_numbers.sign(self.range)
         return 0 if self.is_zero() else ball_numbers.sign(self.lead()[1])
+
+    def is_bounded(self) -> bool:
+        """Whether it is known to be bounded, but not to have a limit."""
+        return self.range is not None and not self.terms
+
+    def near(self) -> Any:
+        """A ball that holds all values close to the point, without the terms that grow; None where none is known."""
+        if self.range is not None or (self.rest is not None and self.rest <= ONE):
+            return self.range
+        return ball_of(self.terms.get(ONE, arb(0))) + arb(0, CLOSE)
 
     def is_zero(self) -> bool:
         """Whether it is 0 all along."""
@@ -106,6 +126,9 @@ class Expansion(Moving):
 
     def is_finite(self) -> bool:
         return all(c.is_finite() for c in self.terms.values())
+
+    def mid(self) -> Expansion:
+        return self
 
     @property
     def constant(self) -> Any:
@@ -135,16 +158,23 @@ class Expansion(Moving):
             terms[key] = terms[key] + c if key in terms else c
         rest = _nearer(self.rest, other.rest)
         swings = self.rest != other.rest and any(x.swings and x.rest == rest for x in (self, other))
-        return Expansion(terms, rest, swings)
+        return Expansion(terms, rest, swings, self.combined(other, add))
+
+    def combined(self, other: Expansion, operation: Callable[[Any, Any], Any]) -> Any:
+        """The range of a sum, or of what is either; None where none is known."""
+        both = [] if self.range is None and other.range is None else [self.near(), other.near()]
+        return None if not both or None in both else operation(*both)
 
     def __neg__(self) -> Expansion:
-        return Expansion({key: -c for key, c in self.terms.items()}, self.rest, self.swings)
+        values = None if self.range is None else -self.range
+        return Expansion({key: -c for key, c in self.terms.items()}, self.rest, self.swings, values)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
             terms = {key: c * other for key, c in self.terms.items()}
             swings = self.swings and like(self.kind, other).sign() != 0
-            return arb(0) if other == 0 else Expansion(terms, self.rest, swings)
+            values = None if self.range is None else self.range * ball_of(like(self.kind, other))
+            return arb(0) if other == 0 else Expansion(terms, self.rest, swings, values)
         if not isinstance(other, Expansion):
             return NotImplemented
         pairs = [(_sum(a.first(), b.rest), b.swings and a.leads()) for a, b in ((self, other), (other, self)) if b.rest]
@@ -156,13 +186,16 @@ class Expansion(Moving):
                 key = _sum(left, right)
                 if not rests or key < rests[0]:
                     terms[key] = terms[key] + c * d if key in terms else c * d
-        return Expansion(terms, rests[0] if rests else None, swings)
+        bounded = min(self.first(), other.first()) >= ONE
+        values = self.combined(other, square if self is other else product) if bounded else None
+        return Expansion(terms, rests[0] if rests else None, swings, values)
 
     def __truediv__(self, other: Any) -> Any:
         if isinstance(other, NUMBERS):
             if other == 0:
                 raise Undefined("division by 0")
-            return Expansion({key: c / other for key, c in self.terms.items()}, self.rest)
+            values = None if self.range is None else self.range / ball_of(like(self.kind, other))
+            return Expansion({key: c / other for key, c in self.terms.items()}, self.rest, values=values)
         return self * other.inverse() if isinstance(other, (Expansion, Huge)) else NotImplemented
 
     def inverse(self) -> Any:
@@ -182,6 +215,9 @@ class Expansion(Moving):
 
     def raised(self, exponent: Fraction) -> Any:
         """A power; a fractional one of a function that is positive near the point."""
+        if self.is_bounded() and not self.range.contains(0):
+            exact = fmpq(exponent.numerator, exponent.denominator)
+            return self.squeezed(lambda x: x ** arb(exact), monotone=True)
         key, c, more = self.relative()
         if exponent.denominator != 1:
             if ball_numbers.sign(c) < 0:
@@ -207,9 +243,18 @@ class Expansion(Moving):
     def sqrt(self) -> Any:
         return self if self.is_zero() else self.raised(Fraction(1, 2))
 
+    def squeezed(self, function: Callable[[Any], Any], monotone: bool = False) -> Expansion:
+        """A function of what is bounded without a limit; raises Unclear where it is not known to be bounded."""
+        values = function(self.range)
+        if not values.is_finite():
+            raise Unclear("a term whose limit is not known")
+        return Expansion({}, ONE, self.swings and monotone, values)
+
     def log(self) -> Any:
         if self.sign() <= 0:
             raise Undefined("the logarithm of a number that is not positive on one side of the point")
+        if self.is_bounded():
+            return self.squeezed(arb.log, monotone=True)
         key, c, more = self.relative()
         if key[2]:
             raise Unclear("a logarithm nested three deep")
@@ -218,6 +263,8 @@ class Expansion(Moving):
         return grown + more.composed([like(c, Fraction(-((-1) ** k), k) if k else 0) for k in range(ctx.cap)])
 
     def exp(self) -> Any:
+        if self.is_bounded():
+            return self.squeezed(arb.exp, monotone=True)
         grown, constant, gone = self.split()
         around = gone.composed([like(constant, Fraction(1, factorial(k))) for k in range(ctx.cap)]) * constant.exp()
         if not grown.terms:
@@ -258,6 +305,10 @@ class Expansion(Moving):
 
     def local(self, name: str, *args: Any) -> Any:
         """A function that is analytic at the limit, by its series there; at infinity by a formula, if there is one."""
+        if self.is_bounded():
+            return self.squeezed(methodcaller(name, *args))
+        if name in WAVES and self.rest is not None and self.rest <= ONE:
+            return Expansion({}, ONE, values=arb(0, 1))
         grown, constant, gone = self.split()
         if grown.terms:
             if name not in FAR:
@@ -292,9 +343,13 @@ class Expansion(Moving):
         return (self + 1).digamma() - self.inverse() if pole else self.local("digamma")
 
     def floor(self) -> Any:
+        if self.is_bounded():
+            return self.squeezed(lambda x: x.lower().floor().union(x.upper().floor()))
+        if self.range is not None:
+            return self + Expansion({}, ONE, values=arb(-0.5, 0.5))
         grown, constant, gone = self.split()
-        if grown.terms:
-            raise Unclear("the integer part of an unbounded argument")
+        if grown.terms:  # what is cut off takes all values between 0 and 1 again and again
+            return self + Expansion({}, ONE, swings=True, values=arb(-0.5, 0.5))
         whole = constant.floor()
         if not whole.is_exact():
             ball_numbers.sign(whole - whole.mid())
@@ -332,7 +387,7 @@ class TracedExpansion(Expansion):
     rational = None
 
     def __init__(self, plain: Expansion, pool: Pool, name: str, *args: Any) -> None:
-        self.terms, self.rest, self.swings = plain.terms, plain.rest, plain.swings
+        self.terms, self.rest, self.swings, self.range = plain.terms, plain.rest, plain.swings, plain.range
         self.pool, self.name, self.args = pool, name, args
         self.serial = next(SERIALS)  # above those of its operands
 
@@ -340,6 +395,10 @@ class TracedExpansion(Expansion):
     def along(cls, center: Any, speed: Any) -> TracedExpansion:
         speed = center.lifted(speed)
         return cls(Expansion.along(center, speed), center.pool, "along", center, speed)
+
+    @property
+    def kind(self) -> Any:
+        return next(iter(self.terms.values()), fraction(self.pool, fmpq(0)))
 
     def traced(self, name: str, compute: Callable[..., Any], *args: Any) -> Any:
         """The expansion of an expression, computed once."""
@@ -426,6 +485,11 @@ class Huge(Moving):
         """1 over it: smaller than every power."""
         return Expansion({}, FLAT)
 
+    def sin(self) -> Expansion:
+        return Expansion({}, ONE, swings=True, values=arb(0, 1))
+
+    cos = sin
+
     def log(self) -> Any:
         if self.signed < 0:
             raise Undefined("the logarithm of a negative number on one side of the point")
@@ -443,8 +507,8 @@ class Huge(Moving):
 
 FAR: dict[str, Callable[[Any], Any]] = {  # functions of what grows beyond all bounds; else they are read as the others
     **{name: FORMULAS[name] for name in ("sinh", "cosh", "tanh", "asinh")},
-    "sin": lambda x: Expansion({}, ONE, swings=True),
-    "cos": lambda x: Expansion({}, ONE, swings=True),
+    "sin": lambda x: Expansion({}, ONE, swings=True, values=arb(0, 1)),
+    "cos": lambda x: Expansion({}, ONE, swings=True, values=arb(0, 1)),
     "atan": lambda x: x.side() * (x.pi() / 2) - x.inverse().atan(),
     "erf": lambda x: Expansion({}, (-(x * x)).exp().first()) + x.side(),  # its tail is less than exp(-x**2)
     "erfc": lambda x: 1 - x.erf(),
@@ -494,8 +558,20 @@ def either(x: Any, y: Any) -> Any:
     if isinstance(gap, Huge):
         raise Unclear("a choice between functions that grow apart")
     first = gap.first() if isinstance(gap, Expansion) else ONE
-    common = y if isinstance(y, Expansion) else Expansion({ONE: y})
-    return TracedExpansion(Expansion(common.terms, _nearer(common.rest, first)), x.pool, "either", x, y, object())
+    one, other = (z if isinstance(z, Expansion) else Expansion({ONE: z}) for z in (x, y))
+    values = one.combined(other, arb.union)
+    common = Expansion(other.terms, _nearer(other.rest, first), values=values)
+    return TracedExpansion(common, x.pool, "either", x, y, object())
+
+
+def product(x: Any, y: Any) -> Any:
+    """The product of two balls, by the ends of both."""
+    return reduce(arb.union, [a * b for a in (x.lower(), x.upper()) for b in (y.lower(), y.upper())])
+
+
+def square(x: Any, _: Any) -> Any:
+    """The square of a ball, by its ends."""
+    return (x.abs_lower() ** 2).union(x.abs_upper() ** 2)
 
 
 EITHER: dict[str, Callable[..., Sequence[Any]]] = {  # what an operation chooses from, by its operands
@@ -506,6 +582,8 @@ EITHER: dict[str, Callable[..., Sequence[Any]]] = {  # what an operation chooses
     "minimum": lambda x, y: (x, y),
     "clamp": lambda x, low, high: (x, low, high),
     "sign": lambda x: (fraction(x.pool, fmpq(-1)), fraction(x.pool, fmpq(1))),
+    "round": lambda x: ((x + HALF).floor(), (x + HALF).floor() - 1),
+    "trunc": lambda x: (x.floor(), -(-x).floor()),
 }
 
 
