@@ -4,6 +4,18 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradcli.checks import check_script
+from gradcli.checks.decide import boxes, granting
+from gradcli.checks.decide.case import Outcome
+from gradcli.checks.derivatives import claim_comparison, subdivision
+from gradcli.checks.evaluate.interpretation import Unsupported
+from gradcli.checks.expansions import exact_reals
+from gradcli.checks.oracle.oracle_server import Session
+from tests.support.oracle_in_process import answer_in_process
 
 GRANTING = "checks/decide/granting.py"
 GRANTED = {"PROVED", "CERTIFIED"}
@@ -36,3 +48,63 @@ def test_the_reader_of_sources_finds_them() -> None:
     assert written_verdicts('outcome._replace(verdict="CERTIFIED")') == {"CERTIFIED"}
     assert written_verdicts('verdict = "PROVED" if proved else "CERTIFIED"') == GRANTED
     assert not written_verdicts('outcome.verdict in ("PROVED", "CERTIFIED")')
+
+
+# --- every discharge is needed --------------------------------------------------------------------------------------
+
+
+def unsupported(*_: Any, **about: Any) -> Any:
+    raise Unsupported("an operation without a rule")
+
+
+def first_branch(field: Any, _: Any) -> Any:
+    """The sign close to a place, whether or not it stays the same."""
+    return next(field.decided)[0]
+
+
+Check = tuple[str, dict[str, Any], str | None, tuple[float, float] | None]  # a script, a point, a claim and a box of x
+SMOOTH_TIE: Check = ("sum(elu(x))", {"x": [0.1 * k for k in range(32)]}, None, None)
+HIDDEN_TIE: Check = ("sum(elu(sqrt(x)**2 - 2))", {"x": [2.0] * 20}, None, None)  # in floats 4e-16
+TIE: Check = ("abs(log(exp(x)) - y)", {"y": 0.3, "x": 0.3}, None, None)
+JUMP: Check = ("where(x < 0.3, x, x + 1e-300)", {"x": 0.5}, "1 + 0*x", (-1, 1))
+TWO_REGIONS: Check = ("where(x < 0.3, x**2, x**2 + (x - 0.3)**2*1e-30)", {"x": 0.1}, "2*x", (-1, 1))
+HIDDEN_JUMP: Check = ("x*abs(x) + where((x - 1e-9)**2 < 1e-30, 1e-30, 0)", {"x": 0.5}, "2*abs(x)", (-1, 1))
+REMOVABLE: Check = ("where(x == 0, 1, sin(x)/x)", {"x": 0.5}, None, (-1, 1))
+Off = tuple[Any, str, Any]  # what replaces an attribute of something
+NO_TIES: Off = (claim_comparison.ClaimComparison, "decided", lambda *_: {})
+NO_DOUBT: Off = (granting, "doubted", lambda *_: None)
+NO_JUDGE: Off = (Session, "on_judge", unsupported)
+DISCHARGES: dict[str, tuple[Check, list[Off], str, list[Off], str]] = {  # with and without a discharge: off, verdict
+    "a tie, of index notation": (SMOOTH_TIE, [], "CERTIFIED", [NO_DOUBT], "PROVED"),
+    "a tie, where nothing was enclosed": (
+        HIDDEN_TIE, [NO_JUDGE], "AGREES", [NO_JUDGE, (granting, "undecided_surface", lambda _: None)], "PROVED",
+    ),
+    "a tie, in exact numbers": (TIE, [], "KINK", [NO_TIES], "INCONCLUSIVE"),
+    "a sign that is open": (TIE, [NO_TIES], "INCONCLUSIVE", [NO_TIES, NO_DOUBT], "PROVED"),
+    "a number that is 0": (TIE, [], "KINK", [(exact_reals, "vanishes", lambda _: False)], "INCONCLUSIVE"),
+    "what lies between floats": (
+        JUMP, [], "DISCONTINUOUS",
+        [(boxes.BoxCheck, "at_bracket", lambda *_: (Outcome("AGREES", "", {}), True))], "PROVED",
+    ),
+    "every region": (TWO_REGIONS, [], "DISAGREES", [(boxes.BoxCheck, "is_proved", lambda *_: True)], "PROVED"),
+    "all branches beside a place": (
+        HIDDEN_JUMP, [], "INCONCLUSIVE", [(subdivision.FollowedField, "sign", first_branch)], "PROVED",
+    ),
+    "all values beside a place": (
+        REMOVABLE, [], "AGREES", [(subdivision.Join, "side", lambda *_: (True, True))], "PROVED",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DISCHARGES)
+def test_a_discharge_that_is_switched_off_changes_a_verdict(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (text, at, claim, box), before, verdict, off, weaker = DISCHARGES[name]
+    options: dict[str, Any] = {"at": at, "wrt": ["x"], "claims": None if claim is None else {"x": claim}}
+    options |= {} if box is None else {"box": {"x": box}}
+    answer_in_process(monkeypatch)
+    for patches, expected in ((before, verdict), (off, weaker)):
+        with monkeypatch.context() as patched:
+            for patch in patches:
+                patched.setattr(*patch)
+            check = check_script(text, **options).checks[-1]
+        assert check.verdict == expected, check.message

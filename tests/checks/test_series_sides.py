@@ -175,7 +175,8 @@ def test_where_nothing_tells_nothing_is_said() -> None:
         assert "the expansions do not determine" in found.message or "not known" in found.message
 
 
-SWINGING = ["sin(1/x)", "x*sin(1/x)", "cos(log(x))", "x*cos(log(x)) + x**2", "3*x*sin(1/x)*exp(x)", "sqrt(x)*sin(1/x)"]
+SWINGING = ["sin(1/x)", "x*sin(1/x)", "cos(log(x))", "x*cos(log(x)) + x**2", "3*x*sin(1/x)*exp(x)", "sqrt(x)*sin(1/x)",
+            "x*exp(sin(1/x))", "x/(2 + sin(1/x))", "1/x - floor(1/x)"]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", SWINGING)
@@ -188,14 +189,38 @@ SQUEEZED = [  # |f| is at most a multiple of |x|**k, whatever its branches are
     "x**3*abs(sin(1/x))", "x**3*where(sin(1/x) > 0, 1, -1)", "x**2*sin(1/x)", "x**2*relu(cos(1/x))",
     "x**2*maximum(sin(1/x), cos(1/x))", "x**2*sign(sin(1/x))", "abs(x)**1.5*where(cos(log(abs(x))) > 0, 2, 3)",
     "x*where(sin(1/x) > 0, sin(x), 2*x)", "x**2*clamp(sin(1/x), -0.5, 0.25)", "abs(x**2*sin(1/x))",
+    "x**2*exp(sin(1/x))", "x**2/(2 + sin(1/x))", "x**2*log(3 + cos(1/x))", "x**2*(3 + sin(1/x))**-0.5",
+    "x**2*asin(sin(1/x)/2)", "x**2*hypot(sin(1/x), 1)", "x**3*floor(1/x)", "x**2*(1/x - floor(1/x))",
+    "x**2*round(3*sin(1/x))", "x**2*cos(exp(1/x**2))", "x**2*sin(1/x + sin(1/x))",
+    "x**2*where(sin(1/x) > 2, 1/x**5, 1)",
 ]  # fmt: skip
+
+
+def claimed(text: str, slope: str) -> str:
+    """The verdict on a claimed slope at 0, where the value is 0."""
+    script = f"where(x == 0, 0, {text})"
+    return check_script(script, at={"x": 0.0}, claims={"x": slope}).checks[-1].verdict
 
 
 @pytest.mark.parametrize("text", SQUEEZED)
 def test_a_function_between_powers_has_the_slope_0(text: str) -> None:
-    found = only(f"where(x == 0, 0, {text})", {"x": 0.0})
-    assert found.verdict in ("CERTIFIED", "UNDEFINED"), found.message
-    assert found.evidence["exact"] == ["0"]
+    assert (claimed(text, "0"), claimed(text, "1")) == ("CERTIFIED", "DISAGREES")
+
+
+UNKNOWN = [  # what may have another slope, or no value: signs that are open, and what cancels
+    "x**2/sin(1/x)", "x**2/(1 + sin(1/x))", "x**2*tan(1/x)", "x*sign(sin(1/x))", "x*sin(pi*floor(1/x))",
+    "x*exp(sin(1/x))*exp(-sin(1/x))", "x*cos(2*pi*round(1/x))", "x*(ceil(1/x) + floor(-1/x))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_what_a_range_does_not_decide_is_left_open(text: str) -> None:
+    assert {claimed(text, "0"), claimed(text, "2")} == {"INCONCLUSIVE"}
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "round", "trunc"])
+def test_the_integer_part_of_what_grows_is_not_far_from_it(name: str) -> None:
+    assert (claimed(f"x**2*{name}(1/x)", "1"), claimed(f"x**2*{name}(1/x)", "0")) == ("CERTIFIED", "DISAGREES")
 
 
 def test_a_kink_that_only_float64_sees() -> None:

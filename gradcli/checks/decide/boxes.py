@@ -373,6 +373,8 @@ class BoxCheck:
         answer = self.exact.ask("join", **about)
         if outcome is None:
             outcome = self.between(bracket, answer)
+        if outcome.verdict in GOOD and reach is not None and not answer.get("followed"):
+            outcome = Outcome("INCONCLUSIVE", f"{bracket.where}: another branch may be taken close to it", {})
         return outcome, bool(answer.get("sure"))
 
     def between(self, bracket: Bracket, answer: Any) -> Outcome:

@@ -153,6 +153,7 @@ class Cover:
 
 # --- zeros inside a box -----------------------------------------------------------------------------------------------
 
+MOST_ORDER = 4  # of a zero at which a branch begins
 MOST_NEWTON = 20
 GUESSED = 256  # bits of a zero of which a closed form is guessed
 LARGEST = 10**6  # denominator of a fraction in it
@@ -169,20 +170,25 @@ FORMS: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [  # of a numbe
 class FollowedField(BallField):
     """Balls of one side of a place, whose branches are as `decided` in exact numbers close to it.
 
-    Each decision is a sign, and whether it is of a number that is 0 at the place: then its slope on the whole side has
-    that sign.
+    Each decision is a sign, and the order of the zero that the number has at the place: a coefficient of its power
+    series of that order has that sign on the whole side.
     """
 
-    def __init__(self, decided: Sequence[tuple[int, bool]]) -> None:
+    def __init__(self, decided: Sequence[tuple[int, Any]]) -> None:
         super().__init__()
         self.decided = iter(decided)
+        self.lost = False  # whether a branch may be another one somewhere
 
     def sign(self, x: Any) -> int:
-        expected, vanishing = next(self.decided, (None, False))
-        slope = vanishing and type(x) is Series and x.s.prec > 1
-        if expected is None or ball_numbers.sign(x.s[1] if slope else x) != expected:
-            raise Undecided("a branch that changes beside the place")
-        return expected
+        expected, order = next(self.decided, (None, 0))
+        series = order in range(1, MOST_ORDER + 1) and type(x) is Series
+        try:
+            if ball_numbers.sign(x.s[order] if series else x) == expected:
+                return expected
+        except Undecided:
+            pass
+        self.lost = True
+        raise Undecided("a branch that changes beside the place")
 
 
 class RecordingField(ExactField):
@@ -190,11 +196,12 @@ class RecordingField(ExactField):
 
     def __init__(self) -> None:
         super().__init__()
-        self.decided: list[tuple[int, bool]] = []
+        self.decided: list[tuple[int, Any]] = []
 
     def sign(self, x: Any) -> int:
         side = super().sign(x)
-        self.decided.append((side, isinstance(x, Expansion) and min(x.terms, default=ONE) > ONE))
+        power, *logarithms = min(x.terms, default=ONE) if isinstance(x, Expansion) else ONE
+        self.decided.append((side, None if any(logarithms) else power))
         return side
 
 
@@ -225,7 +232,10 @@ class Join:
         answer = self.judging.examined(exact, query.entries, {"node": None, "turn": ""}, together=own)
         whole = None if x.rational is None else Fraction(int(x.rational.p), int(x.rational.q))
         answer["place"] = str(x.ball.mid().str(17, radius=False) if whole is None else whole)
-        answer["sure"] = reach is not None and "given" in answer and all(self.sure(exact, x, end) for end in reach)
+        if reach is not None and "given" in answer:
+            sides = [self.side(x, end) for end in reach]
+            answer["sure"] = self.meets(exact) and all(known for _, known in sides)
+            answer["followed"] = all(followed for followed, _ in sides)
         return answer
 
     def value(self, field: BallField, x: Any, zero: Node, entry: int) -> Any:
@@ -290,26 +300,31 @@ class Join:
                 raise Undecided("a zero that cannot be enclosed")
             return arb(x, radius)
 
-    def sure(self, exact: PointEvaluation, x: ExactReal, end: float) -> bool:
-        """Whether claim and slopes are the same number at a place, and all branches up to an end as close to it."""
+    def meets(self, exact: PointEvaluation) -> bool:
+        """Whether the value, the slopes of both sides and the claim are the same for certain."""
         lines = exact.lines(START_BITS)
         assert isinstance(lines, ExactJets)
-        claimed, nodes = lines.base[self.judging.judged].flat, [self.judging.query.output, self.judging.judged]
+        claimed = lines.base[self.judging.judged].flat
         for i in self.judging.query.entries:
             seen = lines.sides({i: 1})
             gaps = [seen.left.slope - slope for slope in (seen.right.slope, claimed[i])]
             gaps += [seen.value - side.limit for side in (seen.left, seen.right)]
             if not all(gap.is_zero() for gap in gaps):
                 return False
-        side = 1 if (self.field.datum(end) - x).sign() > 0 else -1
+        return True
+
+    def side(self, x: ExactReal, end: float) -> tuple[bool, bool]:
+        """Whether all branches up to an end are as close to the place, and whether all values are surely finite."""
+        nodes = [self.judging.query.output, self.judging.judged]
         try:
+            side = 1 if (self.field.datum(end) - x).sign() > 0 else -1
             self.field.decided = []
             beside = Reading(self.field, self.entries(self.field, TracedExpansion.along(x, side))).read(nodes)
             followed = FollowedField(self.field.decided)
             with precision(BITS):
-                part = Series(arb_series([x.enclosed(BITS).union(arb(end)), side], 2))
+                part = Series(arb_series([x.enclosed(BITS).union(arb(end)), side], MOST_ORDER + 1))
                 far = Reading(followed, self.entries(followed, part)).read(nodes)
         except (Failure, Unsupported):
-            return False
+            return False, False
         numbers = [x for entries in (*beside, *far) for x in entries.flat]
-        return not any(isinstance(x, Failure) or not x.is_finite() for x in numbers)
+        return not followed.lost, not any(isinstance(x, Failure) or not x.is_finite() for x in numbers)

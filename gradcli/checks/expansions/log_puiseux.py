@@ -558,9 +558,9 @@ def either(x: Any, y: Any) -> Any:
     if isinstance(gap, Huge):
         raise Unclear("a choice between functions that grow apart")
     first = gap.first() if isinstance(gap, Expansion) else ONE
-    one, other = (z if isinstance(z, Expansion) else Expansion({ONE: z}) for z in (x, y))
-    values = one.combined(other, arb.union)
-    common = Expansion(other.terms, _nearer(other.rest, first), values=values)
+    left, right = (z if isinstance(z, Expansion) else Expansion({ONE: z}) for z in (x, y))
+    values = left.combined(right, arb.union)
+    common = Expansion(right.terms, _nearer(right.rest, first), values=values)
     return TracedExpansion(common, x.pool, "either", x, y, object())
 
 
