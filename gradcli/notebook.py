@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gradcli.commands._declaration import Option
 
 QUESTIONS = ("grad", "eval", "hessian", "jacobian", "trace", "graph", "plot", "derive", "check")
-FREE = ("plot", "derive", "check")  # these need no point: names of the notebook give them none
+FREE = ("plot", "derive")  # these need no point: names of the notebook give them none
 FUNCTIONS = {"eval": "evaluate", "graph": "draw"}  # of the package, where it has another name than the command
 # of a function, by option
 PARAMETERS = {
@@ -154,8 +154,10 @@ def arguments_of(question: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def numbers_used(script: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers and arrays of a notebook that the script uses."""
-    words = import_module("gradcli.language.syntax").names_in(import_module("gradcli").parse(script))
+    """The numbers and arrays of a notebook that the script uses, and gives no value itself."""
+    tree = import_module("gradcli").parse(script)
+    words = import_module("gradcli.language.syntax").names_in(tree)
+    words -= {*import_module("gradcli.lowering.scan").assigned_names(tree.statements)}
     return {name: value for name, value in names.items() if name in words and is_numeric(value)}
 
 

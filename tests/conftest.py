@@ -8,9 +8,12 @@ import sys
 import threading
 from collections import Counter
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 os.environ.setdefault("SYMPY_GROUND_TYPES", "python")  # python-flint would change them
 
@@ -51,6 +54,15 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
 def journal_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Checks of folders keep their reports in a folder of this run, not in the user's own cache."""
     os.environ["GRADCLI_CACHE"] = str(tmp_path_factory.mktemp("journal"))
+
+
+@pytest.fixture(autouse=True)
+def only_operations_of_gradcli() -> Iterator[None]:
+    """What a test declares is unknown to the next one."""
+    yield
+    primitives = sys.modules.get("gradcli.primitives")
+    for name in [*getattr(primitives, "declared", ())]:
+        primitives.forget(name)  # type: ignore[union-attr]
 
 
 def pytest_configure(config: Any) -> None:

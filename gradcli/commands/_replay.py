@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.commands import room
 from gradcli.commands._check_inputs import is_expression
 from gradcli.commands._shared import is_file
 
@@ -10,7 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from gradcli.primitives import plugins
     from gradcli.rendering.documents.cards import Replay
+else:
+    plugins = room("plugins")
 
 LONGEST = 400  # characters of a command that can still be copied
 
@@ -46,10 +50,11 @@ def operand(text: str, file: bool = False) -> list[str]:
 
 
 def check_command(operands: Sequence[str], options: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """A command line of `check`; empty where it could not be copied."""
+    """A command line of `check` with the files that are imported; empty where it could not be copied."""
     from shlex import quote
 
-    spelled = [f"{name} {quote(value)}" for name, values in options for value in values]
+    words = [*options, *plugins.as_options()]
+    spelled = [f"{name} {quote(value)}" for name, values in words for value in values]
     text = " ".join(["gradcli check", *map(quote, operands), *spelled])
     return text if len(text) <= LONGEST and text.isprintable() else ""
 

@@ -21,6 +21,7 @@ from gradcli.frameworks.call_arguments import (
     arguments_of,
     of_one_object,
     takes_cache,
+    takes_cotangent,
     takes_cotangent_alone,
     takes_cotangent_first,
     with_integers,
@@ -354,6 +355,8 @@ def boxed(
     if not callable(called):
         raise error("GC732", f"{visible(repr(f), 60)} is not a function", help="give a function, and its gradient")
     arguments = arguments_of(f, at, names, wrt)
+    if kind in (GRADIENT, JACOBIAN) and takes_cotangent(f, derivative, len(arguments)):
+        kind = VJP
     library = library_of(f, [arg.value for arg in arguments], kind == OWN)
     if kind == OWN and not library.differentiates:
         hint = "give one: grad=df, jac=df, vjp=df, or grad=True where f returns (value, gradient); "

@@ -186,6 +186,13 @@ def import_file(path: str) -> None:
     os.environ[IMPORTED] = os.pathsep.join(imported)
 
 
+def as_options() -> list[tuple[str, tuple[str, ...]]]:
+    """The imported files as an option of a command line, relative to the current folder."""
+    import os
+
+    return [("--import", tuple(os.path.relpath(place) for place in imported))] if imported else []
+
+
 def import_again() -> None:
     """Run what the process that started this one has imported; what fails here is unknown here."""
     import os

@@ -33,6 +33,17 @@ def total(x: Any) -> Any:
     return np.sum(x**2)
 
 
+def test_a_gradient_that_takes_a_cotangent_is_a_vjp() -> None:
+    """As from the command line: `grad=backward` with one argument more than the function."""
+    right = check_callable(
+        lambda x, y: np.sin(x) * y, lambda x, y, ct: (ct * y * np.cos(x), ct * np.sin(x)), at=(X2, X2)
+    )
+    wrong = check_callable(
+        lambda x, y: np.sin(x) * y, lambda x, y, ct: (ct * y * np.cos(x), ct * np.cos(x)), at=(X2, X2)
+    )
+    assert right.ok and [check.passed for check in wrong.checks] == [True, False], wrong
+
+
 # --- verdicts --------------------------------------------------------------------------------------------------
 
 VERDICTS: list[tuple[str, Any, Any, Any, str]] = [

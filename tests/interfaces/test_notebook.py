@@ -138,11 +138,20 @@ FAILS = [
     ("check", "x = 2\nassert grad(x**2, x) == 3*x\nx**2", "DISAGREES claim x"),
     ("check --at x=0", "abs(x)", "KINK gradient x"),
     ("check", "x = 0\nwhere(x == 0, 0, x*sin(1/sin(1/x)))", "INCONCLUSIVE gradient x"),
+    ('check --claim "x = 5"', "x**2", "DISAGREES claim x"),
     ("check", "const x = 2; x", "0 checks"),
     ("", "x +", "GC112"),
     ("", "nowhere", "GC202"),
     ("--at x=2 y=3", "x*y", "means nothing here"),
 ]
+
+
+@pytest.mark.parametrize(("cell", "x", "slope"), [("x**2*y", 1.0, 4.0), ("x = 3\nx**2", 3.0, 6.0)])
+def test_free_names_have_the_values_of_the_notebook(cell: str, x: float, slope: float) -> None:
+    """A value that the script gives is its own."""
+    names = {"x": 1.0, "y": 2.0, "z": [1]}
+    assert notebook.answer("", cell, names).gradient["x"] == slope
+    assert notebook.answer("check", cell, names).checks[0].evidence["at"]["x"] == x
 
 
 @pytest.mark.parametrize(("line", "cell", "text"), FAILS, ids=str)

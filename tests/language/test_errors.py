@@ -104,7 +104,7 @@ ONE = {
     'load(X, "a")': ("GC110", 1, 9),
     'load("a" + "b")': ("GC110", 1, 6),
     'load(path="a")': ("GC110", 1, 11),
-    'norm(x, "fro")': ("GC110", 1, 9),
+    'norm(x, 2, "fro")': ("GC110", 1, 12),
     'norm(x, ord=-"fro")': ("GC110", 1, 14),
     'mode="full"': ("GC110", 1, 6),
     # indentation

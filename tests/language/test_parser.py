@@ -76,6 +76,7 @@ NORMAL = {
     "(x*y+x)**2": "(x*y + x)**2",
     "2x^2 + np.sin(x).sum(axis=0)": "2*x**2 + sum(sin(x), axis=0)",
     "np.linalg.norm(x, ord='fro')": 'norm(x, ord="fro")',
+    "np.linalg.norm(x, 'fro')": 'norm(x, "fro")',
     "torch.nn.functional.gelu(x, approximate='tanh')": 'gelu(x, approximate="tanh")',
     "math.pi*numpy.e": "pi*e",
     "A.T.T @ x.T": "A.T.T @ x.T",

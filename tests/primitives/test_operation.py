@@ -398,6 +398,7 @@ def command(folder: Path, *arguments: str) -> Done:
 def test_a_file_of_operations_is_imported(project: Path) -> None:
     """By its option and by settings, in the workers of `check` too, whose reports are as those of other scripts."""
     by_option = command(project, "check", "right.grad", "wrong.grad", "--import", "ops.py", "--format", "json")
+    assert "--import ops.py" in command(project, "check", "wrong.grad", "--import", "ops.py").out, "to reproduce it"
     by_settings = command(project, "check", "right.grad", "wrong.grad", "--format", "json", "--jobs", "2")
     for done in (by_option, by_settings):
         checks = json.loads(done.out)["checks"]

@@ -22,7 +22,6 @@ from typing import IO, TYPE_CHECKING, Any
 from gradcli.child_process import MARK, MIB, adopt_orphans, kill_all, limit_memory, receive, send
 from gradcli.diagnostics import GradcliError, did_you_mean, error, shadowing, visible
 from gradcli.frameworks.box import Defined, backward_of, boxed, opened
-from gradcli.frameworks.call_arguments import takes_cotangent
 from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called, place_of
 from gradcli.frameworks.gradient_libraries import attribute, library_of
 
@@ -107,10 +106,8 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
             loader.listener.running = role
             send(answers, {"stage": f"{RUNNING} {role}"})
 
-        written = {"vjp" if df is not None and takes_cotangent(f, df, len(at)) else "jac": df}
-        with boxed(
-            f, True if own else None, **written, at=at, wrt=wrt, timeout=seconds, dtype=dtype, stage=stage
-        ) as box:
+        pair = True if own else None
+        with boxed(f, pair, jac=df, at=at, wrt=wrt, timeout=seconds, dtype=dtype, stage=stage) as box:
             at_first = box.arguments
             box, value = opened(box)
             first: Message = {name: getattr(box, name) for name in FIELDS}

@@ -149,7 +149,10 @@ class Reading:
         if rule is not None:
             return self.by_rule(node, rule, xs)
         if node.primitive.definition is None:
-            raise Unsupported(f"{node.primitive.name} cannot be read entry by entry")
+            declared = node.primitive.package is not None
+            raise Unsupported(
+                f"{node.primitive.name} {'has no ball=' if declared else 'cannot be read entry by entry'}"
+            )
         inputs, order, result = field.definition(node)
         inner = Reading(field, {}, dict(zip(inputs, xs, strict=True)))
         inner.entries = self.entries

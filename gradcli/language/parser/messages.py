@@ -143,7 +143,9 @@ CALLS: dict[str, str] = {
     "reduce_sum": "write sum(x)",
     "reduce_mean": "write mean(x)",
 }
-STRING_HELP = "strings are load's path, einsum's subscripts, and the options approximate=, mode=, ord=, reduction="
+STRING_HELP = (
+    "strings are load's path, einsum's subscripts, norm's order, and the options approximate=, mode=, ord=, reduction="
+)
 
 
 def differential(name: str) -> str:
@@ -277,6 +279,9 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
             hint = f"write {call_of(texts, i)}"
         elif before == NAME and (keyword := did_you_mean(texts[i - 1], ("return", "assert"))):
             hint = f"did you mean `{keyword}`?"
+        elif before == NAME and kind == NAME and texts[i - 1][:1].isupper() and texts[i][:1].isupper():
+            product = f"{shown(texts[i - 1])} @ {shown(texts[i])}"
+            hint = f"write {product} for a product of matrices, {product.replace(' @ ', '*')} entry by entry"
         elif before == NAME and kind != NUMBER:
             hint = f"write {shown(texts[i - 1])}*{shown(texts[i])} for a product or {call_of(texts, i)} for a call"
         elif before == NAME:

@@ -95,7 +95,7 @@ DENSITIES = frozenset(("logpdf", "logpmf", "pdf", "pmf", "cdf", "ppf"))
 FLOATS = frozenset(("float64", "float32", "float16", "double", "float", "float_"))
 WITHOUT_MEANING = frozenset(("dtype", "device", "requires_grad"))  # keywords of libraries: every number is a float here
 CONSTANTS = frozenset(("pi", "e", "inf", "nan"))
-STRING_FUNCTIONS = frozenset(("load", "einsum"))  # the first argument is a string
+STRING_PLACES = {"load": 0, "einsum": 0, "norm": 1}  # where an argument may be a string
 STRING_KEYWORDS = frozenset(("approximate", "mode", "ord", "reduction", "dtype", "device"))
 ENDS_TUPLE = frozenset((NEWLINE, END, ";", "=", ")", "]", ":", "in"))
 # Defaults of a library that differ from those here: by library and function, the keyword, its value, and how many
@@ -166,7 +166,7 @@ class BracketParser(ComprehensionParser):
             if frame.keyword >= 0:
                 allowed = i == frame.keyword + 2 and self.texts[frame.keyword] in STRING_KEYWORDS
             else:
-                allowed = i == frame.item and not frame.items and self.function(frame) in STRING_FUNCTIONS
+                allowed = i == frame.item and len(frame.items) == STRING_PLACES.get(self.function(frame))
             if allowed and self.kinds[i + 1] in (",", ")"):
                 return String(self.texts[i][1:-1], self.span(i, i))
         if kind == "True" or kind == "False":
