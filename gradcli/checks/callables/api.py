@@ -64,8 +64,7 @@ def check_callable(
       or a dict by name;
     - `jac=df`: the full Jacobian, of shape `f(x).shape + x.shape`; for one number the same as `grad`;
     - `vjp=df`: called as `df(x, ct)` with a cotangent of the shape of `f(x)`, returns the gradient of `sum(ct*f(x))`;
-      as `df(ct, x)` if the names of the arguments of f follow its first one;
-      a `grad=df` that takes one argument more than `f` is one too;
+      as `df(ct, x)` if the names of the arguments of f follow its first one; so is a `grad=df` with one argument more;
     - `grad=True` or `jac=True`: `f` returns the pair (value, gradient), as SciPy has it;
     - nothing: the gradient of the library itself, as of a `torch.autograd.Function` or a `jax.custom_vjp`.
 

@@ -149,10 +149,8 @@ class Reading:
         if rule is not None:
             return self.by_rule(node, rule, xs)
         if node.primitive.definition is None:
-            declared = node.primitive.package is not None
-            raise Unsupported(
-                f"{node.primitive.name} {'has no ball=' if declared else 'cannot be read entry by entry'}"
-            )
+            problem = "cannot be read entry by entry" if node.primitive.package is None else "has no ball="
+            raise Unsupported(f"{node.primitive.name} {problem}")
         inputs, order, result = field.definition(node)
         inner = Reading(field, {}, dict(zip(inputs, xs, strict=True)))
         inner.entries = self.entries
