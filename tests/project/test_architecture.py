@@ -102,7 +102,7 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"checking"},
     "pytest_plugin": {"batch", "checks", "commands", "language", "primitives", "rendering", "testing"},
     "__main__": {"cli"},
-    "notebook": {"calculator", "checking", "commands", "language", "points"},
+    "notebook": {"calculator", "checking", "commands", "language", "lowering", "points"},
     "__init__": {
         "attach",
         "audit",
