@@ -170,7 +170,7 @@ def reading(path: str) -> str | None:
         return None
     from shlex import quote
 
-    return f"to check the expression write -e {visible(quote(text), 200)}"
+    return f"to check the expression write -e {visible(quote(path if ';' in path else text), 200)}"
 
 
 def nearest(path: str) -> str | None:
