@@ -207,7 +207,6 @@ WAYS = {
         check open.grad right.grad
         check open.grad -q
         check . -k open
-        check right.grad --timeout 0
     """,
     5: """
         check empty.grad
