@@ -18,7 +18,7 @@ from gradcli.observe.why.jax_programs import of_jax
 from gradcli.observe.why.losses import broadcast, constants, twice
 from gradcli.observe.why.missing import partly, reason, rebound, without_gradient
 from gradcli.observe.why.not_finite import first_nan
-from gradcli.observe.why.optimizers import frozen, idle, not_optimised, unregistered
+from gradcli.observe.why.optimizers import frozen, idle, not_optimised, unregistered, unused
 from gradcli.observe.why.sizes import extremes
 from gradcli.observe.why.stopped import stops
 from gradcli.observe.why.story import Story
@@ -91,6 +91,9 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
     pairs += [*frozen(story), *broadcast(story), *twice(story)]
     pairs += [pair for pair in constants(story) if pair[1].line not in ends]
     left = list(not_optimised(story, outside))
+    if left:  # what an optimizer holds in their place has no gradient because nothing uses it
+        replaced = set(unused(story, story.watch.optimizers)) - wanted
+        pairs = [pair for pair in pairs if pair[0] not in replaced]
     pairs += left
     outside |= {mark for mark, _ in left}
     pairs += [(mark, finding) for mark, finding in sums(story, wanted) if mark not in outside - wanted]

@@ -87,6 +87,10 @@ def of_end(story: Story, end: End) -> Fix:
     if end.reason == "detached":
         return _undone(story, line, "detach", "data", "stop_gradient")
     if end.reason == "as-number":
+        if end.what.startswith("numpy"):
+            return Fix(
+                "compute with torch's functions: those of NumPy know no gradients; numpy() is for showing results"
+            )
         return _undone(story, line, "item", "tolist", "float")
     return {
         "rewrapped": _rewrapped,
@@ -121,7 +125,7 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
     if call is None or not call.args or line is None:
         return Fix()
     tree, data = story.tree(line.file), call.args[0]
-    if isinstance(data, ast.Name) and is_list(tree, data):
+    if isinstance(data, ast.Name) and (is_list(tree, data) or len(entry.inputs) > 1):
         stacked = f"torch.stack({data.id})"
         return Fix(f"use torch.stack, which keeps the history: `{stacked}`", (swap(story, line, call, stacked),))
     if isinstance(data, (ast.List, ast.ListComp, ast.Tuple, ast.GeneratorExp)):

@@ -6,7 +6,6 @@ import ast
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from gradcli.observe.source_tree import dotted
 from gradcli.observe.why import edits
 from gradcli.observe.why.fixes import bracketed
 from gradcli.observe.why.story import walk
@@ -15,6 +14,7 @@ from gradcli.results.findings import Histories, Retained
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gradcli.observe.source_tree import SourceTree
     from gradcli.observe.tensors import Sweep
     from gradcli.observe.why.story import Story
     from gradcli.results.findings import Finding, Patch
@@ -69,22 +69,19 @@ def histories(story: Story) -> Iterator[Finding]:
         graphs = len(held) if len(held) >= LOOP else len(walked)
         line = story.entries[max(marks)].line
         operations = sum(1 for _ in ancestors(story, marks))
-        if graphs < LOOP:
-            if idle(story, marks):
-                message = f"$it keeps {len(marks)} results with their graphs alive ({operations} operations), "
-                message += f"and no backward walks these; the newest was made at {story.at(line)}"
-                patch = detached(story, name)
-                if patch is not None and (line is None or patch.edits[0].first != line.number):
-                    message += f", and kept at line {patch.edits[0].first}"
-                evidence = Histories(graphs=len(marks), operations=operations)
-                yield story.find("unused-graphs", name, line, message, evidence, patches=(patch,))
-            continue
-        what = (
-            f"{graphs} losses alive ({operations} operations)" if graphs == len(held) else f"{graphs} backwards alive"
-        )
-        message = f"$it keeps the graphs of {what}; the newest was made at {story.at(line)}"
-        evidence = Histories(graphs=graphs, operations=operations)
-        yield story.find("history", name, line, message, evidence, patches=(detached(story, name),))
+        patch = detached(story, name)
+        newest = f"; the newest was made at {story.at(line)}"
+        if patch is not None and (line is None or patch.edits[0].first != line.number):
+            newest += f", and kept at line {patch.edits[0].first}"
+        if graphs >= LOOP:
+            what = f"losses alive ({operations} operations)" if graphs == len(held) else "backwards alive"
+            message = f"$it keeps the graphs of {graphs} {what}{newest}"
+            yield story.find("history", name, line, message, Histories(graphs, operations), patches=(patch,))
+        elif idle(story, marks):
+            message = f"$it keeps {len(marks)} results with their graphs alive ({operations} operations), and no "
+            message += f"backward walks these{newest}"
+            evidence = Histories(graphs=len(marks), operations=operations)
+            yield story.find("unused-graphs", name, line, message, evidence, patches=(patch,))
 
 
 def idle(story: Story, marks: set[int]) -> bool:
@@ -108,12 +105,18 @@ def detached(story: Story, name: str) -> Patch | None:
     for file in sorted(story.files()):
         tree = story.tree(file)
         for call in tree.calls("append"):
-            if isinstance(call.func, ast.Attribute) and tree.source(call.func.value) == name and len(call.args) == 1:
+            if isinstance(call.func, ast.Attribute) and names(tree, call.func.value, name) and len(call.args) == 1:
                 return tree.patch(tree.replaced(call.args[0], f"{bracketed(tree, call.args[0])}.detach()"))
         for statement in ast.walk(tree.root):
-            if isinstance(statement, ast.AugAssign) and dotted(statement.target) == name:
+            if isinstance(statement, ast.AugAssign) and names(tree, statement.target, name):
                 return tree.patch(tree.replaced(statement.value, f"{bracketed(tree, statement.value)}.detach()"))
     return None
+
+
+def names(tree: SourceTree, node: ast.expr, name: str) -> bool:
+    """Whether an expression has a name, or is the attribute of `self` that the name ends in."""
+    text = tree.source(node)
+    return text == name or ("." in name and text == f"self.{name.rpartition('.')[2]}")
 
 
 def used(story: Story, mark: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,11 @@ def not_optimised(story: Story, outside: set[int]) -> Iterator[tuple[int, Findin
 def unused(story: Story, optimizers: Sequence[Optimizer]) -> list[int]:
     """What optimizers hold and nothing has read, though other parameters are trained."""
     held = {mark for optimizer in optimizers for mark in optimizer.held}
-    return [mark for mark in held if mark not in story.arrivals and not story.users.get(mark)]
+
+    def read(mark: int) -> bool:
+        return any(use.role == "operation" for use in story.users.get(mark, ()))
+
+    return [mark for mark in held if mark not in story.arrivals and not read(mark)]
 
 
 def later(mark: int, optimizer: Optimizer) -> bool:
@@ -155,6 +160,13 @@ def left_behind(story: Story, mark: int, optimizer: Optimizer, stale: bool) -> F
         patch = None
         if first is not None and after is not None and born is not None and place.file == born.file:
             patch = edits.moved(story.tree(place.file), first, after)
+            old = {story.called(other).partition(".")[0] for other in optimizer.held} if stale else set()
+            root = story.called(mark).partition(".")[0]
+            if patch is not None and len(old) == 1 and root not in old:
+                (name,) = old
+                fix += f", with `{root}` in the place of `{name}`"
+                text = re.sub(rf"\b{re.escape(name)}\b", root, patch.edits[-1].text)
+                patch = patch._replace(edits=(*patch.edits[:-1], patch.edits[-1]._replace(text=text)))
         return story.find("not-optimised", story.called(mark), place, message, fix=fix, patches=(patch,))
     message += "; what that holds takes no part in the loss" if stale else ""
     fix = "give it to the optimizer too, or call requires_grad_(False) on what is to stay fixed"

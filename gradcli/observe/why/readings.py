@@ -17,8 +17,9 @@ READINGS: dict[str, set[str]] = {
         "step-function": "Ceil Floor Round Sign Trunc",
         "sampled": "Bernoulli Normal Poisson",
         "dead-relu": "LeakyRelu Relu",
-        "saturated": "Elu Erf Gelu Hardsigmoid Hardtanh LogSigmoid Sigmoid Softmax Softplus Tanh",
-        "not-selected": "Amax Amin Clamp ClampMax ClampMin Index MaskedFill Max Maximum Min Minimum Select Slice Where",
+        "saturated": "Elu Erf Gelu Hardsigmoid LogSigmoid Sigmoid Softmax Softplus Tanh",
+        "not-selected": "Amax Amin Clamp ClampMax ClampMin Hardtanh Index MaskedFill Max Maximum Min Minimum Select "
+        "Slice Where",
         "times-zero": "Addmm Baddbmm Bmm Convolution Div Dot Mm Mul Mv",
         "spreads": "Expand Mean Permute Repeat Select Sum T Transpose Unsqueeze View",
         "mixes": "Addmm Baddbmm Bmm Convolution Mm Mv",

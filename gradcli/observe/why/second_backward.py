@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.observe.source_tree import dotted
+from gradcli.observe.source_tree import LOOPS, dotted
 from gradcli.observe.why import edits
 from gradcli.observe.why.missing import assigned_name
 from gradcli.observe.why.story import walk
@@ -55,6 +55,13 @@ def freed(story: Story) -> Finding:
     )
     if earlier is None or not sweeps:
         return story.find("freed", None, last, message, evidence)
+    derivative = derivative_in(story, earlier)
+    if derivative is not None:
+        message += (
+            f"; the derivative at {story.at(derivative.line)} freed it, and without create_graph=True is a constant"
+        )
+        patch = edits.keyword_patch(story, derivative.line, "grad", "create_graph", "True")
+        return story.find("no-create-graph", None, derivative.line, message, evidence, patches=(patch,))
     shared = boundary(story, seq, earlier)
     same_root = {mark for mark, _, _ in earlier.roots} & {mark for mark, _, _ in sweeps[-1].roots}
     if same_root:
@@ -88,6 +95,15 @@ def freed(story: Story) -> Finding:
     )
 
 
+def derivative_in(story: Story, earlier: Sweep) -> Entry | None:
+    """What an earlier torch.autograd.grad() gave, where the loss of the last backward was made from it."""
+    above = [
+        story.entries[mark] for mark in walk([root for root, _, _ in story.watch.sweeps[-1].roots], story.operands)
+    ]
+    derivatives = [e for e in above if e.role == "cut" and e.name == "torch.autograd.grad()" and e.line == earlier.line]
+    return None if earlier.create or earlier.accumulate or not derivatives else derivatives[0]
+
+
 def once_or_carried(story: Story, shared: Boundary, earlier: Sweep, message: str, evidence: Saved) -> Finding | None:
     """A part of the graph that was made before the loop, or in an earlier turn of it."""
     last, entry = story.watch.last, shared.entry
@@ -95,33 +111,49 @@ def once_or_carried(story: Story, shared: Boundary, earlier: Sweep, message: str
     if last is None or not turned:
         return None
     name = story.called(entry.mark)
-    place = made_in(story, entry, last)
     tree = story.tree(last.file)
-    loop = tree.loop(last)
+    loop = calling_loop(tree, last)
     if loop is None:
         return None
-    if place is not None and not tree.within(place.lineno, loop):
+    place = made_in(story, entry, last, loop)
+    if place is not None and tree.scope(place) is tree.scope(loop) and not tree.within(place.lineno, loop):
         where = f"line {place.lineno}: `{' '.join(tree.source(place).split())}`"
         what = f"{message}; {name} is computed once, before the loop of line {loop.lineno}, at {where}"
         fix = f"move `{' '.join(tree.source(place).split())}` inside the loop: it is then computed anew in each step"
         line = last._replace(number=place.lineno, text="", span=None)
         return story.find("computed-once", None, line, what, evidence, fix=fix, patches=(into_loop(tree, place, loop),))
-    variable = assigned_name(story, entry) or name
+    variable = assigned_name(story, entry) or carried_part(story, shared) or name
     what = f"{message} in an earlier turn of the loop; {variable} of {story.at(entry.line)} carries its history on"
     fix, patch = carried(story, shared, variable, loop)
     return story.find("carried-state", None, last, what, evidence, fix=fix, patches=(patch,))
 
 
+def carried_part(story: Story, shared: Boundary) -> str:
+    """Which of several names that one statement assigns is read again."""
+    statement, reader = story.statement(shared.entry.line), story.statement(shared.reader.line)
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple) or reader is None:
+        return ""
+    read = {dotted(node) for node in ast.walk(reader) if isinstance(getattr(node, "ctx", None), ast.Load)}
+    return next((name for name in map(dotted, statement.targets[0].elts) if name and name in read), "")
+
+
 def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[str, Patch | None]:
     """The detach() of what is carried from turn to turn: at the beginning of a turn, or where it is read again."""
-    fix = f"detach what is carried over: `{name} = {name}.detach()` before it is used again"
+    layer, made = shared.entry.layer, shared.entry.line
+    pair = layer is not None and layer.kind == "LSTM" and name == carried_part(story, shared)
+    value = f"tuple(x.detach() for x in {name})" if pair else f"{name}.detach()"
+    fix = f"detach what is carried over: `{name} = {value}` before it is used again"
+    statement = story.statement(made)
+    if "." in name and made is not None and statement is not None and name == carried_part(story, shared):
+        text = f"{name} = None if {name} is None else {value}"
+        return fix, story.tree(made.file).patch(story.tree(made.file).inserted(statement, text))
     tree = next((t for t in map(story.tree, story.files()) if any(node is loop for node in ast.walk(t.root))), None)
     if tree is None or not isinstance(loop, (ast.For, ast.While)):
         return fix, None
     if name.isidentifier() and tree.assignments(name, tree.scope(loop)):
         first = tree.assignments(name, tree.scope(loop))[0]
         ready = not tree.within(first.lineno, loop) and not isinstance(getattr(first, "value", None), ast.Constant)
-        text = f"{name} = {name}.detach()"
+        text = f"{name} = {value}"
         return fix, tree.patch(tree.inserted(loop.body[0] if ready else loop.body[-1], text, after=not ready))
     line = shared.reader.line
     statement, own = story.statement(line), None if line is None else story.tree(line.file)
@@ -138,19 +170,32 @@ def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[
     ) if reads else None
 
 
-def made_in(story: Story, entry: Entry, last: Line) -> ast.stmt | None:
-    """The statement in the function of a line that made a value: by the value's name, else by its own line."""
+def calling_loop(tree: SourceTree, last: Line) -> ast.stmt | None:
+    """The loop around a line, or around the only call of the function that it stands in."""
+    loop, statement = tree.loop(last), tree.statement(last)
+    function = None if statement is None else tree.scope(statement)
+    if loop is not None or not isinstance(function, ast.FunctionDef):
+        return loop
+    kind = ast.Attribute if isinstance(tree.scope(function), ast.ClassDef) else ast.Name
+    calls = [call for call in tree.calls(function.name) if isinstance(call.func, kind)]
+    innermost = [next(tree.around(call, *LOOPS), None) for call in calls if not tree.within(call.lineno, function)]
+    return innermost[0] if len(set(innermost)) == 1 else None
+
+
+def made_in(story: Story, entry: Entry, last: Line, loop: ast.stmt) -> ast.stmt | None:
+    """The statement beside a line or its loop that made a value: by the value's name, else by its own line."""
     tree = story.tree(last.file)
     stopped = tree.statement(last)
     if stopped is None:
         return None
+    scopes = [tree.scope(stopped), tree.scope(loop)]
     if entry.line is not None and entry.line.file == last.file:
         statement = tree.statement(entry.line)
-        if statement is not None and tree.scope(statement) is tree.scope(stopped):
+        if statement is not None and any(tree.scope(statement) is scope for scope in scopes):
             return statement
     known = story.watch.subjects.get(entry.mark)
     name = known.name.partition("[")[0] if known is not None else ""
-    assigned = tree.assignments(name, tree.scope(stopped)) if name else []
+    assigned = [each for scope in scopes if name for each in tree.assignments(name, scope)]
     return assigned[-1] if assigned else None
 
 

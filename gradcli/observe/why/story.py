@@ -5,6 +5,7 @@ All walks are loops: a record may hold a million operations.
 
 from __future__ import annotations
 
+import ast
 from collections import deque
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+NUMBERS = ("numpy", "item", "tolist")
 ONLY_COPIES = ("detach()", ".data", "stop_gradient()")
 CHECKS = ("__bool__", "all", "any", "equal", "allclose", "isclose", "isnan", "isfinite")
 
@@ -229,6 +231,9 @@ class Story:
             if not entry.wanted and not any(below in self.historic for below in entry.inputs):
                 return None
             if entry.name in ONLY_COPIES:
+                number = self.made_number(entry)
+                if number:
+                    return End("as-number", entry.line, f"{number}() made a plain number or array of it", entry)
                 return End("detached", entry.line, f"{entry.name} was taken", entry)
             if entry.name == "torch.autograd.grad()":
                 what = "torch.autograd.grad() without create_graph=True gave a gradient without a history"
@@ -248,6 +253,16 @@ class Story:
                 "step-function", entry.line, f"the result is {entry.dtype}, a step function of its operand", entry
             )
         return End("step-function", entry.line, "the operation has no derivative", entry)
+
+    def made_number(self, entry: Entry) -> str:
+        """The method that makes a number or an array of a value in the expression that detached it, if there is one."""
+        outer: ast.AST | None = self.node(entry.line)
+        tree = None if entry.line is None else self.tree(entry.line.file)
+        while tree is not None and isinstance(outer, (ast.Attribute, ast.Call)):
+            outer = tree.parents.get(outer)
+            if isinstance(outer, ast.Attribute) and outer.attr in NUMBERS:
+                return outer.attr
+        return ""
 
     def _unrecorded(self, entry: Entry) -> End:
         """The end at an operation that ran while nothing was recorded."""
