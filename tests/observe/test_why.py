@@ -118,7 +118,7 @@ W = "w = torch.tensor([1.0, 2.0], requires_grad=True)\n"
         ("v = torch.ones(2, requires_grad=True)\n(v * float(w[0])).sum().backward()", [("as-number", "w", 4)]),
         (
             "v = torch.ones(2, requires_grad=True)\n(v * torch.tensor(w.detach().numpy())).sum().backward()",
-            [("detached", "w", 4)],
+            [("as-number", "w", 4)],
         ),
         (
             "v = torch.ones(2, requires_grad=True)\nwith torch.no_grad():\n    h = w * 2\n    k = h + 1\n(v * k).sum().backward()",
