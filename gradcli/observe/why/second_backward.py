@@ -139,14 +139,14 @@ def carried_part(story: Story, shared: Boundary) -> str:
 
 def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[str, Patch | None]:
     """The detach() of what is carried from turn to turn: at the beginning of a turn, or where it is read again."""
-    layer, made = shared.entry.layer, shared.entry.line
+    layer, place = shared.entry.layer, shared.entry.line
     pair = layer is not None and layer.kind == "LSTM" and name == carried_part(story, shared)
     value = f"tuple(x.detach() for x in {name})" if pair else f"{name}.detach()"
     fix = f"detach what is carried over: `{name} = {value}` before it is used again"
-    statement = story.statement(made)
-    if "." in name and made is not None and statement is not None and name == carried_part(story, shared):
+    statement = story.statement(place)
+    if "." in name and place is not None and statement is not None and name == carried_part(story, shared):
         text = f"{name} = None if {name} is None else {value}"
-        return fix, story.tree(made.file).patch(story.tree(made.file).inserted(statement, text))
+        return fix, story.tree(place.file).patch(story.tree(place.file).inserted(statement, text))
     tree = next((t for t in map(story.tree, story.files()) if any(node is loop for node in ast.walk(t.root))), None)
     if tree is None or not isinstance(loop, (ast.For, ast.While)):
         return fix, None
