@@ -26,7 +26,7 @@ from gradcli.checks.decide.numerical import ALIKE, AS_DIFFERENCES, noisy, remark
 from gradcli.checks.decide.refutation import blaming, disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, readings
 from gradcli.checks.differences.step_sequences import EPSILON, seeded_directions, suspicious
-from gradcli.checks.differences.survey import Survey, contradicted
+from gradcli.checks.differences.survey import DUST, FAR, Finding, Survey, contradicted
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import GOOD, NONSMOOTH, Settings
@@ -64,6 +64,8 @@ ROUNDINGS = 64  # and of the largest entry, or times the change that a unit of t
 CLOSE = 1e-12  # a smaller relative gap refutes nothing where no double shows it
 CONSTANT = 2.0**-50  # a relative error of the constants of a graph, each of which may have been rounded a few times
 NONLINEAR = "the backward pass is not linear in its cotangent: checked at a cotangent that shows it"
+LONG = 1.0 + 2.0**-12 / 3.0  # times a cotangent: it then has all digits of a double
+UNSMOOTH = "f is not smooth on the scale of its last digits"
 SCALES = (1.0, -1.0, 2.0**20, 2.0**-20)  # of a cotangent, which a rule must be linear in
 BESIDE = 3  # points at which the recording has to give the function's values
 ABOUT = ("moving", "leaf", "line", "text", "rule", "file", "values")  # of a rule inside the function
@@ -283,6 +285,7 @@ def read(box: Box, recorded: Message, seed: int) -> Recorded:
     refutes = bool(recorded.get("rule")) or box.library.name == EAGER
     known = Recorded(program, outputs, subjects, rules, weights, {}, [*formats, box.taken], box.taken, refutes)
     known = known._replace(sent=reproduced(box, known, seed))
+    known = known._replace(formats=[*known.formats, *([box.claimed] if box.claimed else [])])
     for rule in rules:
         assert rule.output is not None
         rule.surfaces = surfaces_of(rule.output)
@@ -303,7 +306,9 @@ def stands(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> boo
         return False
     if verdict.verdict != "DISAGREES" or box.library.name == EAGER:
         return True
-    gap, unit = relative_gap(subject), known.unit
+    gap, unit = relative_gap(subject, float(np.abs(known.weights * box.value(box.x)).max())), known.unit
+    if gap <= DUST * EPSILON and box.x.size > 1:
+        return False
     return gap > max(CLOSE, ROUNDINGS * unit) or (unit == EPSILON and not same_double(verdict))
 
 
@@ -314,35 +319,47 @@ def backed(box: Box, known: Recorded, subject: Subject, verdict: str) -> bool:
     derivative is then not that of the values. A refutation needs differences that side with it. And what is no proof
     may not be wrong at points nearby whose numbers are longer: a claim may be rounded as the point is.
     """
-    part, seed, both = box.slices[str(subject.leaf)], subject.settings.seed or 0, evaluator(sides(subject))
-    claims, alone = np.zeros((1, box.x.size)), np.zeros(box.x.size)
-    alone[part] = 1.0
-
-    def pair_at(values: Floats) -> list[Floats]:
-        place = {str(subject.leaf): values.reshape(box.shape_of(str(subject.leaf)))}
-        return [y.reshape(-1) for y in both({**subject.values, **place})]
+    leaf, both = str(subject.leaf), evaluator(sides(subject))
+    part = box.slices[leaf]
 
     def gap_at(values: Floats) -> float:
-        exact, claimed = pair_at(values)
+        place = {leaf: values.reshape(box.shape_of(leaf))}
+        exact, claimed = (y.reshape(-1) for y in both({**subject.values, **place}))
         return float(np.abs(exact - claimed).max() / (np.abs(exact).max() or 1.0))
 
-    near = sample_points.rescaled(box.x[part], BESIDE, seed)
+    near = sample_points.rescaled(box.x[part], BESIDE, subject.settings.seed or 0)
     if verdict in GOOD and min(map(gap_at, near), default=0.0) > ALIKE:
         return False
     if not subject.surfaces:
         return True
-    exact, claims[0, part] = pair_at(box.x[part])
-    noise = np.array([known.unit * np.abs(known.weights) @ np.abs(box.value(box.x))])
-    noise = noise if known.unit > EPSILON else np.zeros(1)
-    survey = Survey(box.values, box.x, box.slices, claims, seed, weights=known.weights[None], noise=noise)
     if verdict == "DISAGREES":
-        at = int(np.argmax(np.abs(exact - claims[0, part])))
-        (seen,) = survey.along_entries([part.start + at])
-        return seen.seen.estimate.reason is None and abs(seen.slope - exact[at]) <= seen.slack
+        seen, exact = farthest_off(box, known, subject)
+        return seen.seen.estimate.reason is None and abs(seen.slope - exact) <= seen.slack
+    survey, _ = surveyed(box, known, subject)
+    alone = np.zeros(box.x.size)
+    alone[part] = 1.0
     findings = survey.along([alone * d for d in survey.directions(2)])
     if verdict in GOOD:
         return not all(map(contradicted, findings))
     return any(finding.seen.estimate.reason is not None or suspicious(finding.seen) for finding in findings)
+
+
+def surveyed(box: Box, known: Recorded, subject: Subject) -> tuple[Survey, Floats]:
+    """A survey of the function, in which nothing is measured, with what is judged as the claim; and the derivative."""
+    part, claims = box.slices[str(subject.leaf)], np.zeros((1, box.x.size))
+    exact, claims[0, part] = (y.reshape(-1) for y in evaluated(sides(subject), subject.values))
+    noise = np.array([known.unit * np.abs(known.weights) @ np.abs(box.value(box.x))])
+    noise = noise if known.unit > EPSILON else np.zeros(1)
+    seed, weights = subject.settings.seed or 0, known.weights[None]
+    return Survey(box.values, box.x, box.slices, claims, seed, weights=weights, noise=noise), exact
+
+
+def farthest_off(box: Box, known: Recorded, subject: Subject) -> tuple[Finding, float]:
+    """What differences say of the entry that is farthest off, and its derivative."""
+    (survey, exact), part = surveyed(box, known, subject), box.slices[str(subject.leaf)]
+    at = int(np.argmax(np.abs(exact - survey.claims[0, part])))
+    (seen,) = survey.along_entries([part.start + at])
+    return seen, float(exact[at])
 
 
 def as_sent(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> Outcome:
@@ -354,7 +371,16 @@ def as_sent(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> Ou
     if verdict.verdict in GOOD and off and known.loses:
         text = f"the rule is right, but it is computed in {known.loses}: what is sent is off by a relative {off:.1g}"
         return verdict._replace(verdict="IMPRECISE", message=text, evidence={**verdict.evidence, "sent_off": off})
-    if verdict.verdict != "DISAGREES" or not 0 < (gap := relative_gap(subject)) < ALIKE:
+    if verdict.verdict != "DISAGREES":
+        return verdict
+    if not subject.surfaces and box.library.name != EAGER:
+        seen, exact = farthest_off(box, known, subject)
+        if seen.seen.estimate.reason is None and abs(seen.slope - exact) > FAR * seen.slack:
+            text = (
+                f"{verdict.message.partition('; ')[0]}; but finite differences give {seen.slope!r} +- {seen.bound:.1g}"
+            )
+            return Outcome("INCONCLUSIVE", f"{text}: f is not smooth on the scale of its last digits", verdict.evidence)
+    if not 0 < (gap := relative_gap(subject)) < ALIKE:
         return verdict
     if noise := noisy(box):
         text = f"{verdict.message.partition('; ')[0]}{AS_DIFFERENCES.format(noise)}"
@@ -372,10 +398,10 @@ def same_double(verdict: Outcome) -> bool:
         return False
 
 
-def relative_gap(subject: Subject) -> float:
-    """How far what is judged lies from the derivative, beside the largest entry."""
+def relative_gap(subject: Subject, beside: float = 0.0) -> float:
+    """How far what is judged lies from the derivative, beside the largest entry; or something else where all are 0."""
     exact, claimed = evaluated(sides(subject), subject.values)
-    size = float(np.abs(exact).max(initial=0.0))
+    size = float(np.abs(exact).max(initial=0.0)) or beside
     return float(np.abs(exact - claimed).max(initial=0.0)) / size if size else np.inf
 
 
@@ -462,22 +488,25 @@ def reproduced(box: Box, known: Recorded, seed: int) -> dict[str, float]:
     """
     outputs, subjects, sent = known.outputs, known.subjects, dict.fromkeys(box.names, 0.0)
     evaluate = evaluator([*outputs, *(subject.judged for subject in subjects)])
+    arriving = {name: subjects[0].values[name] for name in subjects[0].moving if name not in sent}
 
-    def expected_at(x: Floats) -> list[Floats]:
-        parts = [part.reshape(-1) for part in evaluate({**subjects[0].values, **moved(box, x)})]
+    def expected_at(x: Floats, factor: float) -> list[Floats]:
+        cotangents = {name: factor * value for name, value in arriving.items()}
+        parts = [part.reshape(-1) for part in evaluate({**subjects[0].values, **cotangents, **moved(box, x)})]
         return [np.concatenate(parts[: len(outputs)]), *parts[len(outputs) :]]
 
     ways = [np.zeros(box.x.size), *(0.01 * d for d in seeded_directions(box.x, BESIDE, seed))]
     for k, place in enumerate([*(box.x + way for way in ways), *far_away(box, known.weights, seed)]):
         x = place.astype(known.taken).astype(np.float64)
+        factor = LONG if k and arriving else 1.0
         value = box.value(x)
         try:
-            gradient = box.pullback(x, known.weights, at_the_point=k == 0)
+            gradient = box.pullback(x, factor * known.weights, at_the_point=k == 0)
         except Failed as problem:
             raise Opaque(f"near the point {problem.reason}") from None
         real = [value, *(gradient[box.slices[name]] for name in sent)]
-        near = [expected_at(x * (1.0 + way * known.unit)) for way in (-1.0, 1.0)]
-        for name, own, expected, *both in zip((None, *sent), real, expected_at(x), *near, strict=True):
+        near = [expected_at(x * (1.0 + way * known.unit), factor) for way in (-1.0, 1.0)]
+        for name, own, expected, *both in zip((None, *sent), real, expected_at(x, factor), *near, strict=True):
             off = distance(own, expected, np.abs(np.subtract(*both)), known.unit)
             if off == np.inf:
                 raise Opaque(f"its recording does not reproduce its {'gradient' if name else 'values'}")

@@ -249,9 +249,13 @@ class ByDifferences:
         message = f"finite differences agree at {counted(points, 'point')} to {bound_text}"
         message += f" ({covered})" if covered else ""
         off = [w for survey, _ in nearby for w in survey.joint if w.state in ("near", "differs")]
-        if self.lost and off:
+        only = len(nearby) > 1 and all(state in ("near", "differs") for _, state in nearby)
+        if off and (self.lost or only):
             far = max(map(relative_gap, off))
-            text = f"{self.role} returns {self.lost}, and is off by a relative {far:.1g} near the point; {message}"
+            if far > ALIKE and not self.lost:
+                return self.nearly(max(off, key=relative_gap))
+            how = f"returns {self.lost}, and is" if self.lost else "is"
+            text = f"{self.role} {how} off by a relative {far:.1g} near the point; {message}"
             return Outcome("IMPRECISE", text, {**evidence, "sent_off": far})
         special = next((survey for survey, state in around if survey.lacks and state == "differs"), None)
         if special is not None and not against and not self.doubt:

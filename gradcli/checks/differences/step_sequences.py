@@ -562,6 +562,8 @@ def sides(seen: Differences) -> Sides:
     size = 1e-6 * max(1.0, abs(seen.center))
     if any(abs(limit - seen.center) > 10 * bound + size for limit, bound, *_ in known):
         verdict = "DISCONTINUOUS"
+    elif len(known) < 2 and np.isfinite(values[-1]).all():
+        verdict = "smooth"  # on the smallest step: the boundary is not here
     elif len(known) < 2 or not all(map(math.isfinite, slopes)):
         verdict = "BOUNDARY"
     else:

@@ -45,6 +45,7 @@ MATES = 15  # other entries of a large array that move along a second direction
 OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
 SMALL = 1e-6  # beside the largest slope, for what does not move
 DUST = 16.0  # roundings of f and of the largest claim, up to which a claim is 0
+FAR_AWAY = (1.0, -0.7, 30.0, -2e3, 1e6)  # moves of an entry
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
 REST = 0.25  # how far the other entries move along a second direction
 COMBINED = "a combination of all outputs"
@@ -207,8 +208,10 @@ class Survey(Neighbourhood):
             terms = float(np.abs(self.claims[row]) @ np.abs(d)) if entry is None else 0.0  # the size of what it adds up
         value, bound, reason = seen.estimate
         typical = 0.0
-        if seen.steps.size:
-            typical = float((np.ptp(seen.values, axis=1) / seen.steps).max()) / 4.0
+        if seen.steps.size:  # on steps that are no larger than the point
+            size = np.inf if entry is None else abs(float(self.x[entry])) or self.scale(entry)
+            own = seen.steps <= max(size, float(seen.steps.min()))
+            typical = float((np.ptp(seen.values, axis=1) / seen.steps)[own].max()) / 4.0
         slack = bound + ROUNDINGS * EPSILON * abs(claimed) + self.rtol * max(abs(claimed), terms)
         slack += 16.0 * EPSILON * (terms + typical)
         gap = abs(claimed - value)
@@ -224,26 +227,50 @@ class Survey(Neighbourhood):
         return Finding(row, entry, claimed, seen, state, ratio, slack)
 
     def settle(self) -> None:
-        """Judge slopes along which f stands still on all steps: a claim of 0 agrees, or of 0 up to rounding.
+        """Judge slopes along which f stands still on all steps: a claim of 0 agrees.
 
-        That is rounding beside the outputs of f and the other claims. Any other claim differs where f moves along
-        other entries by far more than along this one; where it moves along none, it stays unknown.
+        So does one of 0 up to rounding, beside the outputs of f and the other claims, where f does not change far away
+        either. A larger claim differs where f moves along other entries by far more than along this one. The rest stays
+        unknown: a small slope may be hidden by the rounding of large terms.
         """
         moving = (f for f in (*self.joint, *self.entries) if f.state in MEASURED and not f.seen.still)
         sizes = (abs(finding.slope) * self.scale_of(finding) for finding in moving)
         largest = max(filter(math.isfinite, sizes), default=0.0)
         ways = np.maximum(np.abs(self.x), 1.0)
         beside = float(np.nan_to_num(np.append(np.abs(self.center), np.abs(self.claims) * ways)).max())
+        dust = DUST * EPSILON * (beside if self.claims.size > 1 else 0.0)
         groups = (group.findings for groups in self.groups.values() for group in groups)
         for findings in (self.joint, self.entries, *groups):
             for place, finding in enumerate(findings):
                 if not finding.seen.still or finding.state == "not finite":
                     continue
                 way = ways[finding.entry] if finding.entry is not None else 1.0
-                if abs(finding.claimed) * way <= DUST * EPSILON * (beside if self.claims.size > 1 else 0.0):
+                if abs(finding.claimed) * way <= dust and self.independent(finding):
                     findings[place] = finding._replace(state="agrees", ratio=0.0)
-                elif not (largest > 0 and finding.bound * self.scale_of(finding) <= SMALL * largest):
+                elif finding.state == "agrees" or finding.bound * self.scale_of(finding) > SMALL * largest:
                     findings[place] = finding._replace(state="still", ratio=0.0)
+
+    def independent(self, finding: Finding) -> bool:
+        """Whether rounding does not hide how an output changes with an entry.
+
+        A claim of 0 needs that smaller other entries do not show such a change; rounding dust that nothing does, far
+        away either.
+        """
+        if finding.entry is None:
+            return finding.claimed == 0
+        draw, at = np.random.default_rng(self.seed).uniform(-1.0, 1.0, self.x.size), self.x[finding.entry]
+        size = 0.1 * (abs(float(at)) or self.scale(finding.entry))
+        moves = (0.0, size, -size) if finding.claimed == 0 else (0.0, size, -size, *FAR_AWAY)
+        places = np.array([self.x, draw, 1e-20 * draw, 0.0 * draw])
+        places[:, finding.entry] = at
+        points = (places[:, None] + np.multiply.outer(moves, self.axis(finding.entry))).reshape(-1, self.x.size)
+        values = step_sequences.evaluated(self.f, points)[:, self.weights[finding.row] != 0]
+        rows = values.reshape(len(places), len(moves), -1)
+        rows = rows[np.isfinite(rows[:, 0]).all(axis=1)]
+        if finding.claimed:
+            return bool((rows == rows[:, :1]).all())
+        change = np.abs(rows - rows[:, :1])
+        return not ((change > 0) & (change <= step_sequences.HIDING * EPSILON * np.abs(rows[0, 0]))).any()
 
     def findings(self, name: str) -> tuple[list[Finding], list[Finding]]:
         """The findings about an argument: those by single entries, and all."""
