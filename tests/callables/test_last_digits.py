@@ -100,3 +100,28 @@ def test_an_end_of_the_domain_that_is_near_is_no_boundary_here(sign: float, dist
     assert verdicts(f, lambda x: 2 * x, {"x": 0.7})["x"].verdict in {"AGREES", "INCONCLUSIVE"}
     assert verdicts(f, lambda x: 3 * x, {"x": 0.7})["x"].verdict in {"DISAGREES", "INCONCLUSIVE"}
     assert verdicts(lambda x: math.sqrt(x), lambda x: 1.0, {"x": 0.0})["x"].verdict == "BOUNDARY"
+
+
+@pytest.mark.parametrize("distance", [1e-8, 1e-9, 1e-12, -1e-10])
+def test_a_kink_that_is_near_is_none_here(distance: float) -> None:
+    kink = 0.7 + distance
+    for f, df in (
+        (lambda x: abs(x - kink), lambda x: math.copysign(1.0, x - kink)),
+        (lambda x: max(x - kink, 0.0), lambda x: float(x > kink)),
+    ):
+        assert verdicts(f, df, {"x": 0.7})["x"].verdict in {"AGREES", "INCONCLUSIVE"}
+        assert verdicts(f, lambda x, df=df: 0.5, {"x": 0.7})["x"].verdict not in PASSES
+    assert verdicts(lambda x: abs(x - 0.7), lambda x: 1.0, {"x": 0.7})["x"].verdict == "KINK"
+    assert verdicts(lambda x: abs(x - 0.1 - 0.2), lambda x: 1.0, {"x": 0.3})["x"].verdict in {"KINK", "INCONCLUSIVE"}
+
+
+def test_a_formula_with_cancellation_is_no_difference() -> None:
+    def f(x: float) -> float:
+        return (math.exp(x) - 1) / x
+
+    def df(x: float) -> float:
+        return (x * math.exp(x) - math.exp(x) + 1) / x**2
+
+    assert verdicts(f, df, {"x": 1e-3})["x"].verdict in PASSES
+    for factor in (1 + 1e-4, 1 + 6e-5, 1.01, -1.0):
+        assert verdicts(f, lambda x, k=factor: k * df(x), {"x": 1e-3})["x"].verdict not in PASSES

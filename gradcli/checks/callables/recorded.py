@@ -22,7 +22,7 @@ import numpy as np
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.decide.numerical import ALIKE, AS_DIFFERENCES, noisy, remark_on
+from gradcli.checks.decide.numerical import ALIKE, of_differences, remark_on
 from gradcli.checks.decide.refutation import blaming, disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, readings
 from gradcli.checks.differences.step_sequences import EPSILON, seeded_directions, suspicious
@@ -306,9 +306,9 @@ def stands(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> boo
         return False
     if verdict.verdict != "DISAGREES" or box.library.name == EAGER:
         return True
-    gap, unit = relative_gap(subject, float(np.abs(known.weights * box.value(box.x)).max())), known.unit
-    if gap <= DUST * EPSILON and box.x.size > 1:
+    if box.x.size > 1 and of_dust(box, known, subject):
         return False
+    gap, unit = relative_gap(subject), known.unit
     return gap > max(CLOSE, ROUNDINGS * unit) or (unit == EPSILON and not same_double(verdict))
 
 
@@ -382,9 +382,8 @@ def as_sent(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> Ou
             return Outcome("INCONCLUSIVE", f"{text}: f is not smooth on the scale of its last digits", verdict.evidence)
     if not 0 < (gap := relative_gap(subject)) < ALIKE:
         return verdict
-    if noise := noisy(box):
-        text = f"{verdict.message.partition('; ')[0]}{AS_DIFFERENCES.format(noise)}"
-        return verdict._replace(verdict="IMPRECISE", message=text)
+    if outcome := of_differences(box, gap, verdict.message.partition("; ")[0]):
+        return outcome._replace(evidence=verdict.evidence)
     return verdict._replace(message=verdict.message + remark_on(gap))
 
 
@@ -398,10 +397,18 @@ def same_double(verdict: Outcome) -> bool:
         return False
 
 
-def relative_gap(subject: Subject, beside: float = 0.0) -> float:
-    """How far what is judged lies from the derivative, beside the largest entry; or something else where all are 0."""
+def of_dust(box: Box, known: Recorded, subject: Subject) -> bool:
+    """Whether what is judged is wrong in rounding alone: in numbers in place of 0, beside other entries or values."""
     exact, claimed = evaluated(sides(subject), subject.values)
-    size = float(np.abs(exact).max(initial=0.0)) or beside
+    off = np.abs(claimed - exact) > ROUNDINGS * EPSILON * np.abs(exact)
+    size = max(np.abs(exact).max(), np.abs(known.weights * box.value(box.x)).max())
+    return bool(off.any() and (exact[off] == 0).all() and np.abs(claimed[off]).max() <= DUST * EPSILON * size)
+
+
+def relative_gap(subject: Subject) -> float:
+    """How far what is judged lies from the derivative, beside the largest entry."""
+    exact, claimed = evaluated(sides(subject), subject.values)
+    size = float(np.abs(exact).max(initial=0.0))
     return float(np.abs(exact - claimed).max(initial=0.0)) / size if size else np.inf
 
 

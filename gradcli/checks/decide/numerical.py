@@ -21,7 +21,18 @@ from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import STILL, UNMOVED, Estimate, Sides, bent, sides_along, suspicious
+from gradcli.checks.differences.step_sequences import (
+    EPSILON,
+    STILL,
+    UNMOVED,
+    Estimate,
+    Sides,
+    bent,
+    between_sides,
+    sides_along,
+    straddling,
+    suspicious,
+)
 from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
 from gradcli.checks.formatting import counted
 from gradcli.checks.witnesses import of_black_box
@@ -44,6 +55,8 @@ ALIKE = 1e-4  # a smaller relative gap may come from a solver or an iteration in
 EXAMINED = 6  # entries whose sides are examined, or that are looked at beside the point
 STATIONARY, LEAST_BESIDE = 1e-3, 2  # a slope of 0, to this part of those nearby, at so many points
 LARGEST = 64  # numerators and denominators of a constant factor
+CLOSER = 2.0 ** -np.arange(28.0, 46.0, 2.0)  # steps of the point's size that are smaller than those of sequences
+SO_NEAR = "f has a kink so near the point that finite differences cannot decide on which side it lies"
 FEW = 3  # numbers at one point: they are in some simple ratio by chance
 SHARP = 4e-5  # the largest slope has to be known at least so well
 
@@ -161,8 +174,8 @@ class ByDifferences:
         }
         text, relative = f"{self.label(farthest)}: {self.both_numbers(farthest)}", relative_gap(farthest)
         if relative < ALIKE and self.box is not None:
-            if noise := noisy(self.box):
-                return Outcome("IMPRECISE", f"{text}{AS_DIFFERENCES.format(noise)}", evidence)
+            if outcome := of_differences(self.box, relative, text):
+                return outcome._replace(evidence=evidence)
             text += remark_on(relative)
         doubt = self.doubts(farthest, evidence)
         if doubt or relative < SLIGHT:
@@ -272,8 +285,8 @@ class ByDifferences:
         worst = max(where.joint, key=lambda finding: finding.ratio)
         text = "(numerical) it is right at the given point only: near it, "
         text += self.both_numbers(worst, " along a direction")
-        if relative_gap(worst) < ALIKE and self.box is not None and (noise := noisy(self.box)):
-            return Outcome("IMPRECISE", f"{text}{AS_DIFFERENCES.format(noise)}", self.worst(where.joint))
+        if self.box is not None and (outcome := of_differences(self.box, relative_gap(worst), text)):
+            return outcome._replace(evidence=self.worst(where.joint))
         counterexample = {**self.both_at(where, worst), "bound": worst.bound}
         evidence = {"counterexample": counterexample, "ladder": worst.seen.convergence("", worst.claimed).evidence()}
         return Outcome("INCONCLUSIVE" if self.doubt else "DISAGREES", text, evidence)
@@ -396,6 +409,9 @@ class ByDifferences:
     def not_smooth(self) -> Outcome | None:
         """KINK, BOUNDARY or DISCONTINUOUS where f is not smooth at the point by this argument."""
         survey, part = self.survey, self.part
+        near = (seen for seen in self.own if straddling(seen.seen))
+        if any(not self.bends(seen, 0.0, float(np.median(between_sides(seen.seen)))) for seen in near):
+            return Outcome("INCONCLUSIVE", SO_NEAR, {})
         suspects = [finding for finding in self.findings if suspicious(finding.seen) or self.invisible(finding)]
         if survey.x.size == 1:  # a direction is the entry once more
             suspects = [finding for finding in suspects if finding.entry is not None]
@@ -408,6 +424,9 @@ class ByDifferences:
         seen = sides_along([finding.seen for finding in examined], [finding.seen for finding in around])
         if seen.verdict == "smooth" or not self.shown_by(suspects, seen):  # a kink nearby, or steps of rounding
             return None
+        lines = zip(examined, seen.left, seen.right, strict=True)
+        if seen.verdict == "KINK" and not any(self.bends(*line) for line in lines):
+            return Outcome("INCONCLUSIVE", SO_NEAR, {})
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
         if survey.noise[row] and not (
             seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
@@ -423,6 +442,22 @@ class ByDifferences:
             what += f" with respect to {label}"
         returned = [finding.claimed for finding in examined]
         return nonsmooth_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
+
+    def bends(self, finding: Finding, left: float | None, right: float | None) -> bool:
+        """Whether slopes on both sides stay apart down to steps that rounding limits: else a kink is near the point."""
+        survey, i = self.survey, finding.entry
+        gap = abs((right or 0.0) - (left or 0.0))
+        if i is None or not 0 < gap < math.inf:
+            return True
+        x, row = survey.x, finding.row
+        for step in (abs(float(x[i])) or survey.scale(i)) * CLOSER:
+            sides = np.array([x - step * survey.axis(i), x + step * survey.axis(i)])
+            values = step_sequences.evaluated(survey.f, sides) @ survey.weights[row]
+            slopes = (values - survey.center[row]) / (sides[:, i] - x[i])
+            noise = 8.0 * (EPSILON * abs(survey.center[row]) + survey.noise[row]) / step
+            if noise <= 0.1 * gap and abs(slopes[1] - slopes[0]) <= 0.2 * gap:
+                return False
+        return True
 
     def invisible(self, finding: Finding) -> bool:
         """Whether a finding has no slope, and a kink may be the reason."""
@@ -483,16 +518,24 @@ class ByDifferences:
         return slopes if sharp else None
 
 
-AS_DIFFERENCES = ": it has a noise of {:.0e}, as finite differences have"
+AS_DIFFERENCES = "{}: it has a noise of {:.0e}, as finite differences have"
 NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
 NOISIER = 1e3  # times the scatter of f, from which an exact formula has its own
+STEPPED = 32.0  # times their noise, and the step that makes it: so far off may finite differences be
 TINY, TRIALS = 1e-9, 6  # those steps
 
 
-def noisy(box: Box) -> float:
-    """How far a derivative scatters, where an exact one does not scatter as far; else 0."""
-    noise = scatter_of(box)
-    return noise if noise > max(NOISE, NOISIER * scatter_of(box, box.value)) else 0.0
+def of_differences(box: Box, gap: float, text: str) -> Outcome | None:
+    """IMPRECISE where a derivative scatters as finite differences do, and is off by no more than they are.
+
+    Their noise is that of f divided by their step, which their error is about as large as. INCONCLUSIVE where it is off
+    by more; None where it does not scatter, or is off by too much for any.
+    """
+    noise = scatter_of(box) if gap < ALIKE else 0.0
+    if noise <= NOISE or noise <= NOISIER * scatter_of(box, box.value):
+        return None
+    verdict = "IMPRECISE" if gap <= STEPPED * (noise + EPSILON / noise) else "INCONCLUSIVE"
+    return Outcome(verdict, AS_DIFFERENCES.format(text, noise), {})
 
 
 def scatter_of(box: Box, of: Callable[[Floats], Floats] | None = None) -> float:

@@ -500,6 +500,16 @@ def suspicious(seen: Differences) -> bool:
     return bool((last > floor).all() and (last[1:] > 0.7 * last[:-1]).all())
 
 
+def straddling(seen: Differences) -> bool:
+    """Whether slopes on both sides are alike at the smallest steps alone, and apart on many before: a kink is near."""
+    largest = max(abs(seen.center), float(np.abs(seen.values).max(initial=0.0)))
+    apart = between_sides(seen)
+    plain = apart > ROUNDINGS * max(EPSILON * largest, seen.noise) / seen.steps
+    level = plain[1:] & (apart[1:] > 0.7 * apart[:-1]) & (apart[1:] < 1.4 * apart[:-1])
+    runs = [level[end - CLEAREST : end].all() for end in range(max(CLEAREST, level.size - 2), level.size + 1)]
+    return level.size >= CLEAREST and any(runs)
+
+
 def between_sides(seen: Differences) -> Floats:
     """How far the slopes on both sides are apart, for each step."""
     gap: Floats = np.abs((seen.values[:, 2] - seen.center) - (seen.center - seen.values[:, 1])) / seen.steps
