@@ -202,4 +202,11 @@ OPTIONS: dict[str, CodeDoc] = {
         "python -m gradcli grad 'x**2' --at x=2  # in a folder with a file bisect.py",
         "Rename the file, or run gradcli from another folder.",
     ),
+    "GC749": CodeDoc(
+        "name that gradcli's tensors lack",
+        "A Python file uses a name of PyTorch that gradcli's own tensors do not have.",
+        "They exist to show how autograd works: samples/eager/README.md lists what is left out. All else is PyTorch's.",
+        "import torch; torch.distributions.Normal(0, 1)  # in a file for `gradcli run`",
+        "Run the file on the installed PyTorch: gradcli run --on torch FILE.py.",
+    ),
 }

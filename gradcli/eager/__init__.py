@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as _np
 
-from gradcli.eager import autograd, linalg, special
+from gradcli.eager import accelerator, autograd, cuda, linalg, special
 from gradcli.eager._core import dtypes as _dtypes
 from gradcli.eager._core import modes as _modes
 from gradcli.eager._core.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from gradcli.eager._core.devices import device
+from gradcli.eager._core.devices import device, set_default_device
 from gradcli.eager._core.dtypes import dtype, get_default_dtype, set_default_dtype
 from gradcli.eager._core.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from gradcli.eager._core.printing import set_printoptions
@@ -38,19 +38,32 @@ from gradcli.eager._core.unsupported import missing as _missing
 from gradcli.eager._ops import install as _install
 from gradcli.eager._ops.creation import TYPED as _TYPED
 from gradcli.eager._ops.reductions import finfo, iinfo
-from gradcli.eager.backends import FUNCTIONS as _SWITCHES
-from gradcli.eager.backends import TOP as _TOP
-from gradcli.eager.random import Generator
-from gradcli.eager.random import default_generator as _default_generator
+from gradcli.eager.random import Generator, default_generator
 
 __version__ = _VERSION
 _install.equip()
 is_inference_mode_enabled = _modes.is_inference_mode_enabled
 
-__all__ = ["Generator", "Size", "Tensor", "autograd", "device", "dtype", "enable_grad", "finfo", "get_default_dtype"]
-__all__ += ["iinfo", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled"]
+__all__ = ["Generator", "Size", "Tensor", "accelerator", "autograd", "cuda", "default_generator", "device", "dtype"]
+__all__ += [
+    "enable_grad",
+    "finfo",
+    "get_default_dtype",
+    "iinfo",
+    "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+]
 __all__ += ["is_inference_mode_enabled", "is_tensor", "is_warn_always_enabled", "linalg", "no_grad"]
-__all__ += ["set_default_dtype", "set_grad_enabled", "set_printoptions", "set_warn_always", "special"]
+__all__ += [
+    "set_default_device",
+    "set_default_dtype",
+    "set_grad_enabled",
+    "set_printoptions",
+    "set_warn_always",
+    "special",
+]
 
 
 def set_warn_always(mode: Any) -> None:
@@ -71,23 +84,19 @@ def is_tensor(obj: Any) -> Any:
 _FUNCTIONS: dict[str, Any] = _install.functions()
 _FUNCTIONS.update(inf=_np.inf, nan=_np.nan, pi=_np.pi, e=_np.e, newaxis=None, strided="torch.strided")
 _DTYPES = {name: kind for name, kind in vars(_dtypes).items() if isinstance(kind, dtype)}
-_HARMLESS = {**_SWITCHES, **_TOP, "default_generator": _default_generator}  # compile, set_num_threads, accelerator, ...
 globals().update(_FUNCTIONS)
-globals().update(_HARMLESS)
 globals().update(_TYPED)
 globals().update(_DTYPES)
 
-_ROOMS = ("amp", "distributions", "func", "nn", "optim", "serialization", "testing", "utils")
+_ROOMS = ("func", "nn", "optim", "testing", "utils")
 _LATER = {  # functions that few programs need
     "record": "gradcli.eager._trace",
     "vmap": "gradcli.eager.func",
-    **dict.fromkeys(("load", "save"), "gradcli.eager.serialization"),
-    **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_enabled"), "gradcli.eager.amp"),
 }
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_FUNCTIONS, *_HARMLESS, *_TYPED, *_DTYPES, *_ROOMS, *_LATER})
+    return sorted({*__all__, *_FUNCTIONS, *_TYPED, *_DTYPES, *_ROOMS, *_LATER})
 
 
 def __getattr__(name: str) -> Any:

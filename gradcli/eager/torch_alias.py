@@ -14,21 +14,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from gradcli.diagnostics import did_you_mean
 from gradcli.eager._core import dtypes
-from gradcli.eager._core.unsupported import COMPANIONS, INSTEAD, REAL, advice
-from gradcli.eager.backends import ROOMS
+from gradcli.eager._core.unsupported import COMPANIONS, advice, no_module
 
 ALIAS, HOME = "torch", "gradcli.eager"
 # the rooms below `torch` that a script may import; everything else in the package is inside matter
-PUBLIC = (
-    *("accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributions", "func", "linalg", "mps", "nn"),
-    *("optim", "serialization", "special", "testing", "utils", "version", "xpu"),
-)
+PUBLIC = ("accelerator", "autograd", "cuda", "func", "linalg", "nn", "optim", "special", "testing", "utils")
 # files of PyTorch's whose names all stand in one module here, which is imported under their names too
 SAME = {
     "autograd": ("variable",),
-    "distributions": ("bernoulli", "categorical", "distribution", "kl", "normal"),
     "nn.modules": (
         *("activation", "batchnorm", "container", "conv", "dropout", "instancenorm", "linear", "loss", "module"),
         *("normalization", "rnn", "sparse", "transformer", "utils"),
@@ -47,13 +41,13 @@ class Finder:
         if name in COMPANIONS:
             raise ModuleNotFoundError(f"No module named {name!r} in gradcli; {COMPANIONS[name]}", name=name)
         if name.startswith(ALIAS + "."):
-            raise ModuleNotFoundError(unknown(name), name=name)
+            raise ModuleNotFoundError(no_module(name, sorted(modules())), name=name)
 
 
 def modules() -> dict[str, Any]:
     """`torch` and all modules below it that scripts may import, by their dotted names."""
     home = import_module(HOME)
-    rooms: dict[str, Any] = {name: getattr(home, name) for name in PUBLIC} | ROOMS
+    rooms: dict[str, Any] = {name: getattr(home, name) for name in PUBLIC}
     for name, module in sys.modules.items():
         below = name.removeprefix(HOME + ".")
         if below != name and below.partition(".")[0] in PUBLIC and "._" not in below:
@@ -76,16 +70,7 @@ def explained(error: ImportError) -> str | None:
         known = [name for name in dir(modules()[ALIAS + room]) if not name.startswith("_")]
         return f"cannot import name {match[1]!r} from {ALIAS + room!r}{advice(room.removeprefix('.'), match[1], known)}"
     match = re.match(rf"No module named '({ALIAS}\.[\w.]+)'; '[\w.]+' is not a package", str(error.msg))
-    return None if match is None else unknown(match[1])
-
-
-def unknown(name: str) -> str:
-    """The message for a module below `torch` that does not exist: what to use, or the nearest name that exists."""
-    parts = name.split(".")[1:]
-    around = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
-    near = did_you_mean(name, sorted(modules()))
-    hint = next((INSTEAD[path] for path in around if path in INSTEAD), f"did you mean {near}?" if near else REAL)
-    return f"No module named {name!r} in gradcli; {hint}"
+    return None if match is None else no_module(match[1], sorted(modules()))
 
 
 @contextmanager

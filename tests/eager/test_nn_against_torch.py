@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 import gradcli.eager
-import gradcli.eager.distributions
 from tests.eager.test_against_torch import agree, left_by, operations, torch
 from tests.support.eager_layer_snippets import LAYER_MODULES, LAYERS
-from tests.support.eager_training_snippets import DISTRIBUTIONS, FUNCTIONAL, MODULES, OPTIM, USES
+from tests.support.eager_training_snippets import FUNCTIONAL, MODULES, OPTIM, USES
 from tests.support.eager_transform_snippets import CHECKPOINTS, LOADING, PRODUCTS, TRANSFORMS
 from tests.support.eager_tutorial_snippets import TUTORIALS
 
@@ -23,7 +22,6 @@ SNIPPETS = {
         "module": MODULES,
         "use": USES,
         "optim": OPTIM,
-        "distributions": DISTRIBUTIONS,
         "func": TRANSFORMS,
         "functional derivatives": PRODUCTS,
         "data": LOADING,

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -217,7 +218,21 @@ def test_an_imported_pytorch_is_put_back() -> None:
         ("import torchvision", "No module named 'torchvision' in gradcli; it is built on PyTorch itself"),
         ("import torchviz", "`gradcli graph FILE.py` draws the graph"),
         ("import torch.utils.tensorboard", "loss.item() in a list"),
-        ("from torch.cuda.amp import autocasts", "cannot import name 'autocasts' from 'torch.cuda.amp'"),
+        ("from torch.cuda.amp import autocast", "No module named 'torch.cuda.amp' in gradcli; run it on PyTorch: --on"),
+        ("import torch.amp", "No module named 'torch.amp' in gradcli; run it on PyTorch: --on torch [GC749]"),
+        (
+            "from torch.distributions import Normal",
+            "'torch.distributions' in gradcli; run it on PyTorch: --on torch [GC7",
+        ),
+        (
+            "import torch\ntorch.save({}, 'x.pt')",
+            "torch has no 'save' in gradcli; run it on PyTorch: --on torch [GC749]",
+        ),
+        (
+            "import torch\ntorch.backends.cudnn.benchmark = True",
+            "torch has no 'backends' in gradcli; run it on PyTorch",
+        ),
+        ("from torch import compile", "cannot import name 'compile' from 'torch'; leave it out, the function itself"),
         ("from torch.nn import Transformer", "from 'torch.nn'; torch.nn.MultiheadAttention, torch.nn.LayerNorm"),
         (
             "import torch\ntorch.distributed.init_process_group()",
@@ -227,7 +242,7 @@ def test_an_imported_pytorch_is_put_back() -> None:
             "import torch\ntorch.cuda.is_availabl()",
             "torch.cuda has no 'is_availabl' in gradcli; did you mean",
         ),
-        ("import torch.backends.cudnnn", "did you mean torch.backends.cudnn"),
+        ("import torch.backends.cudnn", "No module named 'torch.backends' in gradcli; run it on PyTorch"),
         (
             "import torch\ntorch.nn.Linaer(2, 3)",
             "torch.nn has no 'Linaer' in gradcli; did you mean Linear",
@@ -242,16 +257,37 @@ def test_what_is_missing_is_named(tmp_path: Path, text: str, told: str, capsys: 
     assert error.startswith("Traceback") and "gradcli/" not in error
 
 
-def test_what_does_the_same_exists_and_what_is_missing_is_missing() -> None:
-    """The table of what does the same names nothing that exists by now, and its rows are reached."""
+def reached(torch: object, dotted: str) -> object:
+    """What a dotted name below a module stands for; None where there is none."""
+    for part in dotted.split("."):
+        torch = getattr(torch, part, None)
+    return torch
+
+
+def test_names_that_are_left_out_do_not_exist_and_the_samples_list_them() -> None:
     import gradcli.eager as torch
 
-    for dotted in INSTEAD:
-        found: object = torch
-        for part in dotted.split("."):
-            found = getattr(found, part, None)
-        assert found is None, f"torch.{dotted} exists: its row in unsupported.py goes"
-    assert "LayerNorm and torch.nn.Linear make one" in str(missing("nn", "Transformer", ["Linear"]))
+    text = (Path(__file__).parents[2] / "samples" / "eager" / "README.md").read_text()
+    listed = set(
+        re.findall(r"`(?:torch\.)?([\w.]+)", text.partition("## What is left out")[2].partition("## The snippets")[0])
+    )
+    assert not [dotted for dotted in INSTEAD if reached(torch, dotted) is not None]
+    assert not [dotted for dotted in INSTEAD if not {dotted, dotted.rpartition(".")[2]} & listed]
+
+
+@pytest.mark.peers
+def test_names_that_are_left_out_are_names_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    assert not [dotted for dotted in INSTEAD if reached(torch, dotted) is None and not importable(f"torch.{dotted}")]
+
+
+def importable(name: str) -> bool:
+    return find_spec(name.rpartition(".")[0]) is not None and find_spec(name) is not None
+
+
+def test_a_missing_name_says_what_to_use() -> None:
+    import gradcli.eager as torch
+
     assert "--on torch" in str(missing("", "block_diag", ["relu"]))
     with pytest.raises(AttributeError, match=r"no 'addmv'.*--on torch"):
         torch.ones(2).addmv  # noqa: B018

@@ -172,11 +172,11 @@ def room_of(path: Path) -> str:
 EAGER_FLOORS: tuple[set[str], ...] = (
     {"_core"},
     {"_engine"},
-    {"random", "backends", "amp"},
+    {"random", "cuda", "accelerator"},
     {"_ops", "linalg", "special"},
     {"testing"},
     {"autograd", "_trace", "utils"},
-    {"nn", "optim", "distributions", "func", "serialization"},
+    {"nn", "optim", "func"},
     {"torch_alias", "run_recorder"},
 )
 

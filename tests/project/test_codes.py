@@ -42,6 +42,7 @@ SPECIAL = {
     "GC742": "needs a cluster: tests/batch/test_cluster.py has workers with another gradcli",
     "GC743": "needs a cluster: tests/batch/test_cluster.py ends one",
     "GC748": "needs a folder with such a file: tests/interfaces/test_main.py makes one",
+    "GC749": "the error of a Python file that runs: tests/eager/test_run.py runs some",
     "GC999": "there is no way to trigger a fault on purpose: one is put into a command",
 }
 IN_SETTINGS, IN_PYTHON = "  # in gradcli.toml", "  # in Python"

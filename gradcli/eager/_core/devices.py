@@ -61,6 +61,12 @@ class device:
 CPU = device("cpu")
 
 
+def set_default_device(where: Any) -> None:
+    """Choose the processor for new tensors, as it is anyway. AssertionError for a GPU that is not there."""
+    if where is not None:
+        device(where).__enter__()
+
+
 def of(raw: Any) -> device:
     """The device that a payload lives on."""
     if isinstance(raw, (np.ndarray, np.generic)):

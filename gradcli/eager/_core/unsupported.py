@@ -11,14 +11,21 @@ from typing import NoReturn
 from gradcli.diagnostics import did_you_mean
 
 VERSION = "2.13.0+gradcli"  # whose semantics these are; the suffix tells libraries that this is not PyTorch
-REAL = "gradcli run --on torch runs the file on an installed PyTorch"
-_WHOLE = "leave it out: the function itself runs, and gradcli records it"
-_PRECISION = f"leave it out, everything is computed in its own format; {REAL}"
-_ONE = f"gradcli runs in one process; {REAL}"
-_TIMES = "`gradcli run --trace` shows what ran; Python's cProfile shows where the time went"
+CODE = "GC749"
+ON_TORCH = f"run it on PyTorch: --on torch [{CODE}]"
+_WHOLE = f"leave it out, the function itself runs; or {ON_TORCH}"
+_ONE = f"gradcli runs in one process; {ON_TORCH}"
+_TIMES = f"`gradcli run --trace` shows what ran; for times {ON_TORCH}"
 
-# names below `torch`, and what does the same
-INSTEAD = {
+# names of PyTorch by their module below `torch`: they serve other ends than autograd, and no name here is near them
+_GONE = {
+    "": "amp autocast backends distributions get_autocast_dtype is_autocast_enabled load mps quantization save "
+    "serialization sparse version xpu are_deterministic_algorithms_enabled get_float32_matmul_precision "
+    "get_num_threads set_float32_matmul_precision set_num_threads use_deterministic_algorithms",
+    "cuda": "amp",
+}
+# names below `torch`, and what to use
+INSTEAD = {f"{room}.{name}".lstrip("."): ON_TORCH for room, names in _GONE.items() for name in names.split()} | {
     "clamp_max": "torch.clamp(x, max=...) does the same",
     "quantile": "torch.sort and torch.lerp of two neighbours do the same",
     "cov": "x = a - a.mean(1, keepdim=True); x @ x.T / (a.shape[1] - 1) has its entries",
@@ -28,14 +35,12 @@ INSTEAD = {
     "linalg.matrix_rank": "counting torch.linalg.svdvals above a bound does the same",
     "nn.Transformer": "torch.nn.MultiheadAttention, torch.nn.LayerNorm and torch.nn.Linear make one, "
     "torch.triu(torch.full((n, n), -torch.inf), 1) its causal mask",
-    **dict.fromkeys(("jit", "fx", "export", "onnx"), _WHOLE),
+    **dict.fromkeys(("compile", "compiler", "export", "fx", "jit", "onnx"), _WHOLE),
     **dict.fromkeys(("distributed", "multiprocessing", "nn.DataParallel", "nn.parallel"), _ONE),
-    **dict.fromkeys(("profiler", "autograd.profiler", "utils.bottleneck"), _TIMES),
-    "quantization": _PRECISION,
+    **dict.fromkeys(("profiler", "autograd.profiler"), _TIMES),
     "utils.tensorboard": "print the numbers, or keep loss.item() in a list",
-    "sparse": f"tensors are dense; {REAL}",
-    "fft": f"numpy.fft transforms arrays, without a gradient; {REAL}",
-    "hub": f"models are written as torch.nn modules; {REAL}",
+    "fft": f"numpy.fft transforms arrays, without a gradient; {ON_TORCH}",
+    "hub": f"models are written as torch.nn modules; {ON_TORCH}",
 }
 
 # packages that are built on PyTorch itself: they cannot run on these tensors
@@ -46,15 +51,15 @@ COMPANIONS = {
 }
 COMPANIONS |= dict.fromkeys(
     ("torchvision", "torchaudio", "torchtext", "torchdata", "pytorch_lightning", "lightning", "ignite", "transformers"),
-    f"it is built on PyTorch itself; {REAL}",
+    f"it is built on PyTorch itself; {ON_TORCH}",
 )
 
 
 def missing(room: str, name: str, known: Iterable[str]) -> AttributeError:
     """The error for a name that a module does not have; `room` is `nn`, `optim`, ..., or empty for `torch` itself.
 
-    >>> print(missing("nn", "Linaer", ["Linear", "ReLU"]))  # doctest: +ELLIPSIS
-    torch.nn has no 'Linaer' in gradcli; did you mean Linear? Otherwise gradcli run --on torch runs the file on ...
+    >>> print(missing("nn", "Linaer", ["Linear", "ReLU"]))
+    torch.nn has no 'Linaer' in gradcli; did you mean Linear? Otherwise run it on PyTorch: --on torch [GC749]
     """
     where = f"torch.{room}" if room else "torch"
     return AttributeError(f"{where} has no {name!r} in gradcli{advice(room, name, known)}", name=name)
@@ -71,9 +76,19 @@ def room(name: str, known: Iterable[str]) -> tuple[Callable[[str], NoReturn], Ca
 
 def advice(room: str, name: str, known: Iterable[str]) -> str:
     """`; ` and what does the same, the name with the nearest spelling, or how PyTorch itself runs the file."""
-    if name.startswith("__"):
-        return ""
-    dotted = f"{room}.{name}" if room else name
-    meant = did_you_mean(name, known)
-    near = f"did you mean {meant}? Otherwise " if meant else ""
-    return f"; {INSTEAD.get(dotted) or near + REAL}"
+    return "" if name.startswith("__") else f"; {_hint(f'{room}.{name}'.lstrip('.'), name, known)}"
+
+
+def no_module(name: str, known: Iterable[str]) -> str:
+    """The message for a module below `torch` that does not exist: what to use, or the nearest of the known names."""
+    return f"No module named {name!r} in gradcli; {_hint(name.partition('.')[2], name, known)}"
+
+
+def _hint(path: str, name: str, known: Iterable[str]) -> str:
+    """What to use for a name that stands at a path below `torch`; that of its module where the table has only this."""
+    parts = path.split(".")
+    for end in range(len(parts), 0, -1):
+        if (hint := INSTEAD.get(".".join(parts[:end]))) is not None:
+            return hint
+    near = did_you_mean(name, known)
+    return f"did you mean {near}? Otherwise {ON_TORCH}" if near else ON_TORCH

@@ -443,9 +443,6 @@ class Module:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:{text}")
         return IncompatibleKeys(missing, unexpected)
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing has to be done: `torch.compile` changes nothing either."""
-
     def extra_repr(self) -> str:
         """The text in the parentheses of the printed module."""
         return ""
