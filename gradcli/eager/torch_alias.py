@@ -25,7 +25,7 @@ SAME = {
     "autograd": ("variable",),
     "nn.modules": (
         *("activation", "batchnorm", "container", "conv", "dropout", "instancenorm", "linear", "loss", "module"),
-        *("normalization", "rnn", "sparse", "transformer", "utils"),
+        *("normalization", "sparse", "utils"),
     ),
     "nn.utils": ("clip_grad", "convert_parameters"),
     "optim": ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd"),

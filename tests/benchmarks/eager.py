@@ -243,11 +243,6 @@ def lines(turns: int) -> tuple[float, float]:
     return float(np.median([one for one, _ in times])), float(np.median([one for _, one in times]))
 
 
-def first_of(module: Any, times: int = 1) -> Any:
-    """The first result of a module of so many equal inputs."""
-    return lambda x: module(*(x,) * times)[0]
-
-
 def parts(x: Any) -> Any:
     """The parts of a matrix, weighted and added up."""
     one, two, three, four = x.split(32, 1)
@@ -256,12 +251,10 @@ def parts(x: Any) -> Any:
 
 # layers and operations forward and back: the shape of the input, and what is done to it
 LAYERS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
-    "LSTM": ((20, 16, 32), lambda nn: first_of(nn.LSTM(32, 64))),
     "max_pool2d": ((8, 8, 24, 24), lambda nn: nn.MaxPool2d(2)),
     "batch norm": ((16, 16, 12, 12), lambda nn: nn.BatchNorm2d(16)),
     "layer norm": ((64, 128), lambda nn: nn.LayerNorm(128)),
     "embedding": ((16, 32), lambda nn: nn.functional.embedding),
-    "attention": ((8, 16, 64), lambda nn: first_of(nn.MultiheadAttention(64, 4, batch_first=True), 3)),
     "split": ((64, 128), lambda nn: parts),
 }
 
@@ -338,7 +331,7 @@ for _who, _peer in (("ours", False), ("torch", True)):
 
 
 def run(rounds: int, small: bool) -> list[Row]:
-    """Chains at most 0.7, training steps 1.0, layers 2 (LSTM 3), a million numbers 2.5 times PyTorch; 100,000 nodes
+    """Chains at most 0.7, training steps 1.0, layers 2, a million numbers 2.5 times PyTorch; 100,000 nodes
     under a second.
     """
     before = os.environ.get("BENCHMARK_CLOCK")
@@ -366,7 +359,7 @@ def measured(rounds: int, small: bool) -> list[Row]:
     times = {who: seconds / turns for who, seconds in raced(bare, twice, turns, 1e-3).items()}
     found += rows("eager layers, NumPy by hand", times, {"torch": 1.0})
     for name in LAYERS:
-        found += against(f"eager {name}", f"layer_{name}", rounds, turns, turns, 3.0 if name == "LSTM" else 2.0)
+        found += against(f"eager {name}", f"layer_{name}", rounds, turns, turns, 2.0)
     for name in FUNCTIONS:
         found += against(f"eager {name} of 1e6", f"long_{name}", rounds, 1 if small else 2, 1, 2.5)
     nodes = 1000 if small else 100_000

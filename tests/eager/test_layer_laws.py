@@ -50,7 +50,6 @@ ROWS += [
     ("F.interpolate", lambda x: F.interpolate(x, scale_factor=1.5) ** 2, (IMAGE,)),
     ("F.unfold", lambda x: F.unfold(x, 2, padding=1) ** 2, (IMAGE,)),
     ("F.pixel_shuffle", lambda x: F.pixel_shuffle(x, 2) ** 2, ((1, 4, 1, 2),)),
-    ("F.scaled_dot_product_attention", F.scaled_dot_product_attention, ((2, 3, 2), (2, 4, 2), (2, 4, 3))), ("F.scaled_dot_product_attention", lambda q, k: F.scaled_dot_product_attention(q, k, k, is_causal=True), ((1, 1, 3, 2), (1, 1, 3, 2))),
     ("F.mse_loss", F.mse_loss, ((2, 3), (2, 3))), ("F.l1_loss", F.l1_loss, ((2, 3), (2, 3))), ("F.smooth_l1_loss", F.smooth_l1_loss, ((2, 3), (2, 3))), ("F.huber_loss", F.huber_loss, ((2, 3), (2, 3))),
     ("F.kl_div", lambda x, y: F.kl_div(x, y.exp(), reduction="sum"), ((2, 3), (2, 3))),
     ("F.binary_cross_entropy", lambda p: F.binary_cross_entropy(p, (SIGNS > 0).double()), (PROBABILITIES,)), ("F.binary_cross_entropy_with_logits", lambda x: F.binary_cross_entropy_with_logits(x, (SIGNS > 0).double()), ((2, 3),)),

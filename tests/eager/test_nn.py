@@ -198,7 +198,7 @@ def test_batches_cover_the_data_in_the_order_of_the_seed() -> None:
         (lambda: nn.Parameter(torch.tensor([1])), RuntimeError, "floating"),
         (lambda: F.cross_entropy(torch.ones(2, 3), torch.tensor([0, 5])), IndexError, "Target 5"),
         (lambda: F.dropout(torch.ones(2), 1.5), ValueError, "between 0 and 1"),
-        (lambda: nn.Transformer, AttributeError, "no 'Transformer'"),
+        (lambda: nn.Transformer, AttributeError, "no 'Transformer'.*--on torch"),
         (lambda: F.softmx, AttributeError, "did you mean softmax"),
         (lambda: nn.Module()(1), NotImplementedError, "forward"),
         (lambda: F.binary_cross_entropy(torch.ones(2) * 2, torch.ones(2)), RuntimeError, "between 0 and 1"),
@@ -207,21 +207,3 @@ def test_batches_cover_the_data_in_the_order_of_the_seed() -> None:
 def test_errors_name_the_cause(run: Any, error: Any, word: str) -> None:
     with pytest.raises(error, match=word):
         run()
-
-
-@pytest.mark.parametrize("options", [{}, {"bias": False}, {"num_layers": 2, "bidirectional": True}])
-def test_an_lstm_layer_as_one_node_is_what_its_steps_are(options: dict[str, Any]) -> None:
-    """In single precision a layer is one node, in double precision it has those of its steps; to the second order."""
-    found = []
-    for kind in (torch.float32, torch.float64):
-        torch.manual_seed(0)
-        layer = torch.nn.LSTM(4, 3, **options).to(kind)
-        x = torch.randn(5, 2, 4).to(kind).requires_grad_()
-        states = torch.randn(2, layer.num_layers * (1 + layer.bidirectional), 2, 3).to(kind).requires_grad_()
-        y, (h, c) = layer(x, (states[0], states[1]))
-        leaves = [x, states, *layer.parameters()]
-        first = torch.autograd.grad((y * y).sum() + h.sum() + (c * c * c).sum(), leaves, create_graph=True)
-        sum(((one * one).sum() for one in first), torch.zeros((), dtype=kind)).backward()
-        found.append([y, h, c, *first, *[one.grad for one in leaves]])
-    for single, double in zip(*found, strict=True):
-        np.testing.assert_allclose(single.detach().numpy(), double.detach().numpy(), rtol=1e-4, atol=1e-5)

@@ -209,18 +209,6 @@ INDICES: dict[str, tuple[Any, ...]] = {
     "m.all()": (False, False, False, False),
     "m.any()": (True, True, True, True),
     "m.all(0)": (False, False, False, False),
-    "torch.nn.functional.scaled_dot_product_attention(*[torch.ones(3, 2)] * 3, attn_mask=m.reshape(1, 3))": (
-        [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]],
-        "RuntimeError",
-        "RuntimeError",
-        "RuntimeError",
-    ),
-    "torch.nn.MultiheadAttention(2, 1)(*[torch.ones(3, 1, 2)] * 3, key_padding_mask=m.reshape(1, 3))[0].shape": (
-        (3, 1, 2),
-        "AssertionError",
-        "AssertionError",
-        "AssertionError",
-    ),
 }
 INDEXING = """
 def put(x, index, value):

@@ -233,7 +233,15 @@ def test_an_imported_pytorch_is_put_back() -> None:
             "torch has no 'backends' in gradcli; run it on PyTorch",
         ),
         ("from torch import compile", "cannot import name 'compile' from 'torch'; leave it out, the function itself"),
-        ("from torch.nn import Transformer", "from 'torch.nn'; torch.nn.MultiheadAttention, torch.nn.LayerNorm"),
+        (
+            "from torch.nn import LSTM",
+            "cannot import name 'LSTM' from 'torch.nn'; run it on PyTorch: --on torch [GC749]",
+        ),
+        (
+            "import torch.nn as nn\nnn.TransformerEncoderLayer(8, 2)",
+            "no 'TransformerEncoderLayer' in gradcli; run it on",
+        ),
+        ("from torch.nn.utils.rnn import pad_sequence", "No module named 'torch.nn.utils.rnn' in gradcli; run it on"),
         (
             "import torch\ntorch.distributed.init_process_group()",
             "torch has no 'distributed' in gradcli; gradcli runs in",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import gradcli.eager
-from gradcli import cli
 from gradcli.eager._core import modes
 from gradcli.eager.torch_alias import aliases
 from tests.support.eager_usage_snippets import USAGE
@@ -35,13 +33,6 @@ ERRORS: dict[str, type[Exception]] = {
     "draw: normal of negative deviations": RuntimeError,
     "draw: normal_ of a negative deviation": RuntimeError,
     "draw: uniform_ of an empty range": RuntimeError,
-    "sequence: lengths that are not sorted": RuntimeError,
-    "sequence: a length of zero": RuntimeError,
-    "sequence: lengths of another number": RuntimeError,
-    "sequence: a total that is too short": ValueError,
-    "lazy: a shape that is not known": RuntimeError,
-    "lazy: an input of another rank": RuntimeError,
-    **{name: ValueError for name in USAGE if name.startswith("lazy: before the first call")},
 }
 
 
@@ -107,36 +98,3 @@ def test_a_dtype_that_no_tensor_has_names_the_one_to_use() -> None:
         with pytest.raises(TypeError, match="no tensors of dtype bfloat16: use float32"):
             make()
     assert torch.get_default_dtype() is torch.float32
-
-
-def test_lazy_parameters_are_followed_by_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The optimizer knows them before they have a shape."""
-    text = "import torch\nm = torch.nn.LazyLinear(1)\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\n"
-    text += "for _ in range(3):\n    m(torch.ones(4, 2)).sum().backward()\n    opt.step()\n"
-    (tmp_path / "file.py").write_text(text)
-    assert cli.main(["why", "--on", "gradcli", str(tmp_path / "file.py")]) == 0
-    told = capsys.readouterr().out
-    assert "m.weight" in told and "reason  accumulated" in told and "stopped" not in told
-
-
-def test_a_packed_batch_runs_as_its_sequences_do_one_by_one() -> None:
-    torch = gradcli.eager
-    rnn = torch.nn.utils.rnn
-    torch.manual_seed(0)
-    for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
-        layer = kind(2, 3, num_layers=2, bidirectional=True)
-        sequences = [torch.randn(n, 2) for n in (2, 5, 1, 5)]
-        lengths = [len(one) for one in sequences]
-        packed = rnn.pack_padded_sequence(rnn.pad_sequence(sequences), lengths, enforce_sorted=False)
-        outputs, last = layer(packed)
-        last = last[0] if isinstance(last, tuple) else last
-        padded, _ = rnn.pad_packed_sequence(outputs, batch_first=True)
-        for i, (one, found) in enumerate(zip(sequences, padded, strict=True)):
-            alone, state = layer(one)
-            state = state[0] if isinstance(state, tuple) else state
-            assert torch.allclose(found[: len(one)], alone, atol=1e-6) and torch.allclose(last[:, i], state, atol=1e-6)
-
-
-def test_lengths_beyond_the_input_are_an_error() -> None:
-    with pytest.raises(RuntimeError, match="more than the 3 steps"):
-        gradcli.eager.nn.utils.rnn.pack_padded_sequence(gradcli.eager.ones(3, 2), [4, 1])

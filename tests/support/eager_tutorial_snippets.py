@@ -646,18 +646,6 @@ for t in range(6):
         w.grad = None
         h = h.detach()
 """,
-    "long short-term memory cell": """
-import torch
-torch.manual_seed(15)
-cell = torch.nn.LSTMCell(2, 3)
-h, c = torch.zeros(1, 3), torch.zeros(1, 3)
-for x in torch.randn(3, 1, 2):
-    h, c = cell(x, (h, c))
-h.sum().backward()
-grads = [p.grad for p in cell.parameters()]
-shape = tuple(h.shape)
-del h, c
-""",
     "small convolutional network": """
 import torch
 from torch import nn
@@ -1047,27 +1035,6 @@ x = torch.randn(1, 4, 5, 5, requires_grad=True)
 y = x + block(x)
 y.mean().backward()
 g = block[1].weight.grad
-""",
-    "sequence model": """
-import torch
-torch.manual_seed(29)
-class Tagger(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embed = torch.nn.Embedding(6, 3)
-        self.rnn = torch.nn.GRU(3, 4, batch_first=True)
-        self.out = torch.nn.Linear(4, 2)
-    def forward(self, words):
-        states, last = self.rnn(self.embed(words))
-        return self.out(states)
-net = Tagger()
-words = torch.tensor([[0, 1, 2], [3, 4, 5]])
-scores = net(words)
-loss = torch.nn.functional.cross_entropy(scores.reshape(-1, 2), torch.tensor([0, 1, 0, 1, 1, 0]))
-loss.backward()
-grads = [p.grad for p in net.parameters()]
-shape = tuple(scores.shape)
-del scores, loss
 """,
     "random choices": """
 import torch

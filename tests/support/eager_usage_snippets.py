@@ -7,7 +7,6 @@ PyTorch does not keep fails there.
 IMPORTS = {
     "torch.testing": "import torch.testing\nfrom torch.testing import assert_close\nassert_close(torch.ones(1), torch.ones(1))\n",
     "torch.utils.data.*": "from torch.utils.data.dataset import Dataset, random_split\nfrom torch.utils.data.dataloader import DataLoader, default_collate\nfrom torch.utils.data.sampler import SubsetRandomSampler\nimport torch.utils.data.dataset\nassert torch.utils.data.dataset.Dataset is Dataset is torch.utils.data.Dataset\n",
-    "torch.nn.utils.rnn": "from torch.nn.utils.rnn import pad_sequence\nassert torch.nn.utils.rnn.pad_sequence is pad_sequence\ny = pad_sequence([torch.ones(2), torch.ones(3)], batch_first=True, padding_value=7)\nz = pad_sequence([torch.ones(2, 1), torch.ones(1, 1)])\nassert y.tolist() == [[1, 1, 7], [1, 1, 1]]\n",
     "torch.nn.modules.*": "from torch.nn.modules.loss import _Loss, CrossEntropyLoss\nfrom torch.nn.modules.batchnorm import _BatchNorm\nfrom torch.nn.modules.conv import _ConvNd\nfrom torch.nn.modules.utils import _pair\nfrom torch.nn.modules.module import Module\nassert _pair(3) == (3, 3) and _pair([1, 2]) == (1, 2)\nassert isinstance(torch.nn.BatchNorm3d(2), _BatchNorm) and isinstance(torch.nn.MSELoss(), _Loss) and isinstance(torch.nn.Conv2d(1, 1, 1), _ConvNd)\n",
     "torch.optim.*": "from torch.optim.optimizer import Optimizer\nfrom torch.optim.lr_scheduler import _LRScheduler, LRScheduler\nfrom torch.optim.adam import Adam\nfrom torch.optim.sgd import SGD\nfrom torch.autograd.variable import Variable\nfrom torch.nn.utils.clip_grad import clip_grad_norm_\nassert issubclass(_LRScheduler, LRScheduler) and issubclass(Adam, Optimizer)\n",
     "modules with the names of functions": "from torch.autograd.gradcheck import GradcheckError\nimport torch.autograd.gradcheck\nimport torch.utils.checkpoint\nimport torch.nn.functional\nx = torch.ones(2, dtype=torch.float64, requires_grad=True)\nassert torch.autograd.gradcheck(torch.sin, x) and issubclass(GradcheckError, RuntimeError)\n",
@@ -93,45 +92,11 @@ DRAWS = {
     "views": _SEED + "x, y = torch.zeros(3, 4).T, torch.zeros(3, 4)[:, ::2]\na, b, d, e = x.uniform_().clone(), x.random_(0, 10).clone(), y.normal_().clone(), y.uniform_().clone()\nf = [torch.zeros(5, 6).T.normal_(), torch.zeros(5, 12)[:, ::2].normal_(), torch.zeros(()).normal_(), torch.zeros(2, 3, 4).permute(2, 0, 1).uniform_()]\nassert abs(a[1, 0].item() - 0.7682) < 1e-4\n",
 }  # fmt: skip
 
-_LAZY = "torch.manual_seed(0)\nm = torch.nn.LazyLinear(3)\n"
-LAZY = {
-    "linear": _LAZY + "r = repr(m), repr(m.weight), m.has_uninitialized_params(), isinstance(m, torch.nn.Linear)\ny = m(torch.ones(2, 5))\nafter = repr(m), m.in_features\nw = m.weight\nassert r == ('LazyLinear(in_features=0, out_features=3, bias=True)', '<UninitializedParameter>', True, True)\nassert after == ('Linear(in_features=5, out_features=3, bias=True)', 5) and type(m) is torch.nn.Linear\ndel m\n",
-    "an optimizer made before": _LAZY + "w = m.weight\nopt = torch.optim.SGD(m.parameters(), lr=0.1)\nopt.step()\nm(torch.ones(2, 5)).sum().backward()\nassert m.weight is w and opt.param_groups[0]['params'][0] is w\nopt.step()\nb = m.bias\ndel m, opt\n",
-    "a stack": "torch.manual_seed(0)\nm = torch.nn.Sequential(torch.nn.LazyConv2d(4, 3), torch.nn.ReLU(), torch.nn.LazyBatchNorm2d(), torch.nn.Flatten(), torch.nn.LazyLinear(2))\nbefore = repr(m)\ny = m(torch.ones(2, 3, 5, 5))\nafter, w = repr(m), m[0].weight\nassert 'Lazy' in before and 'Lazy' not in after\ndel m\n",
-    "every convolution": "torch.manual_seed(0)\nfound = []\nfor n, x in ((1, (2, 3, 6)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    for name in ('LazyConv', 'LazyConvTranspose')[:2 - (n == 3)]:\n        m = getattr(torch.nn, f'{name}{n}d')(4, 3, stride=2, bias=False)\n        found += [repr(m), m(torch.ones(x)), repr(m)]\nm = torch.nn.LazyConv2d(4, 3)\nfound.append(m(torch.ones(3, 5, 5)))\ndel m\n",
-    "every batch norm": "found = []\nfor n, x in ((1, (2, 3)), (2, (2, 3, 6, 6)), (3, (2, 3, 6, 6, 6))):\n    m = getattr(torch.nn, f'LazyBatchNorm{n}d')(eps=1e-3)\n    found += [repr(m), repr(m.running_mean), list(m.state_dict()), m.num_batches_tracked.item(), m(torch.arange(float(torch.ones(x).numel())).reshape(x)), repr(m)]\n    found += [tuple(v.shape) for v in m.state_dict().values()]\nm = torch.nn.LazyBatchNorm1d(affine=False, track_running_stats=False)\ny = m(torch.arange(6.0).reshape(3, 2))\nr = repr(m)\ndel m\n",
-    "copied": _LAZY + "import copy\nb = copy.deepcopy(m)\ny = b(torch.ones(1, 4))\nr = repr(m), repr(b)\ndel m, b\n",
-    "in double precision": _LAZY + "m.double()\nkind = str(m.weight.dtype)\ny = m(torch.ones(1, 4, dtype=torch.float64))\nassert kind == 'torch.float64'\ndel m\n",
-    "a shape that is not known": _LAZY + "w = m.weight.shape\n",
-    **{
-        f"before the first call: {text}": _LAZY + f"import math\ntry:\n    {text}\nfinally:\n    del m\n"
-        for text in ("m.weight + 1", "m.weight.numel()", "torch.nn.init.zeros_(m.weight)", "torch.sin(m.bias)")
-    },
-    "an input of another rank": "m = torch.nn.LazyConv2d(3, 3)\ntry:\n    m(torch.ones(3))\nfinally:\n    del m\n",
-}  # fmt: skip
-
-_PACK = "from torch.nn.utils.rnn import pack_padded_sequence as pack, pad_packed_sequence as pad\n"
-_DONE = "del pack, pad\n"
-_BATCH = _PACK + "x = torch.arange(24.0).reshape(4, 3, 2)\n"
-SEQUENCES = {
-    "packed and padded": _BATCH + "p, q = pack(x, [4, 3, 1]), pack(x, torch.tensor([1, 4, 2]), enforce_sorted=False)\ny, n = pad(p, padding_value=-1.0)\nz, k = pad(q, batch_first=True, total_length=6)\nassert n.tolist() == [4, 3, 1] and k.tolist() == [1, 4, 2] and z.shape == (3, 6, 2) and p.batch_sizes.tolist() == [3, 2, 2, 1]\nassert p.data.tolist()[-1] == [18, 19] and y[1].tolist() == [[6, 7], [8, 9], [-1, -1]]\n" + _DONE,
-    "gradients of what was packed": _BATCH + "x.requires_grad_()\ny = pad(pack(x, [1, 4, 2], enforce_sorted=False))[0]\n(y**2).sum().backward()\ng = x.grad.clone()\nassert g[3].tolist() == [[0, 0], [40, 42], [0, 0]]\ndel x, y\n" + _DONE,
-    **{
-        f"{kind} with {options or 'nothing else'}": _PACK + _SEED + f"m = torch.nn.{kind}(2, 3{options})\nx = torch.randn(4, 4, 2, requires_grad=True)\nfound = []\nfor lengths in ([4, 3, 3, 1], [1, 4, 2, 4]):\n    o, h = m(pack(x, lengths, enforce_sorted=False))\n    y, n = pad(o)\n    one = h if isinstance(h, tuple) else (h,)\n    x.grad = None\n    (y.sum() + sum((q**2).sum() for q in one)).backward()\n    found += [y.detach(), n, *[q.detach() for q in one], x.grad, m.weight_hh_l0.grad.clone()]\n    state = torch.randn(one[0].shape)\n    found.append(m(pack(x, lengths, enforce_sorted=False), (state, state) if len(one) == 2 else state)[0].data.detach())\ndel m, x, o, h, y, n, one\n" + _DONE
-        for kind in ("LSTM", "GRU", "RNN")
-        for options in ("", ", num_layers=2, bidirectional=True")
-    },
-    "lengths that are not sorted": _PACK + "pack(torch.ones(3, 2), [1, 2])\n",
-    "a length of zero": _PACK + "pack(torch.ones(3, 2), [1, 0])\n",
-    "lengths of another number": _PACK + "pack(torch.ones(3, 2), [1])\n",
-    "a total that is too short": _PACK + "pad(pack(torch.ones(3, 2), [2, 1]), total_length=1)\n",
-}  # fmt: skip
-
 USAGE = {
     f"{kind}: {name}": text
     for kind, table in (
         *(("import", IMPORTS), ("switch", SWITCHES), ("loader", LOADERS), ("Function", FUNCTIONS)),
-        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS), ("lazy", LAZY), ("sequence", SEQUENCES)),
+        *(("module", MODULES), ("index", INDICES), ("draw", DRAWS)),
     )
     for name, text in table.items()
 }

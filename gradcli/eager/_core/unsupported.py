@@ -23,6 +23,10 @@ _GONE = {
     "serialization sparse version xpu are_deterministic_algorithms_enabled get_float32_matmul_precision "
     "get_num_threads set_float32_matmul_precision set_num_threads use_deterministic_algorithms",
     "cuda": "amp",
+    "nn": "GRU GRUCell LSTM LSTMCell LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d "
+    "LazyConvTranspose1d LazyConvTranspose2d LazyLinear MultiheadAttention RNN RNNCell Transformer TransformerDecoder "
+    "TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer modules.lazy modules.rnn modules.transformer "
+    "functional.scaled_dot_product_attention utils.rnn",
 }
 # names below `torch`, and what to use
 INSTEAD = {f"{room}.{name}".lstrip("."): ON_TORCH for room, names in _GONE.items() for name in names.split()} | {
@@ -33,8 +37,6 @@ INSTEAD = {f"{room}.{name}".lstrip("."): ON_TORCH for room, names in _GONE.items
     "linalg.lstsq": "Q, R = torch.linalg.qr(A); torch.linalg.solve(R, Q.mT @ B) has the solution",
     "linalg.cond": "the first over the last of torch.linalg.svdvals does the same",
     "linalg.matrix_rank": "counting torch.linalg.svdvals above a bound does the same",
-    "nn.Transformer": "torch.nn.MultiheadAttention, torch.nn.LayerNorm and torch.nn.Linear make one, "
-    "torch.triu(torch.full((n, n), -torch.inf), 1) its causal mask",
     **dict.fromkeys(("compile", "compiler", "export", "fx", "jit", "onnx"), _WHOLE),
     **dict.fromkeys(("distributed", "multiprocessing", "nn.DataParallel", "nn.parallel"), _ONE),
     **dict.fromkeys(("profiler", "autograd.profiler"), _TIMES),

@@ -180,15 +180,11 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 @op(node="SplitBackward0 SplitWithSizesBackward0")
 def split(tensor: Tensor, split_size_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a size along an axis, the last one may be smaller; or parts of given sizes."""
-    return split_as(tensor, split_size_or_sections, dim, split.node)
-
-
-def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) -> tuple[Tensor, ...]:
-    """`split`, with a name for the node of parts of one size."""
-    if not input.ndim:
+    node = split.node
+    if not tensor.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    axis = axis_of(dim, input.ndim)
-    size = input.shape[axis]
+    axis = axis_of(dim, tensor.ndim)
+    size = tensor.shape[axis]
     if isinstance(split_size_or_sections, int):
         each = split_size_or_sections
         if each < 0 or (not each and size):
@@ -201,7 +197,7 @@ def split_as(input: Tensor, split_size_or_sections: Sizes, dim: int, node: str) 
             raise RuntimeError(f"split_with_sizes expects sizes that sum to {size}, not {counts}")
     ends = list(itertools.accumulate(counts))
     places = [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
-    return _parts(input, axis, places, node)
+    return _parts(tensor, axis, places, node)
 
 
 @op()

@@ -366,19 +366,15 @@ class Module:
     def _apply(self, function: Callable[[Tensor], Any]) -> Self:
         with no_grad():
             for module in self.modules():
-                module._apply_here(function)
+                for parameter in module._parameters.values():
+                    if parameter is not None:
+                        parameter.data = function(parameter.detach())
+                        if parameter._grad is not None:
+                            parameter._grad = function(parameter._grad)
+                for name, tensor in module._buffers.items():
+                    if tensor is not None:
+                        module._buffers[name] = function(tensor)
         return self
-
-    def _apply_here(self, function: Callable[[Tensor], Any]) -> None:
-        """Replace the parameters and buffers of this module alone."""
-        for parameter in self._parameters.values():
-            if parameter is not None:
-                parameter.data = function(parameter.detach())
-                if parameter._grad is not None:
-                    parameter._grad = function(parameter._grad)
-        for name, tensor in self._buffers.items():
-            if tensor is not None:
-                self._buffers[name] = function(tensor)
 
     float, double, half = (_floats(dtypes.float32), _floats(dtypes.float64), _floats(dtypes.float16))
 

@@ -10,20 +10,9 @@ from typing import Any
 
 from gradcli.eager.nn import _module
 from gradcli.eager.nn._module import Module
-from gradcli.eager.nn.modules import (
-    _recurrent,
-    activation,
-    conv,
-    lazy,
-    linear,
-    loss,
-    normalization,
-    padding,
-    pooling,
-    transformer,
-)
+from gradcli.eager.nn.modules import activation, conv, linear, loss, normalization, padding, pooling
 
-FAMILIES = (activation, linear, conv, pooling, padding, normalization, _recurrent, transformer, loss, lazy, _module)
+FAMILIES = (activation, linear, conv, pooling, padding, normalization, loss, _module)
 
 
 def public(kind: Callable[[Any], bool]) -> dict[str, Any]:

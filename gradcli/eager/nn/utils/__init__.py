@@ -1,4 +1,4 @@
-"""PyTorch's `torch.nn.utils`: clipping of gradients; sequences as one tensor in `rnn.py`."""
+"""PyTorch's `torch.nn.utils`: clipping of gradients, and parameters as one row."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from gradcli.eager._core.unsupported import room
 from gradcli.eager._ops.creation import tensor
 from gradcli.eager._ops.joining import cat, stack
 from gradcli.eager._ops.reductions import norm
-from gradcli.eager.nn.utils import rnn
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "rnn", "vector_to_parameters"]
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
 __getattr__, __dir__ = room("nn.utils", __all__)
 
 
