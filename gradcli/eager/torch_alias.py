@@ -28,8 +28,8 @@ SAME = {
         *("normalization", "sparse", "utils"),
     ),
     "nn.utils": ("clip_grad", "convert_parameters"),
-    "optim": ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd"),
-    "utils.data": ("dataloader", "dataset", "sampler"),
+    "optim": ("adadelta", "adagrad", "adam", "adamw", "rmsprop", "sgd"),
+    "utils.data": ("dataloader", "dataset"),
 }
 
 

@@ -161,22 +161,6 @@ def test_assert_close_and_old_constructors() -> None:
     assert torch.LongTensor(2, 3).shape == (2, 3)
 
 
-def test_strong_wolfe_reaches_the_valley() -> None:
-    x = torch.tensor([-1.2, 1.0], dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([x], max_iter=50, line_search_fn="strong_wolfe")
-
-    def closure() -> Any:
-        optimizer.zero_grad()
-        loss = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    assert closure().item() < 1e-8
-    with pytest.raises(RuntimeError, match="strong_wolfe"):
-        torch.optim.LBFGS([x], line_search_fn="other").step(closure)
-
-
 # --- the same bits as the script engine, for every declared operation -----------------------------------------------
 
 # operations that scripts call in another form: with a condition, several results, a count, or fractions on tensors

@@ -229,7 +229,7 @@ LOADING = {
         "shuffled": "loader = data.DataLoader(whole, batch_size=2, shuffle=True)\nr = [list(loader), list(loader)]\ndel loader",
         "own generator": "r = list(data.DataLoader(whole, 2, True, generator=torch.Generator().manual_seed(3), drop_last=True))",
         "collated": "r = [(a, b, c['k']) for a, b, c in data.DataLoader(Pairs(), batch_size=3)]",
-        "plain lists": "r = [list(data.DataLoader([1, 2, 3])), list(data.DataLoader([1.5, 2, 3], batch_size=2)), list(data.DataLoader(whole, batch_size=None))]",
+        "plain lists": "r = [list(data.DataLoader([1, 2, 3])), list(data.DataLoader([1.5, 2, 3], batch_size=2))]",
         "split": "a, b = data.random_split(range(6), [4, 2])\nr = [list(a), list(b)]\nc = [len(p) for p in data.random_split(range(10), [0.5, 0.3, 0.2])]\ndel a, b",
         "split of another size": "data.random_split(range(6), [4, 3])",
         "no such size": "data.DataLoader(whole, batch_size=0)",

@@ -27,6 +27,11 @@ _GONE = {
     "LazyConvTranspose1d LazyConvTranspose2d LazyLinear MultiheadAttention RNN RNNCell Transformer TransformerDecoder "
     "TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer modules.lazy modules.rnn modules.transformer "
     "functional.scaled_dot_product_attention utils.rnn",
+    "optim": "ASGD Adamax LBFGS NAdam RAdam Rprop lbfgs",
+    "optim.lr_scheduler": "ChainedScheduler ConstantLR CosineAnnealingWarmRestarts CyclicLR LinearLR MultiStepLR "
+    "MultiplicativeLR OneCycleLR PolynomialLR ReduceLROnPlateau SequentialLR",
+    "utils.data": "BatchSampler ChainDataset ConcatDataset IterableDataset RandomSampler Sampler SequentialSampler "
+    "SubsetRandomSampler WeightedRandomSampler distributed get_worker_info sampler",
 }
 # names below `torch`, and what to use
 INSTEAD = {f"{room}.{name}".lstrip("."): ON_TORCH for room, names in _GONE.items() for name in names.split()} | {

@@ -27,7 +27,9 @@ def constructor(options: Iterable[Parameter], fill: Callable[..., None]) -> Call
     TypeError for missing and unknown options, as of any function.
 
     >>> class Point:
-    ...     __init__ = constructor([Parameter("x", Parameter.POSITIONAL_OR_KEYWORD, default=1)], vars_of)
+    ...     def fill(self, x):
+    ...         self.x = x
+    ...     __init__ = constructor([Parameter("x", Parameter.POSITIONAL_OR_KEYWORD, default=1)], fill)
     >>> Point().x, Point(2).x
     (1, 2)
     """
@@ -43,12 +45,6 @@ def constructor(options: Iterable[Parameter], fill: Callable[..., None]) -> Call
 
     initialize.__name__, initialize.__signature__ = "__init__", signature  # type: ignore[attr-defined]
     return initialize
-
-
-def vars_of(self: Any, **options: Any) -> None:
-    """Make every option an attribute of its name."""
-    for name, value in options.items():
-        setattr(self, name, value)
 
 
 class Options(tuple[Parameter, ...]):
