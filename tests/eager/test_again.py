@@ -126,7 +126,6 @@ CONVOLUTIONS: dict[str, Any] = {
     "stride": lambda x, w: F.conv2d(x, w, stride=2, padding=(1, 0)),
     "dilated": lambda x, w: F.conv2d(x, w, dilation=(1, 2), padding=2),
     "groups": lambda x, w: F.conv2d(x, w[:, :2], groups=2),
-    "transposed": lambda x, w: F.conv_transpose2d(x, w[:4].transpose(1, 0)[:4], stride=2, padding=1),
     "pooled": lambda x, w: F.max_pool2d(x, 2) * w.sum(),
 }  # fmt: skip
 

@@ -14,10 +14,7 @@ x5 = torch.randn(1, 2, 4, 4, 4, requires_grad=True)
 w, b = torch.randn(6, 4, 3, 3, requires_grad=True), torch.randn(6, requires_grad=True)
 w1 = torch.randn(6, 4, 3, requires_grad=True)
 wg = torch.randn(8, 2, 3, 3, requires_grad=True)
-wt, wt1 = torch.randn(4, 5, 3, 3, requires_grad=True), torch.randn(4, 5, 3, requires_grad=True)
-bt = torch.randn(5, requires_grad=True)
 w5 = torch.randn(3, 2, 2, 2, 2, requires_grad=True)
-cols = torch.randn(2, 16, 25, requires_grad=True)
 """
 _CALLS = [
     "F.conv2d(x,w,b)",
@@ -48,13 +45,6 @@ _CALLS = [
     "F.conv2d(x[:,:,:2],w)",
     "F.conv2d(x,3)",
     "F.conv3d(x5,w5)",
-    "F.conv_transpose2d(x,wt,bt)",
-    "F.conv_transpose2d(x,wt,stride=2,padding=1,output_padding=1)",
-    "F.conv_transpose2d(x,wt,stride=2,padding=1,output_padding=2)",
-    "F.conv_transpose2d(x,wt,bt,stride=2,dilation=2)",
-    "F.conv_transpose2d(x3,wt,bt)",
-    "F.conv_transpose1d(x1,wt1,stride=2)",
-    "F.conv_transpose2d(x,wt[:, :4],groups=2)",
     "F.max_pool2d(x,2)",
     "F.max_pool2d(x3,2)",
     "F.max_pool2d(x,3,2,1)",
@@ -82,20 +72,6 @@ _CALLS = [
     "F.adaptive_avg_pool1d(x1,1)",
     "F.adaptive_avg_pool1d(x1,4)",
     "F.adaptive_avg_pool2d(x[0,0],1)",
-    "F.interpolate(x,scale_factor=2)",
-    "F.interpolate(x,size=(4,9))",
-    "F.interpolate(x1,scale_factor=1.5)",
-    "F.interpolate(x1)",
-    "F.unfold(x,2)",
-    "F.unfold(x[0],1)",
-    "F.unfold(x,(2,3),dilation=2,padding=2,stride=2)",
-    "F.unfold(x,9)",
-    "F.unfold(x1,2)",
-    "F.unfold(x,2,padding=-1)",
-    "F.unfold(x,2,stride=0)",
-    "F.unfold(x.long(),2)",
-    "F.pixel_shuffle(x,2)",
-    "F.pixel_shuffle(x,3)",
     "F.group_norm(x,2)",
     "F.group_norm(x,2,torch.ones(4,requires_grad=True),torch.ones(4)*2)",
     "F.group_norm(x,3)",
@@ -126,10 +102,7 @@ _CALLS = [
     "nn.RMSNorm(6)(x)",
     "nn.Sequential(nn.Conv2d(4,3,3),nn.ReLU(),nn.MaxPool2d(2),nn.Flatten(),nn.Linear(12,2))(x)",
     "nn.Sequential(nn.Conv2d(4,3,3,bias=False),nn.BatchNorm2d(3),nn.ReLU(),nn.AdaptiveAvgPool2d(1),nn.Flatten(),nn.Linear(3,2))(x)",
-    "nn.Sequential(nn.ConvTranspose2d(4,3,3,2),nn.Sigmoid())(x)",
-    "nn.Upsample(scale_factor=2)(x)",
     "nn.Dropout2d(.3)(x)",
-    "nn.ZeroPad2d((1,2,0,1))(x)",
     "nn.TripletMarginLoss(margin=2.)(x1[0],x1[1],x1[0]*.5)",
     "nn.MarginRankingLoss(2.,reduction='sum')(x1[0],x1[1],x1[0].sign())",
     "torch.column_stack([x3[0],x3[1]])",
@@ -160,7 +133,7 @@ _CALLS += [
         *("GELU()", "GELU(approximate='tanh')", "SiLU()", "Mish()", "Softplus(2,1)", "Softsign()", "Tanhshrink()"),
         *("Hardtanh(-.5,.5)", "Hardsigmoid()", "Hardswish()", "Softshrink(.2)", "Hardshrink(.2)", "Threshold(.1,7.)"),
         *("GLU(1)", "Softmax(1)", "LogSoftmax(-1)", "Softmin(1)", "PReLU(4)", "Identity(3)", "Flatten(1,2)"),
-        *("Unflatten(1,(2,2))", "Conv2d(4,6,3,2,1,1,2)", "Conv2d(4,6,3,bias=False)", "ConvTranspose2d(4,2,3,2,1,1,2)"),
+        *("Unflatten(1,(2,2))", "Conv2d(4,6,3,2,1,1,2)", "Conv2d(4,6,3,bias=False)"),
         *("MaxPool2d(3,2,1,1,ceil_mode=True)", "AvgPool2d(3,2,1,True,False)"),
         *("AdaptiveAvgPool2d((2,3))", "LayerNorm((6,6),1e-3)", "LayerNorm(6,bias=False)", "RMSNorm(6,1e-3)"),
         *(
@@ -173,18 +146,14 @@ _CALLS += [
             "Dropout(.4)",
             "Dropout(.4).eval()",
             "Dropout2d(.4)",
-            "PixelShuffle(2)",
-            "Unfold((2,3),padding=1)",
         ),
-        *("Linear(6,3,bias=False)", "ReflectionPad2d((1,2,0,1))", "ReplicationPad2d(2)", "ConstantPad2d(1,2.)"),
-        *("Upsample(size=(3,4))", "Upsample(scale_factor=2,mode='bilinear',align_corners=True)"),
+        *("Linear(6,3,bias=False)"),
     )
 ]
 _CALLS += [
     f"nn.{layer}(x1)"
     for layer in (
         "Conv1d(4,6,3,2,1)",
-        "ConvTranspose1d(4,2,3,2)",
         "MaxPool1d(3,2,1)",
         "AvgPool1d(3,2,1)",
         "BatchNorm1d(4)",
@@ -221,12 +190,12 @@ LAYERS = {call: DATA + f"y = {call}" + END for call in _CALLS}
 _MODULES = (
     "nn.Conv2d(1,6,5) nn.Conv2d(4,6,3,stride=2,padding=1,dilation=2,groups=2,bias=False) "
     "nn.Conv1d(3,4,3,padding='same') nn.Conv1d(3,4,3,padding='other') nn.Conv1d(3,4,3,padding='same',stride=2) "
-    "nn.Conv2d(3,4,3,groups=2) nn.Conv3d(1,2,3) nn.ConvTranspose2d(4,2,3,2,output_padding=1) "
-    "nn.ConvTranspose1d(4,2,3) nn.MaxPool2d(2) nn.MaxPool2d(3,2,1) nn.MaxPool1d(2) nn.AvgPool2d(2) "
+    "nn.Conv2d(3,4,3,groups=2) nn.Conv3d(1,2,3) "
+    "nn.MaxPool2d(2) nn.MaxPool2d(3,2,1) nn.MaxPool1d(2) nn.AvgPool2d(2) "
     "nn.AvgPool2d(2,2,1,True) nn.AvgPool1d(2) nn.AdaptiveAvgPool2d((1,1)) nn.AdaptiveAvgPool1d(2) "
     "nn.BatchNorm2d(3) nn.GroupNorm(2,4) nn.GroupNorm(3,4) nn.InstanceNorm2d(3) nn.InstanceNorm1d(3,affine=True) "
-    "nn.RMSNorm(3) nn.Dropout2d(.2) nn.Upsample(scale_factor=2) "
-    "nn.PixelShuffle(2) nn.Unfold(2) nn.Unfold((2,3),stride=2) nn.ZeroPad2d(1) nn.TripletMarginLoss() "
+    "nn.RMSNorm(3) nn.Dropout2d(.2) "
+    "nn.TripletMarginLoss() "
     "nn.MarginRankingLoss(0.1)"
 ).split()
 LAYER_MODULES = {call: f"nn = torch.nn\ntorch.manual_seed(5)\nm = {call}\n" + _STATE for call in _MODULES}

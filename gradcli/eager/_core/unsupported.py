@@ -23,10 +23,16 @@ _GONE = {
     "serialization sparse version xpu are_deterministic_algorithms_enabled get_float32_matmul_precision "
     "get_num_threads set_float32_matmul_precision set_num_threads use_deterministic_algorithms",
     "cuda": "amp",
-    "nn": "GRU GRUCell LSTM LSTMCell LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d "
-    "LazyConvTranspose1d LazyConvTranspose2d LazyLinear MultiheadAttention RNN RNNCell Transformer TransformerDecoder "
-    "TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer modules.lazy modules.rnn modules.transformer "
-    "functional.scaled_dot_product_attention utils.rnn",
+    "nn": "AdaptiveMaxPool1d AdaptiveMaxPool2d Bilinear CircularPad1d CircularPad2d CircularPad3d ConstantPad1d "
+    "ConstantPad2d ConstantPad3d ConvTranspose1d ConvTranspose2d ConvTranspose3d EmbeddingBag Fold GRU "
+    "GRUCell LSTM LSTMCell LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d "
+    "LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyLinear MultiheadAttention PixelShuffle "
+    "PixelUnshuffle RNN RNNCell ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d "
+    "ReplicationPad2d ReplicationPad3d Transformer TransformerDecoder TransformerDecoderLayer "
+    "TransformerEncoder TransformerEncoderLayer Unfold Upsample ZeroPad1d ZeroPad2d ZeroPad3d "
+    "modules.lazy modules.rnn modules.transformer utils.rnn",
+    "nn.functional": "conv_transpose1d conv_transpose2d conv_transpose3d fold interpolate pixel_shuffle "
+    "pixel_unshuffle scaled_dot_product_attention unfold upsample",
     "optim": "ASGD Adamax LBFGS NAdam RAdam Rprop lbfgs",
     "optim.lr_scheduler": "ChainedScheduler ConstantLR CosineAnnealingWarmRestarts CyclicLR LinearLR MultiStepLR "
     "MultiplicativeLR OneCycleLR PolynomialLR ReduceLROnPlateau SequentialLR",

@@ -1,4 +1,4 @@
-"""Convolutions and their transposes, of rows, images and volumes, each one node.
+"""Convolutions of rows, images and volumes, each one node.
 
 A window is made of slices, one for each place of the kernel, so that all derivatives are those of slices and matrix
 products: none is written here.
@@ -10,19 +10,13 @@ import math
 from typing import Any, ClassVar
 
 from gradcli.eager._core.tensor import Tensor
+from gradcli.eager._core.unsupported import ON_TORCH
 from gradcli.eager._engine.arguments import Shape
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.table import described
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Affine, Windows, combined, dense, layer, put, records, spread, taken, weighted
+from gradcli.eager.nn._layer import Affine, Windows, combined, dense, layer, records, spread, weighted
 from gradcli.primitives.axes import reshaped
-from gradcli.primitives.movement import permute
-
-
-def _exchanged(x: Any) -> Any:
-    """The first two axes exchanged."""
-    rank = len(x.shape)
-    return permute(x, axes=(1 - rank, -rank, *range(2 - rank, 0)))
 
 
 def _convolved(x: Any, weight: Any, bias: Any, *, windows: Windows, groups: int) -> Any:
@@ -40,20 +34,6 @@ def _biased(x: Any, bias: Any) -> Any:
     return combined("add", x, reshaped(bias, (*bias.shape, *(1,) * (len(x.shape) - 2))))
 
 
-def _spread_out(x: Any, weight: Any, bias: Any, *, windows: Windows, groups: int) -> Any:
-    """The transpose of `_convolved`: the windows are those on the result, one for each entry of the images x."""
-    (batch, channels, *inner), each = x.shape, weight.shape[1]
-    columns = reshaped(_exchanged(x), (groups, channels // groups, batch * math.prod(inner)))
-    left = reshaped(weight, (groups, channels // groups, math.prod(weight.shape[1:]))).mT
-    product = reshaped(declared("matmul", left, columns), (groups * each, math.prod(windows.kernel), batch, *inner))
-    whole = None
-    for at, start in enumerate(windows.starts()):
-        part = taken(product, (at, 0, *(0,) * len(inner)), (1,) * (2 + len(inner)), (1, batch, *inner))
-        part = put(reshaped(part, (groups * each, batch, *inner)), start, windows.stride, windows.full)
-        whole = part if whole is None else whole + part
-    return _biased(_exchanged(taken(whole, windows.padding, (1,) * len(inner), windows.sizes)), bias)
-
-
 def _named_padding(padding: str, kernel: Shape, dilation: Shape, stride: Shape, error: type[Exception]) -> Shape:
     """The widths that "valid" and "same" mean. `error` where they are not the same at both ends."""
     if padding == "valid":
@@ -68,18 +48,14 @@ def _named_padding(padding: str, kernel: Shape, dilation: Shape, stride: Shape, 
     return tuple([n // 2 for n in widths])
 
 
-def _convolution(
-    axes: int, xs: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: int, output_padding: Any = None
-) -> Tensor:
-    """A convolution, or its transpose where `output_padding` is given, of images, filters and a bias or None.
+def _convolution(axes: int, xs: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+    """A convolution of images with filters, plus a bias or None.
 
     RuntimeError for ranks, dtypes and sizes that do not fit.
     """
-    transposed = output_padding is not None
-    name, (input, weight, bias) = f"conv{'_transpose' * transposed}{axes}d", xs
+    name, (input, weight, bias) = f"conv{axes}d", xs
     if input.ndim == axes + 1:
-        batch = (unsqueeze(input, 0), weight, bias)
-        return squeeze(_convolution(axes, batch, stride, padding, dilation, groups, output_padding), 0)
+        return squeeze(_convolution(axes, (unsqueeze(input, 0), weight, bias), stride, padding, dilation, groups), 0)
     for what, x in (("weight", weight), ("input", input)):
         if x.ndim != axes + 2:
             raise RuntimeError(f"Expected {axes + 2}D {what} for {name}, but got {what} of size: {list(x.shape)}")
@@ -89,33 +65,25 @@ def _convolution(
     for sizes, what in ((stride, "stride"), (dilation, "dilation"), ((groups,), "groups")):
         if any(n <= 0 for n in sizes):
             raise RuntimeError(f"{name}: non-positive {what} is not supported")
-    (first, second, *kernel), channels = weight.shape, input.shape[1]
-    wanted, filters = (first, second * groups) if transposed else (second * groups, first)
-    if first % groups or channels != wanted:
-        raise RuntimeError(f"weight {list(weight.shape)}: expected input to have {wanted} channels, but got {channels}")
+    (filters, each, *kernel), channels = weight.shape, input.shape[1]
+    if filters % groups or channels != each * groups:
+        raise RuntimeError(
+            f"weight {list(weight.shape)}: expected input to have {each * groups} channels, but got {channels}"
+        )
     if bias is not None and tuple(bias.shape) != (filters,):
         raise RuntimeError(f"{name}: the bias must have one entry for each of the {filters} filters")
-    if isinstance(padding, str) and not transposed:
+    if isinstance(padding, str):
         padding = _named_padding(padding, tuple(kernel), dilation, stride, RuntimeError)
-    padding, more = spread(padding, axes, "padding"), spread(output_padding or 0, axes, "output_padding")
-    if any(n < 0 for n in (*padding, *more)):
+    padding, sizes = spread(padding, axes, "padding"), tuple(input.shape[2:])
+    if any(n < 0 for n in padding):
         raise RuntimeError("negative padding is not supported")
-    if any(n >= max(step, gap) for n, step, gap in zip(more, stride, dilation, strict=True)):
-        raise RuntimeError("output padding must be smaller than either stride or dilation")
-    sizes = tuple(input.shape[2:])
-    if transposed:
-        rows = zip(sizes, kernel, stride, padding, dilation, more, strict=True)
-        sizes = tuple([(n - 1) * by + gap * (k - 1) + 1 - 2 * edge + extra for n, k, by, edge, gap, extra in rows])
-        if any(n <= 0 for n in sizes):
-            raise RuntimeError(f"{name}: the output would have sizes {list(sizes)}, which are too small")
     windows = Windows.on(sizes, tuple(kernel), stride, padding, dilation)
     if any(n < 1 for n in windows.out):
         placed = f"{kernel} with dilation {list(dilation)} on {list(sizes)} with padding {list(padding)}"
         raise RuntimeError(f"Kernel size can't be greater than actual input size: {placed}")
     xs = (input, weight, 0 if bias is None else bias)
     params = {"windows": windows, "groups": groups}
-    formula = _spread_out if transposed else _convolved
-    return dense(record(formula, xs, params, conv1d.node, keep_integer=not transposed))
+    return dense(record(_convolved, xs, params, conv1d.node, keep_integer=True))
 
 
 def _conv(axes: int, images: str) -> Any:
@@ -146,31 +114,10 @@ def _conv(axes: int, images: str) -> Any:
 conv1d, conv2d, conv3d = _conv(1, "(N, C, L)"), _conv(2, "(N, C, H, W)"), _conv(3, "(N, C, D, H, W)")
 
 
-def _conv_transpose(axes: int) -> Any:
-    def spread_out(
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
-    ) -> Tensor:
-        return _convolution(axes, (input, weight, bias), stride, padding, dilation, groups, output_padding)
-
-    doc = f"""The transpose of `conv{axes}d`: each entry spreads its filter (C, O / groups, ...)."""
-    return records("ConvolutionBackward0")(described(spread_out, f"conv_transpose{axes}d", doc))
-
-
-conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)
-
-
 class _ConvNd(Affine):
     """Filters and a bias; `_axes` is the number of axes of the images. ValueError for sizes that do not fit."""
 
     _axes: ClassVar[int] = 0
-    _transposed: ClassVar[bool] = False
     _options = weighted(
         "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, "
         "padding_mode='zeros'"
@@ -180,8 +127,13 @@ class _ConvNd(Affine):
     @property
     def _usual(self) -> dict[str, Any]:  # type: ignore[override]
         axes = self._axes
-        sizes = {"padding": (0,) * axes, "dilation": (1,) * axes, "output_padding": (0,) * axes}
-        return {**sizes, "groups": 1, "bias": True}
+        return {
+            "padding": (0,) * axes,
+            "dilation": (1,) * axes,
+            "output_padding": (0,) * axes,
+            "groups": 1,
+            "bias": True,
+        }
 
     def _build(
         self, in_channels: int, out_channels: int, groups: int, bias: bool, padding_mode: str, dtype: Any, **sizes: Any
@@ -192,32 +144,19 @@ class _ConvNd(Affine):
             if count % groups:
                 raise ValueError(f"{what} must be divisible by groups")
         if padding_mode != "zeros":
-            raise ValueError(f"padding_mode={padding_mode!r} is not supported: call functional.pad(x, ..., mode) first")
-        for name, value in {"output_padding": 0, **sizes}.items():
+            raise ValueError(f"padding_mode={padding_mode!r} is not part of gradcli; {ON_TORCH}")
+        for name, value in sizes.items():
             sizes[name] = value if isinstance(value, str) else spread(value, self._axes, name)
         if isinstance(sizes["padding"], str):
             _named_padding(sizes["padding"], sizes["kernel_size"], sizes["dilation"], sizes["stride"], ValueError)
         super()._build(
             in_channels=in_channels, out_channels=out_channels, groups=groups, padding_mode=padding_mode, **sizes
         )
-        self.transposed = self._transposed
-        first, second = (in_channels, out_channels) if self._transposed else (out_channels, in_channels)
-        shape = (first, second // groups, *self.kernel_size)
+        shape = (out_channels, in_channels // groups, *self.kernel_size)
         self._weights(dtype, weight=shape, bias=(out_channels,) if bias else None)
         self.reset_parameters()
-
-
-class _ConvTransposeNd(_ConvNd):
-    _transposed = True
-    _options = weighted(
-        "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, "
-        "dilation=1, padding_mode='zeros'"
-    )
 
 
 Conv1d = layer("Conv1d", conv1d, base=_ConvNd, axes=1)
 Conv2d = layer("Conv2d", conv2d, base=_ConvNd, axes=2)
 Conv3d = layer("Conv3d", conv3d, base=_ConvNd, axes=3)
-ConvTranspose1d = layer("ConvTranspose1d", conv_transpose1d, base=_ConvTransposeNd, axes=1)
-ConvTranspose2d = layer("ConvTranspose2d", conv_transpose2d, base=_ConvTransposeNd, axes=2)
-ConvTranspose3d = layer("ConvTranspose3d", conv_transpose3d, base=_ConvTransposeNd, axes=3)

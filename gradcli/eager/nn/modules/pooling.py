@@ -1,29 +1,25 @@
-"""Images of other sizes: pooled (the largest or the average entry of each window), interpolated, channels as pixels.
+"""Pooling: the largest or the average entry of each window of an image.
 
 Windows are slices; the largest entry is picked by a position that is computed in the graph.
 """
 
 from __future__ import annotations
 
-import math
 from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 
-from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Extents, Shape, Wished, checked
 from gradcli.eager._engine.record import declared
-from gradcli.eager._engine.rule_node import FixedNode
 from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.table import LAYER, described, op
 from gradcli.eager._ops.views import squeeze, unsqueeze
-from gradcli.eager.nn._layer import Layer, Windows, combined, fused, layer, one_node, picked, records, spread, taken
+from gradcli.eager.nn._layer import Layer, Windows, combined, fused, layer, records, spread, taken
 from gradcli.primitives.axes import reshaped
-from gradcli.primitives.movement import permute
-from gradcli.primitives.positions import take_along, take_static
+from gradcli.primitives.positions import take_along
 
 
 def _windows(
@@ -187,112 +183,6 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Wished) -> Tensor:
     return squeeze(adaptive_avg_pool2d(unsqueeze(input, -2), (1, count)), -2)
 
 
-_NEAREST = "UpsampleNearest1DBackward0 UpsampleNearest2DBackward0 UpsampleNearest3DBackward0"
-
-
-@records(f"{_NEAREST} UpsampleLinear1DBackward0 UpsampleBilinear2DBackward0")
-def interpolate(
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-) -> Tensor:
-    """Images of another size: each pixel is the nearest one, or with "linear" (of rows) and "bilinear" a mean of those
-    around it; `align_corners` puts the corners on each other. RuntimeError for other modes.
-
-    >>> interpolate(torch.tensor([[[0.0, 4.0]]]), scale_factor=2, mode="linear")
-    tensor([[[0., 1., 3., 4.]]])
-    """
-    if mode not in ("nearest", "linear", "bilinear"):
-        raise RuntimeError(f"interpolate with mode={mode!r} is not supported: only nearest, linear, bilinear are")
-    if antialias or recompute_scale_factor:
-        raise RuntimeError("interpolate: antialias and recompute_scale_factor are not supported")
-    if align_corners is not None and mode == "nearest":
-        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear")
-    if (size is None) is (scale_factor is None):
-        raise ValueError("either size or scale_factor should be defined, and only one of them")
-    axes = input.ndim - 2
-    if axes < 1 or axes > 3:
-        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D)")
-    if mode != "nearest" and axes != ("linear", "bilinear").index(mode) + 1:
-        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode does not fit it")
-    sizes = tuple(input.shape[2:])
-    if size is not None:
-        out = spread(size, axes, "size")
-    else:
-        factors = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * axes
-        out = tuple([math.floor(n * by) for n, by in zip(sizes, factors, strict=True)])
-    if any(n < 1 for n in out):
-        raise RuntimeError(f"Input and output sizes should be greater than 0, but got {list(sizes)} and {list(out)}")
-    pairs = list(zip(sizes, out, strict=True))
-    ratios = [n / count for n, count in pairs] if size is not None else [1 / by for by in factors]
-    if mode != "nearest":
-        return _mixed(input, pairs, ratios, bool(align_corners))
-    rows = [
-        tuple([min(math.floor(j * np.float32(ratio)), n - 1) for j in range(count)])
-        for (n, count), ratio in zip(pairs, ratios, strict=True)
-    ]
-    return fused(picked, (input,), interpolate.row.nodes[axes - 1], rows=tuple(rows))
-
-
-def _between(x: Any, *shares: Any, below: Any, above: Any) -> Any:
-    """Along each of the last axes a mean of two entries, by shares of the upper one: the last axis first."""
-    for i in range(-1, -len(below) - 1, -1):
-        share = reshaped(shares[i], (len(below[i]), *(1,) * (-1 - i)))
-        low, high = (take_static(x, indices=at, axis=i) for at in (below[i], above[i]))
-        x = combined("mul", low, 1 - share) + combined("mul", high, share)
-    return x
-
-
-def _mixed(input: Tensor, pairs: list[tuple[int, int]], ratios: list[float], corners: bool) -> Tensor:
-    kind: Any = input.dtype.np.type
-    below, above, shares = [], [], []
-    for (n, count), ratio in zip(pairs, ratios, strict=True):
-        at = np.arange(count).astype(kind)
-        if corners:
-            at = at * kind((n - 1) / (count - 1) if count > 1 else 0)
-        else:
-            at = np.maximum(kind(ratio) * (at + kind(0.5)) - kind(0.5), kind(0))
-        low = np.minimum(np.floor(at).astype(np.int64), n - 1)
-        below.append(tuple(low.tolist()))
-        above.append(tuple(np.minimum(low + 1, n - 1).tolist()))
-        shares.append(Tensor(np.clip(at - low.astype(kind), kind(0), kind(1))))
-    node = interpolate.row.nodes[2 + len(pairs)]
-    resized = fused(_between, (input, *shares), node, edges=1, below=tuple(below), above=tuple(above))
-    if resized._node is not None:
-        resized._node.__class__ = class_named(FixedNode, node)  # it keeps shares that follow from sizes, nothing else
-    return resized
-
-
-@one_node("PixelShuffleBackward0", floating=False, pointwise=False)
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
-    """(N, C r r, H, W) to (N, C, H r, W r): channels become pixels."""
-    factor = upscale_factor
-    if len(input.shape) < 3 or factor <= 0 or input.shape[-3] % factor**2:
-        raise RuntimeError(f"pixel_shuffle: {list(input.shape)} does not fit an upscale_factor of {factor}")
-    *lead, channels, rows, columns = input.shape
-    lead.append(channels // factor**2)
-    apart = reshaped(input, (*lead, factor, factor, rows, columns))
-    turned = permute(apart, axes=(*range(-4 - len(lead), -4), -2, -4, -1, -3))
-    return reshaped(turned, (*lead, rows * factor, columns * factor))
-
-
-def _unfolded(x: Any, *, windows: Windows) -> Any:
-    return windows.columns(x)
-
-
-@records("Im2ColBackward0")
-def unfold(
-    input: Tensor, kernel_size: Extents, dilation: Extents = 1, padding: Extents = 0, stride: Extents = 1
-) -> Tensor:
-    """The windows of images (N, C, H, W) as columns (N, C KH KW, L)."""
-    windows = _windows("unfold", input, 2, kernel_size, stride, padding, dilation)
-    return fused(_unfolded, (input,), unfold.node, windows=windows)
-
-
 class _Pool(Layer):
     _shown = "kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
@@ -320,20 +210,3 @@ AvgPool1d = layer("AvgPool1d", avg_pool1d, base=_AvgPool1d)
 AvgPool2d = layer("AvgPool2d", avg_pool2d, base=_Pool)
 AdaptiveAvgPool1d = layer("AdaptiveAvgPool1d", adaptive_avg_pool1d)
 AdaptiveAvgPool2d = layer("AdaptiveAvgPool2d", adaptive_avg_pool2d)
-
-
-class _Upsample(Layer):
-    def _build(self, **options: Any) -> None:
-        self.name, factor = type(self).__name__, options["scale_factor"]
-        if factor is not None:
-            options["scale_factor"] = tuple(map(float, factor)) if isinstance(factor, (tuple, list)) else float(factor)
-        super()._build(**options)
-
-    def extra_repr(self) -> str:
-        what = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
-        return f"{what}, mode={self.mode!r}"
-
-
-Upsample = layer("Upsample", interpolate, base=_Upsample, leave_out=("antialias",))
-PixelShuffle = layer("PixelShuffle", pixel_shuffle)
-Unfold = layer("Unfold", unfold)
