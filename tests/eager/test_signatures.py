@@ -88,4 +88,4 @@ def test_arguments_are_those_of_pytorch() -> None:
             compared += 1
             found += differences(name, ours, theirs)
     assert not found, "\n".join(found)
-    assert compared > 150  # the others are written in C++, or take `*args`
+    assert compared > 120  # the others are written in C++, or take `*args`
