@@ -7,7 +7,6 @@ from types import ModuleType
 
 import pytest
 
-import gradcli.eager
 from gradcli.eager._core import modes
 from gradcli.eager.torch_alias import aliases
 from tests.support.eager_usage_snippets import USAGE
@@ -84,16 +83,3 @@ def test_what_changes_nothing_says_so_once(monkeypatch: pytest.MonkeyPatch) -> N
     loader += "assert [b.item() for b in d] == [1, 2] and d.num_workers == 4\n"
     assert run(loader) == ["UserWarning"]
     assert run(loader) == []
-
-
-def test_a_dtype_that_no_tensor_has_names_the_one_to_use() -> None:
-    torch = gradcli.eager
-    for make in (
-        lambda: torch.ones(1, dtype=torch.bfloat16),
-        lambda: torch.ones(1).to(torch.bfloat16),
-        lambda: torch.nn.Linear(1, 1).to(torch.bfloat16),
-        lambda: torch.set_default_dtype(torch.bfloat16) or torch.ones(1),
-    ):
-        with pytest.raises(TypeError, match="no tensors of dtype bfloat16: use float32"):
-            make()
-    assert torch.get_default_dtype() is torch.float32

@@ -18,9 +18,7 @@ SWITCHES = {
     "unknown default device": "torch.set_default_device('nowhere')\n",
     "generators": "g = torch.Generator(device='cpu').manual_seed(3)\nx = torch.rand(1, generator=g)\nassert torch.Generator('cpu').initial_seed() == 67280421310721 and torch.Generator(torch.device('cpu')).device == torch.device('cpu')\n",
     "the default generator": "torch.manual_seed(3)\nassert torch.default_generator.initial_seed() == 3\nx = torch.rand(2, generator=torch.default_generator)\ntorch.default_generator.manual_seed(3)\ny = torch.rand(2)\nassert torch.equal(x, y)\n",
-    "memory of one process": "x = torch.ones(2)\nassert x.share_memory_() is x and x.is_shared() and not x.is_pinned()\n",
     "generator of an unknown device": "torch.Generator(device='nowhere')\n",
-    "bfloat16": "kinds = {'bfloat16': torch.bfloat16, 'float16': torch.float16}\nassert str(torch.bfloat16) == 'torch.bfloat16' and torch.bfloat16.is_floating_point and torch.bfloat16.itemsize == 2\n",
 }  # fmt: skip
 
 _SET = "from torch.utils.data import DataLoader, TensorDataset\nds = TensorDataset(torch.arange(10.0))\ntorch.manual_seed(0)\n"

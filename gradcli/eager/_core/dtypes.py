@@ -34,27 +34,11 @@ class dtype:
         return self.name
 
 
-class _Named(dtype):
-    """A format that programs name and that no tensor has; TypeError where one is to be made."""
-
-    __slots__ = ()
-
-    def __init__(self, name: str, itemsize: builtins.int) -> None:
-        self.name, self.itemsize = name, itemsize
-        self.kind, self.is_floating_point, self.is_complex = 2, True, False
-
-    @property
-    def np(self) -> Any:  # type: ignore[override]
-        """TypeError."""
-        raise TypeError(f"gradcli has no tensors of dtype {self.name}: use float32")
-
-
 _BY_NUMPY: dict[np.dtype[Any], dtype] = {}
 
 float32 = float = dtype("float32", np.float32)
 float64 = double = dtype("float64", np.float64)
 float16 = half = dtype("float16", np.float16)
-bfloat16 = _Named("bfloat16", 2)
 complex64 = cfloat = dtype("complex64", np.complex64)
 complex128 = cdouble = dtype("complex128", np.complex128)
 int64 = long = dtype("int64", np.int64)

@@ -19,9 +19,10 @@ _TIMES = f"`gradcli run --trace` shows what ran; for times {ON_TORCH}"
 
 # names of PyTorch by their module below `torch`: they serve other ends than autograd, and no name here is near them
 _GONE = {
-    "": "amp autocast backends distributions get_autocast_dtype is_autocast_enabled load mps quantization save "
-    "serialization sparse version xpu are_deterministic_algorithms_enabled get_float32_matmul_precision "
-    "get_num_threads set_float32_matmul_precision set_num_threads use_deterministic_algorithms",
+    "": "amp autocast backends bfloat16 distributions get_autocast_dtype is_autocast_enabled load mps "
+    "quantization save serialization sparse version xpu are_deterministic_algorithms_enabled "
+    "get_float32_matmul_precision get_num_threads set_float32_matmul_precision set_num_threads "
+    "use_deterministic_algorithms",
     "cuda": "amp",
     "nn": "AdaptiveMaxPool1d AdaptiveMaxPool2d Bilinear CircularPad1d CircularPad2d CircularPad3d ConstantPad1d "
     "ConstantPad2d ConstantPad3d ConvTranspose1d ConvTranspose2d ConvTranspose3d EmbeddingBag Fold GRU "

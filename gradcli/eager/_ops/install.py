@@ -147,10 +147,6 @@ _SHORT: dict[str, Any] = {
     "cpu": lambda self: to(self, "cpu"),
     "cuda": lambda self, device=None, non_blocking=False: to(self, "cuda" if device is None else device),
     "__contains__": lambda self, value: bool((self._raw == (value._raw if isinstance(value, Tensor) else value)).any()),
-    # tensors of one process: memory is shared as it is, and never pinned
-    "share_memory_": lambda self: self,
-    "is_shared": lambda self: True,
-    "is_pinned": lambda self: False,
 }
 _PROPERTIES: dict[str, Any] = {
     "T": views.reversed_axes,

@@ -386,10 +386,6 @@ class Module:
         """The module itself: everything lives on the processor."""
         return self
 
-    def share_memory(self) -> Self:
-        """The module itself: tensors of one process share their memory anyway."""
-        return self
-
     def _state(self) -> Iterator[tuple[str, Module, str, Any]]:
         """Of each parameter and persistent buffer the dotted name, the module it belongs to, its own name, itself."""
         for path, module in self.named_modules(remove_duplicate=False):
