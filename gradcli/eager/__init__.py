@@ -45,25 +45,10 @@ _install.equip()
 is_inference_mode_enabled = _modes.is_inference_mode_enabled
 
 __all__ = ["Generator", "Size", "Tensor", "accelerator", "autograd", "cuda", "default_generator", "device", "dtype"]
-__all__ += [
-    "enable_grad",
-    "finfo",
-    "get_default_dtype",
-    "iinfo",
-    "inference_mode",
-    "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled",
-    "is_grad_enabled",
-]
-__all__ += ["is_inference_mode_enabled", "is_tensor", "is_warn_always_enabled", "linalg", "no_grad"]
-__all__ += [
-    "set_default_device",
-    "set_default_dtype",
-    "set_grad_enabled",
-    "set_printoptions",
-    "set_warn_always",
-    "special",
-]
+__all__ += ["enable_grad", "finfo", "get_default_dtype", "iinfo", "inference_mode", "is_anomaly_check_nan_enabled"]
+__all__ += ["is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor", "is_warn_always_enabled"]
+__all__ += ["linalg", "no_grad", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_printoptions"]
+__all__ += ["set_warn_always", "special"]
 
 
 def set_warn_always(mode: Any) -> None:
@@ -89,10 +74,7 @@ globals().update(_TYPED)
 globals().update(_DTYPES)
 
 _ROOMS = ("func", "nn", "optim", "testing", "utils")
-_LATER = {  # functions that few programs need
-    "record": "gradcli.eager._trace",
-    "vmap": "gradcli.eager.func",
-}
+_LATER = {"record": "gradcli.eager._trace", "vmap": "gradcli.eager.func"}  # functions that few programs need
 
 
 def __dir__() -> list[str]:
