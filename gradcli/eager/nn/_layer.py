@@ -31,7 +31,6 @@ from gradcli.primitives.axes import reshaped
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.joining import joined
 from gradcli.primitives.movement import slice_, unslice
-from gradcli.primitives.positions import take_static
 
 Sizes = tuple[int, ...]
 
@@ -134,13 +133,6 @@ def put(x: Any, start: Sizes, step: Sizes, size: Sizes) -> Any:
     if shape == tuple(x.shape):
         return x
     return unslice(x, shape=shape, start=(0,) * lead + start, step=(1,) * lead + step)
-
-
-def picked(x: Any, *, rows: tuple[Sizes, ...]) -> Any:
-    """Entries by their positions along each of the last axes."""
-    for i, at in enumerate(rows):
-        x = take_static(x, indices=at, axis=i - len(rows))
-    return x
 
 
 class Windows(NamedTuple):
