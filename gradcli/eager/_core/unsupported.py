@@ -19,26 +19,38 @@ _TIMES = f"`gradcli run --trace` shows what ran; for times {ON_TORCH}"
 
 # names of PyTorch by their module below `torch`: they serve other ends than autograd, and no name here is near them
 _GONE = {
-    "": "amp autocast backends bfloat16 distributions get_autocast_dtype is_autocast_enabled load mps "
-    "quantization save serialization sparse version xpu are_deterministic_algorithms_enabled "
-    "get_float32_matmul_precision get_num_threads set_float32_matmul_precision set_num_threads "
-    "use_deterministic_algorithms",
+    "": "addmv adjoint aminmax amp are_deterministic_algorithms_enabled as_strided autocast backends bfloat16 "
+    "block_diag broadcast_shapes bucketize can_cast cartesian_prod combinations copysign corrcoef cummax "
+    "cummin dist distributions dstack float_power fmax fmin get_autocast_dtype "
+    "get_float32_matmul_precision get_num_threads histc hsplit index_copy index_fill index_put "
+    "initial_seed is_autocast_enabled isin kthvalue ldexp load logcumsumexp masked_scatter mode mps msort "
+    "nanmean nansum polar promote_types quantization randint_like resolve_conj resolve_neg result_type "
+    "rot90 save scalar_tensor seed serialization set_float32_matmul_precision set_num_threads sgn sparse "
+    "take tensor_split trapezoid use_deterministic_algorithms version view_as_complex vsplit xpu",
+    "autograd.forward_ad": "enter_dual_level exit_dual_level",
+    "autograd.graph": "disable_saved_tensors_hooks get_gradient_edge increment_version",
     "cuda": "amp",
+    "linalg": "multi_dot vecdot",
     "nn": "AdaptiveMaxPool1d AdaptiveMaxPool2d Bilinear CircularPad1d CircularPad2d CircularPad3d ConstantPad1d "
     "ConstantPad2d ConstantPad3d ConvTranspose1d ConvTranspose2d ConvTranspose3d EmbeddingBag Fold GRU "
-    "GRUCell LSTM LSTMCell LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d "
-    "LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyLinear MultiheadAttention PixelShuffle "
-    "PixelUnshuffle RNN RNNCell ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d "
-    "ReplicationPad2d ReplicationPad3d Transformer TransformerDecoder TransformerDecoderLayer "
-    "TransformerEncoder TransformerEncoderLayer Unfold Upsample ZeroPad1d ZeroPad2d ZeroPad3d "
-    "modules.lazy modules.rnn modules.transformer utils.rnn",
+    "GRUCell GaussianNLLLoss HingeEmbeddingLoss LSTM LSTMCell LazyBatchNorm1d LazyBatchNorm2d "
+    "LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyLinear "
+    "MultiLabelSoftMarginLoss MultiMarginLoss MultiheadAttention PixelShuffle PixelUnshuffle "
+    "PoissonNLLLoss RNN RNNCell ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d "
+    "ReplicationPad2d ReplicationPad3d SoftMarginLoss Transformer TransformerDecoder "
+    "TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer Unfold Upsample ZeroPad1d "
+    "ZeroPad2d ZeroPad3d modules.lazy modules.rnn modules.transformer utils.rnn",
     "nn.functional": "conv_transpose1d conv_transpose2d conv_transpose3d fold interpolate pixel_shuffle "
     "pixel_unshuffle scaled_dot_product_attention unfold upsample",
+    "nn.init": "dirac_ sparse_",
+    "nn.utils": "clip_grads_with_norm_ get_total_norm",
     "optim": "ASGD Adamax LBFGS NAdam RAdam Rprop lbfgs",
     "optim.lr_scheduler": "ChainedScheduler ConstantLR CosineAnnealingWarmRestarts CyclicLR LinearLR MultiStepLR "
     "MultiplicativeLR OneCycleLR PolynomialLR ReduceLROnPlateau SequentialLR",
-    "utils.data": "BatchSampler ChainDataset ConcatDataset IterableDataset RandomSampler Sampler SequentialSampler "
-    "SubsetRandomSampler WeightedRandomSampler distributed get_worker_info sampler",
+    "utils.checkpoint": "checkpoint_sequential",
+    "utils.data": "BatchSampler ChainDataset ConcatDataset IterableDataset RandomSampler Sampler "
+    "SequentialSampler SubsetRandomSampler WeightedRandomSampler distributed get_worker_info "
+    "sampler",
 }
 # names below `torch`, and what to use
 INSTEAD = {f"{room}.{name}".lstrip("."): ON_TORCH for room, names in _GONE.items() for name in names.split()} | {
