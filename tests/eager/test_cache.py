@@ -95,12 +95,15 @@ def test_masks_of_operands_do_not_add_up() -> None:
 TABLES: list[Any] = [plan._plans, fastpath.recipes]
 
 
-def test_ten_thousand_shapes() -> None:
-    for n in range(10_000):
+def test_a_thousand_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in TABLES:
+        table.clear()
+        monkeypatch.setattr(table, "limit", 512)
+    for n in range(1000):
         torch.ones(n).sum()
     for table in TABLES:
         assert sum(one.size for one in table.values()) <= table.total <= table.limit
-    assert len(plan._plans) < 10_000
+    assert 0 < len(plan._plans) < 1000
 
 
 def test_memory_of_many_shapes_levels_off(monkeypatch: pytest.MonkeyPatch) -> None:
