@@ -54,11 +54,11 @@ ROWS += [
     ("linalg.inv", linalg.inv, (SPD,)), ("linalg.det", linalg.det, (SPD,)), ("linalg.slogdet", linalg.slogdet, (SPD,)), ("linalg.logdet", linalg.logdet, (SPD,)),
     ("linalg.solve_triangular", lambda a, b: linalg.solve_triangular(a, b, upper=True), (SPD, (3, 2))),
     ("linalg.solve_triangular", lambda a, b: linalg.solve_triangular(a, b, upper=False, left=False, unitriangular=True), (SPD, (2, 3))),
-    ("linalg.solve", linalg.solve, (SPD, (3, 2))), ("linalg.cholesky", lambda a: linalg.cholesky(a + a.T), (SPD,)), ("linalg.eigvalsh", lambda a: linalg.eigvalsh(a + a.T), (SPD,)),
+    ("linalg.solve", linalg.solve, (SPD, (3, 2))), ("linalg.solve", linalg.solve, (SPD, (3,))), ("linalg.cholesky", lambda a: linalg.cholesky(a + a.T), (SPD,)), ("linalg.eigvalsh", lambda a: linalg.eigvalsh(a + a.T), (SPD,)),
     ("linalg.eigh", lambda a: linalg.eigh(a + a.T)[0], (SPD,)), ("linalg.eigh", lambda a: linalg.eigh(a + a.T)[1].abs(), (SPD,)), ("linalg.qr", lambda a: linalg.qr(a), (SPD,)),
     ("linalg.svdvals", linalg.svdvals, (SPD,)), ("linalg.svd", lambda a: linalg.svd(a)[1], (SPD,)), ("linalg.svd", lambda a: linalg.svd(a)[0].abs(), (SPD,)), ("linalg.svd", lambda a: linalg.svd(a, False)[2].abs(), ((2, 3),)),
     ("linalg.matrix_power", lambda a: linalg.matrix_power(a, -2), (SPD,)), ("linalg.matrix_exp", lambda a: linalg.matrix_exp(a * 0.3), (SPD,)), ("linalg.matrix_norm", linalg.matrix_norm, ((2, 3),)),
-    ("linalg.matrix_norm", lambda a: linalg.matrix_norm(a, 2), (SPD,)), ("linalg.matmul", linalg.matmul, ((2, 3), (3, 2))), ("linalg.pinv", linalg.pinv, ((2, 3),)),
+    ("linalg.matrix_norm", lambda a: linalg.matrix_norm(a, 2), (SPD,)), ("linalg.matrix_norm", lambda a: linalg.matrix_norm(a, 1), ((2, 3),)), ("linalg.matmul", linalg.matmul, ((2, 3), (3, 2))), ("linalg.pinv", linalg.pinv, ((2, 3),)),
     ("linalg.cross", linalg.cross, ((2, 3), (2, 3))), ("linalg.norm", linalg.norm, ((2, 3),)), ("linalg.vector_norm", lambda a: linalg.vector_norm(a, 3), ((2, 3),)),
 ]  # fmt: skip
 # positions and random numbers have no derivative here
