@@ -127,13 +127,7 @@ class _ConvNd(Affine):
     @property
     def _usual(self) -> dict[str, Any]:  # type: ignore[override]
         axes = self._axes
-        return {
-            "padding": (0,) * axes,
-            "dilation": (1,) * axes,
-            "output_padding": (0,) * axes,
-            "groups": 1,
-            "bias": True,
-        }
+        return {"padding": (0,) * axes, "dilation": (1,) * axes, "groups": 1, "bias": True}
 
     def _build(
         self, in_channels: int, out_channels: int, groups: int, bias: bool, padding_mode: str, dtype: Any, **sizes: Any
@@ -152,6 +146,7 @@ class _ConvNd(Affine):
         super()._build(
             in_channels=in_channels, out_channels=out_channels, groups=groups, padding_mode=padding_mode, **sizes
         )
+        self.transposed, self.output_padding = False, (0,) * self._axes  # PyTorch's layers have them too
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         self._weights(dtype, weight=shape, bias=(out_channels,) if bias else None)
         self.reset_parameters()
