@@ -60,7 +60,7 @@ def unused(story: Story, tree: SourceTree) -> Iterator[Finding]:
         elif is_pure(call):
             message = f"nothing uses the result of {story.at(line)}: what it was given stays as it is"
             yield story.find("result-unused", None, line, message, patches=(assigned_first(tree, call),))
-        elif called(call) in functions:
+        elif called(call) in functions and next(tree.around(node, *LOOPS), None) is not None:
             finding = unused_step(story, tree, call, functions[called(call)], line)
             if finding is not None:
                 yield finding
@@ -98,7 +98,7 @@ def unused_step(story: Story, tree: SourceTree, call: ast.Call, function: Functi
     uses = [each for each in tree.calls(called(call)) if not isinstance(tree.parents.get(each), ast.Expr)]
     returns = [each for each in ast.walk(function) if isinstance(each, ast.Return) and each.value is not None]
     takes = any(called(each) in GRADS for each in ast.walk(function) if isinstance(each, ast.Call))
-    updates = takes or {"grad", "grads", "gradients"} & {argument.arg for argument in function.args.args}
+    updates = takes or {"g", "grad", "grads", "gradients"} & {argument.arg for argument in function.args.args}
     if uses or not updates:
         return None
     if returns:
