@@ -75,9 +75,7 @@ class Output:
         endings: Mapping[str, tuple[str, Sequence[object]]],
     ) -> None:
         self.settings = settings
-        self.endings = (
-            endings  # further endings of the output file, each with a setting that it needs, and its values; () for any
-        )
+        self.endings = endings  # of the output file beside those of formats: the setting that each needs, its values
         self.explicit = explicit  # names of the options on the command line
         self.path: str | None = settings["output"]
         self.file: IO[str] | None = None

@@ -104,7 +104,8 @@ def ask_hessian(
                 moved = bool(sweep.along.units)
                 second[row][column] = as_last_axes(rows, shapes[row], shapes[column]) if moved else rows
     finite = all(is_finite(block) for line in second.values() for block in line.values())
-    known, more = kinks.of_second_order(question, finite, values, dtype, backend)
+    overflowed = not is_finite(value)  # then the gradient is as little a number
+    known, more = kinks.of_second_order(question, finite or overflowed, values, dtype, backend)
     for (row, column), block in known.items():
         second[row][column] = block
     notes = (*notes, *kinks.of_gradient(question, gradient, values, dtype, backend), *more)

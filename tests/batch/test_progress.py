@@ -119,7 +119,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def writer() -> output.Output:
-    return output.Output({"output": None, "format": "plain", "color": "auto", "digits": None}, ("plain",), True)
+    return output.Output({"output": None, "format": "plain", "color": "auto", "digits": None}, ("plain",), (), {})
 
 
 def test_ten_lines_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

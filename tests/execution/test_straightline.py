@@ -25,7 +25,7 @@ SYNTAX = (
     ast.IfExp, ast.Call, ast.keyword, ast.Tuple, ast.Dict, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.USub, ast.Not,
     ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.Is, ast.IsNot,
 )  # fmt: skip
-OWN = re.compile(r"_(more|careful|faults|\d+|\d+_\d+|r\d+|c\d+|i\d+|[fc]_\w+)")
+OWN = re.compile(r"_(values|more|careful|faults|\d+|\d+_\d+|r\d+|c\d+|i\d+|[fc]_\w+)")
 BUILTIN = {"_type", "_float"}
 
 
@@ -187,7 +187,7 @@ def test_a_compiled_function_replaces_itself() -> None:
     assert "value_and_grad" not in vars(other)
     assert f.value_and_grad(x=2.0, y=3.0) == first == f.value_and_grad(x=2, y=3)
     assert f.value_and_grad.__name__ == "value_and_grad"
-    with pytest.raises(TypeError, match=r"^Compiled.value_and_grad\(\) takes"):
+    with pytest.raises(TypeError, match="arguments are named, by the leaves of the script"):
         f.value_and_grad(2.0, 3.0)
     with pytest.raises(gradcli.GradcliError, match="no value"):
         f.value_and_grad(x=2.0)

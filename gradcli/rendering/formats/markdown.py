@@ -24,7 +24,7 @@ class Markdown:
     """Writer of the format."""
 
     def head(self, totals: Totals) -> str:
-        lines = [f"## gradcli check: {verdicts.totals(totals)}", ""]
+        lines = [f"## gradcli check: {escaped(verdicts.totals(totals))}", ""]
         if not totals.complete:
             lines += [f"**Incomplete:** {escaped(incomplete(totals))}", ""]
         lines += ["| result | checks |", "| --- | ---: |"]
