@@ -23,7 +23,7 @@ SYNTAX = (
     ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.If, ast.Return, ast.Try, ast.ExceptHandler, ast.Assign,
     ast.Name, ast.Load, ast.Store, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.And, ast.Or,
     ast.IfExp, ast.Call, ast.keyword, ast.Tuple, ast.Dict, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.USub, ast.Not,
-    ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.Is, ast.IsNot,
+    ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.Starred,
 )  # fmt: skip
 OWN = re.compile(r"_(values|more|careful|faults|\d+|\d+_\d+|r\d+|c\d+|i\d+|[fc]_\w+)")
 BUILTIN = {"_type", "_float"}
