@@ -47,9 +47,13 @@ class Cache(dict[Any, Any]):
         """Add a value, alone where it does not fit beside the others."""
         if self.total + value.size > self.limit:
             self.clear()
-            self.total = 0
         self[key] = value
         self.total += value.size
+
+    def clear(self) -> None:
+        """Start again."""
+        super().clear()
+        self.total = 0
 
 
 def _sums(x: Any, axis: tuple[int, ...]) -> Any:
