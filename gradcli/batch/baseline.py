@@ -134,9 +134,13 @@ def read(path: str) -> Baseline:
         data = loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as problem:
         raise malformed(path, f"it is not JSON: {visible(str(problem), 120)}") from None
-    if isinstance(data, dict) and data.get("baseline") == 1:
+    if isinstance(data, dict) and data.get("baseline") == 1 and data.get("checks"):
         raise malformed(path, "it is of an earlier version, whose entries would accept any other gradient too")
-    if not isinstance(data, dict) or data.get("baseline") != VERSION or not isinstance(data.get("checks"), list):
+    if (
+        not isinstance(data, dict)
+        or data.get("baseline") not in (1, VERSION)
+        or not isinstance(data.get("checks"), list)
+    ):
         raise malformed(path, f'it is not an object with "baseline": {VERSION} and a list "checks"')
     items = []
     for number, item in enumerate(data["checks"], 1):

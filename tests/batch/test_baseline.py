@@ -190,6 +190,12 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     assert one.code == "GC640" and one.help and "baseline.json" in one.message
 
 
+def test_an_empty_baseline_of_an_earlier_version_accepts_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_text('{"baseline": 1, "checks": []}')
+    assert not baseline.read(str(path)).accepted
+
+
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(GradcliError, match="GC601"):
         baseline.read(str(tmp_path / "missing.json"))
