@@ -130,13 +130,15 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> list[Survey]:
     """Surveys of points near the given one, where one argument has moved and kept its structure.
 
     Equal entries stay equal and zeros stay zero: a symmetric matrix stays symmetric, a mask a mask. Then, of a
-    symmetric or diagonal matrix, points where it is none.
+    symmetric or diagonal matrix, points where it is none, and of other arrays, points without equal entries and zeros.
     """
     part = box.slices[name]
     surveys: list[Survey] = []
+    given = box.x[part].reshape(box.shape_of(name))
     values = [("", moved) for moved in sample_points.rescaled(box.x[part], samples, survey.seed)]
-    if samples and np.unique(np.abs(box.x[part])).size > 1:
-        values += sample_points.off_structure(box.x[part].reshape(box.shape_of(name)), None, survey.seed)
+    if samples and np.unique(np.abs(given)).size > 1:
+        values += sample_points.off_structure(given, None, survey.seed)
+    values += [(sample_points.EQUAL, moved) for moved in sample_points.freed(given, None, survey.seed) if samples]
     for lacks, moved in values:
         x = box.x.copy()
         x[part] = moved.reshape(-1)

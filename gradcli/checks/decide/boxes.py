@@ -165,15 +165,16 @@ class BoxCheck:
                 break
         joins: list[tuple[Bracket, Side]] = []
         if self.size == 1 and answer["left"] == len(pieces):
-            joins = [join for ends in merged([piece[0] for piece in pieces]) for join in self.joins(*ends)]
+            found = [self.joins(*ends) for ends in merged([piece[0] for piece in pieces])]
+            joins = [join for part in found for join in part] if all(found) else []
         return self.across(joins, answer) if joins else self.concluded([self.sides], answer)
 
     def joins(self, low: float, high: float) -> list[tuple[Bracket, Side]]:
-        """The singularities in an interval of a box of one entry, each with its own part of the interval."""
+        """The singularities in an interval of a box of one entry, each with its part of the interval; [] if none."""
         brackets = {bracket.low: bracket for bracket in self.brackets(low, high, self.line([0.0], 0))[::-1]}
         places = [brackets[start] for start in sorted(brackets)]
         cuts = [low, *((left.high + right.low) / 2 for left, right in pairwise(places)), high]
-        return [*zip(places, pairwise(cuts), strict=True)]
+        return [*zip(places, pairwise(cuts), strict=True)] if places else []
 
     def across(self, joins: Sequence[tuple[Bracket, Side]], answer: Any) -> Outcome:
         """The verdict on a box of one entry: what is singular at a join, else that on the parts beside the joins."""

@@ -19,6 +19,7 @@ from gradcli.checks.decide.floats import moving
 from gradcli.checks.decide.nonsmooth import nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
+from gradcli.checks.decide.sample_points import EQUAL
 from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import (
@@ -179,7 +180,8 @@ class ByDifferences:
             text += remark_on(relative)
         doubt = self.doubts(farthest, evidence)
         if doubt or relative < SLIGHT:
-            return Outcome("INCONCLUSIVE", f"{text}; {doubt}" if doubt else text, evidence)
+            wrong_beside = None if doubt else self.only_here()
+            return wrong_beside or Outcome("INCONCLUSIVE", f"{text}; {doubt}" if doubt else text, evidence)
         return disagrees(f"(numerical) {text}", evidence, self.readings())
 
     def doubts(self, finding: Finding, evidence: Evidence) -> str:
@@ -210,7 +212,9 @@ class ByDifferences:
         return Outcome("INCONCLUSIVE", text, self.worst(self.findings))
 
     def imprecise(self, finding: Finding) -> Outcome:
-        """IMPRECISE: the claim is right to many digits, but not to all."""
+        """IMPRECISE: the claim is right to many digits, but not to all; and not only at the point."""
+        if wrong := self.only_here():
+            return wrong
         digits = max(1, math.floor(-math.log10(max(relative_gap(finding), 1e-16))))
         text = f"{self.label(finding)} agrees to {digits} digits only: rounding, or a constant with too few digits"
         return Outcome("IMPRECISE", text, self.worst([finding]))
@@ -248,11 +252,10 @@ class ByDifferences:
 
     def agreeing(self, spoken: Sequence[Finding], stationary: bool) -> Outcome:
         """AGREES, unless points nearby say otherwise."""
-        around = [(survey, together(survey.joint, self.sure)) for survey in self.nearby]
-        nearby = [(survey, state) for survey, state in around if not survey.lacks]
+        if wrong := self.only_here():
+            return wrong
+        nearby = [(survey, state) for survey, state in self.around if survey.lacks in ("", EQUAL)]
         against = [survey for survey, state in nearby if state == "differs"]
-        if against and len(against) == len(nearby) > 1:
-            return self.only_here(against[0])
         points = 1 + sum(1 for _, state in nearby if state == "agrees")
         bound, bound_text = self.bound(spoken)
         evidence: Evidence = {"points": points, "bound": bound}
@@ -270,7 +273,7 @@ class ByDifferences:
             how = f"returns {self.lost}, and is" if self.lost else "is"
             text = f"{self.role} {how} off by a relative {far:.1g} near the point; {message}"
             return Outcome("IMPRECISE", text, {**evidence, "sent_off": far})
-        special = next((survey for survey, state in around if survey.lacks and state == "differs"), None)
+        special = next((survey for survey, state in self.around if survey.lacks and state == "differs"), None)
         if special is not None and not against and not self.doubt:
             worst = max(special.joint, key=lambda finding: finding.ratio)
             kind = f"{self.name} is not {special.lacks}"
@@ -280,10 +283,23 @@ class ByDifferences:
             message += "; it is about 0 here, and was measured at points nearby"
         return Outcome("AGREES", message, evidence)
 
-    def only_here(self, where: Survey) -> Outcome:
-        """The verdict where a gradient that is right at the point is wrong at all points nearby."""
+    @cached_property
+    def around(self) -> list[tuple[Survey, str]]:
+        """The surveys nearby, each with whether it agrees or differs."""
+        return [(survey, together(survey.joint, self.sure)) for survey in self.nearby]
+
+    def only_here(self) -> Outcome | None:
+        """The verdict where a gradient that is right at the point is wrong at all points nearby, or of a kind."""
+        for lacks in ("", EQUAL):
+            alike = [(survey, state) for survey, state in self.around if survey.lacks == lacks]
+            if len(alike) > 1 and all(state == "differs" for _, state in alike):
+                where = alike[0][0]
+                break
+        else:
+            return None
         worst = max(where.joint, key=lambda finding: finding.ratio)
-        text = "(numerical) it is right at the given point only: near it, "
+        place = f"where entries of {self.name} are equal or 0" if where.lacks else "at the given point"
+        text = f"(numerical) it is right {place} only: near it, "
         text += self.both_numbers(worst, " along a direction")
         if self.box is not None and (outcome := of_differences(self.box, relative_gap(worst), text)):
             return outcome._replace(evidence=self.worst(where.joint))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
 SHOWN_MATRIX = 9  # of one that is written out in a message
+FAR = 1e-4  # relative: a larger gap does not come from rounding
 NEAR = 1e-12  # relative: of what is left open by a branch
 PRINTED, CONSTANTS, DECIMALS, BRANCH = "printed", "constants", "decimals", "branch"
 READINGS = {  # how numbers are read that may be rounded, and how far both sides may then be apart, relatively
@@ -139,9 +140,9 @@ def near_enough(case: Case, answer: Answer) -> Outcome | None:
     return Outcome("AGREES", message, {**evidence, "basis": "numerical", "ulps": worst, "points": 1})
 
 
-def read_as(case: Case, values: Values, reading: str) -> Answer:
+def read_as(case: Case, values: Values, reading: str, **about: bool) -> Answer:
     """The comparison at a point with numbers read in another way; no region where it has none."""
-    answer = case.compare([values], **READINGS[reading][0])
+    answer = case.compare([values], **READINGS[reading][0], **about)
     return next(iter(answer.get("points", ())), {"region": False})
 
 
@@ -201,7 +202,8 @@ def by_luck(case: Case) -> bool:
 def off_structure(case: Case, right: Outcome) -> Outcome:
     """A right claim, with a warning where it is wrong for matrices that are not symmetric or diagonal as the given one.
 
-    A proof does not use the symmetry, and holds without it.
+    DISAGREES where it is wrong on both sides of other arrays as soon as no entries are equal or 0. A proof does not use
+    such a structure, and holds without it.
     """
     subject = case.subject
     if subject.kind == "gradient" or case.number or not subject.settings.samples or case.plane:
@@ -211,6 +213,8 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
         read &= set(case.proof.texts("fixed"))
     for name in sorted(read, key=lambda leaf: (leaf != case.own_leaf, leaf)):
         value = case.values[name]
+        if name == case.own_leaf and (wrong := right_by_structure(case, name)) is not None:
+            return wrong
         off = sample_points.off_structure(value, case.domains.get(name), case.seed)
         for word, moved in off if value.size <= MOST_MATRIX else ():
             at = {**case.values, name: moved}
@@ -226,3 +230,34 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
             evidence = {**right.evidence, "not_in_general": {"where": kind, **counterexample}}
             return right._replace(message=message, evidence=evidence)
     return right
+
+
+def right_by_structure(case: Case, name: str) -> Outcome | None:
+    """DISAGREES where a claim is wrong on both sides of the point as soon as no entries of a leaf are equal or 0."""
+    value = case.values[name]
+    moved = sample_points.freed(value, case.domains.get(name), case.seed) if value.size <= MOST_MATRIX else []
+    places = [{**case.values, name: other} for other in moved]
+    answers = [in_floats_too(case, at, read_as(case, at, CONSTANTS, across=True)) for at in places]
+    if not answers or not all(map(differ, answers)):
+        return None
+    wrong = refuted_at(case, places[0], answers[0])
+    message = f"it is right where entries of {name} are equal or 0 only: near the point, {wrong.message}"
+    return wrong._replace(message=message)
+
+
+def in_floats_too(case: Case, values: Values, answer: Answer) -> Answer:
+    """A comparison in which the float of a claimed entry counts where balls leave the entry open: x == max(x)."""
+    if not answer["region"]:
+        return answer
+    floats, details, relations = case.judged_floats(values), [], [*answer["relations"]]
+    for detail in answer["details"]:
+        at = answer["entries"].index(detail["entry"])
+        exact, claimed = answer["exact"][at], float(floats[detail["entry"]])
+        open_claim = relations[at] == OPEN and answer["claimed"][at] is None and exact is not None
+        if open_claim and abs(claimed - exact) > FAR * max(abs(claimed), abs(exact)):
+            relations[at] = "!"
+            detail = {**detail, "relation": "!", "claimed": repr(claimed)}
+        elif open_claim:
+            relations[at] = "="
+        details.append(detail)
+    return {**answer, "relations": "".join(relations), "details": details}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 RANGES = ((-2.0, 2.0), (0.1, 2.0), (0.05, 0.95), (1.1, 4.0), (5.0, 60.0))  # where free names are looked for
 TRIES = 24
 APART = 0.04  # how far points near a given one of a black box lie, relatively
+EQUAL = "equal or 0 in the same entries"
 
 
 def seed_of(text: str, at: Mapping[str, Any]) -> int:
@@ -165,6 +166,16 @@ def off_structure(x: Floats, domain: Interval | None, seed: int) -> Iterator[tup
         moved = np.where(change == 0, x, shortened(x + change, 3))
         if not structure(moved)[word == "diagonal"] and inside(domain, moved).all():
             yield word, moved
+
+
+def freed(x: Floats, domain: Interval | None, seed: int) -> list[Floats]:
+    """Two values on opposite sides of one with equal entries or zeros, which have none; not of a symmetric matrix."""
+    sizes = np.unique(np.abs(x))
+    if x.size < 2 or structure(x)[0] or (sizes.all() and sizes.size == x.size):
+        return []
+    steps = np.where(x == 0, 1.0, np.abs(x)) * APART * speeds(Random(seed), x.shape)
+    values: list[Floats] = [x + steps, x - steps]
+    return values if all(inside(domain, value).all() for value in values) else []
 
 
 def shortened(x: Floats, digits: int) -> Floats:

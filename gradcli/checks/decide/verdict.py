@@ -53,6 +53,7 @@ def judge(exact: Exact, subject: Subject) -> Outcome:
     if outcome is None:
         outcome = compare_sides(case) if case.output is None else compare_derivative(case)
     if outcome is None and case.comparison is not None:
+        leave_other_branches(case)
         outcome = refuted(case) or agreed(case)
     outcome = outcome or by_floats(case)
     return outcome._replace(evidence=full_evidence(case, outcome.evidence))
@@ -252,6 +253,22 @@ def without_derivative(case: Case) -> Outcome | None:
     message = f"{case.role} has no value here, although the derivative is {exact}: {comparison['reason']}"
     outcome = undefined(case, comparison)
     return outcome._replace(message=message, evidence={**outcome.evidence, "exact": digits_of(comparison, "exact")})
+
+
+def leave_other_branches(case: Case) -> None:
+    """Leaves out points nearby that contradict a claim which is proved where some signs are as at the point.
+
+    Other signs hold there, such as that of t in sqrt(t**2), which decides no branch.
+    """
+    compatible = [pair for pair in case.nearby if "!" not in pair[1]["relations"]]
+    agrees, few = set(case.comparison["relations"]) <= RIGHT, len(case.comparison["entries"]) <= PROVED_ENTRIES
+    if len(compatible) == len(case.nearby) or not agrees or not few or case.plane:
+        return
+    proof = by_normal_form(case)
+    if proof is not None and proof.assumes("sign") and not proof.assumes("fixed"):
+        case.nearby = compatible
+    else:
+        case.tried.pop("algebra", None)
 
 
 # --- both sides agree -----------------------------------------------------------------------------------------------

@@ -299,14 +299,20 @@ class ClaimComparison:
         known = {"ball": value, "tie": tie_answer(seen, place)}
         return known if seen.worst else {**known, "given": self.compared(exact)}
 
-    def beside(self, signs: Sequence[int] | None, point: Point) -> Answer:
+    def beside(self, signs: Sequence[int] | None, point: Point, across: bool = False) -> Answer:
         """The comparison at another point: `region` is false where other branches are taken there.
 
-        Without signs there is no region, and only a point at which both sides agree counts.
+        Without signs there is no region, and only a point at which both sides agree counts. With `across`, what is 0 at
+        the given point may have any sign.
         """
         evaluation = PointEvaluation(self.query, point, self.literals)
         answer = self.compared(evaluation)
-        inside = evaluation.signs == signs if signs is not None else set(answer["relations"]) <= {AGREE, CLOSE}
+        if signs is None:
+            inside = set(answer["relations"]) <= {AGREE, CLOSE}
+        elif across and len(signs) == len(evaluation.signs):
+            inside = all(sign in (0, other) for sign, other in zip(signs, evaluation.signs, strict=True))
+        else:
+            inside = evaluation.signs == signs
         return answer if inside else {"region": False}
 
 

@@ -115,7 +115,7 @@ class Survey(Neighbourhood):
         self.own: dict[str, list[Finding]] = {}  # of large arrays beside others: directions in which they alone move
         self.groups: dict[str, list[Group]] = {}  # of large arrays
         self.unfinished = False
-        self.lacks = ""  # what the given point has, and this one beside it does not: "symmetric", "diagonal"
+        self.lacks = ""  # what the given point has, and this one beside it has not: "symmetric", "diagonal", or `EQUAL`
 
     # --- looking -------------------------------------------------------------------------------------------
 

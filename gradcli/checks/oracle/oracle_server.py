@@ -126,6 +126,7 @@ class Session:
         plane: bool = False,
         rtol: float | None = None,
         derived: Sequence[Sequence[Any]] = (),
+        across: bool = False,
         **literals: Any,
     ) -> Answer:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
@@ -133,7 +134,7 @@ class Session:
         if derivative is not None:
             judging = ClaimComparison(self._query(derivative), right, rtol, read)
             signs = judging.region(derivative["point"])
-            return {"points": [judging.beside(signs, point) for point in points]}
+            return {"points": [judging.beside(signs, point, across) for point in points]}
         assert left is not None
         return {"points": [compared_sides(left, right, point, read, plane, rtol, derived) for point in points]}
 
