@@ -134,11 +134,11 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> list[Survey]:
     """
     part = box.slices[name]
     surveys: list[Survey] = []
-    given = box.x[part].reshape(box.shape_of(name))
+    value_at = box.x[part].reshape(box.shape_of(name))
     values = [("", moved) for moved in sample_points.rescaled(box.x[part], samples, survey.seed)]
-    if samples and np.unique(np.abs(given)).size > 1:
-        values += sample_points.off_structure(given, None, survey.seed)
-    values += [(sample_points.EQUAL, moved) for moved in sample_points.freed(given, None, survey.seed) if samples]
+    if samples and np.unique(np.abs(value_at)).size > 1:
+        values += sample_points.off_structure(value_at, None, survey.seed)
+    values += [(sample_points.EQUAL, moved) for moved in sample_points.freed(value_at, None, survey.seed) if samples]
     for lacks, moved in values:
         x = box.x.copy()
         x[part] = moved.reshape(-1)

@@ -165,8 +165,8 @@ class BoxCheck:
                 break
         joins: list[tuple[Bracket, Side]] = []
         if self.size == 1 and answer["left"] == len(pieces):
-            found = [self.joins(*ends) for ends in merged([piece[0] for piece in pieces])]
-            joins = [join for part in found for join in part] if all(found) else []
+            per_part = [self.joins(*ends) for ends in merged([piece[0] for piece in pieces])]
+            joins = [join for part in per_part for join in part] if all(per_part) else []
         return self.across(joins, answer) if joins else self.concluded([self.sides], answer)
 
     def joins(self, low: float, high: float) -> list[tuple[Bracket, Side]]:

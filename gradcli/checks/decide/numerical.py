@@ -264,6 +264,7 @@ class ByDifferences:
         covered = self.covered()
         message = f"finite differences agree at {counted(points, 'point')} to {bound_text}"
         message += f" ({covered})" if covered else ""
+        message += f"; warning: {evidence['beside']}" if against else ""
         off = [w for survey, _ in nearby for w in survey.joint if w.state in ("near", "differs")]
         only = len(nearby) > 1 and all(state in ("near", "differs") for _, state in nearby)
         if off and (self.lost or only):
@@ -561,6 +562,8 @@ def scatter_of(box: Box, of: Callable[[Floats], Floats] | None = None) -> float:
     steps = np.arange(-TRIALS, TRIALS + 1)
     of = of or partial(box.pullback, weights=weights)
     rows = np.array([of(box.x + TINY * step * d) for step in steps])
+    if all(np.unique(row).size <= TRIALS for row in rows.reshape(len(steps), -1).T):
+        return 0.0  # steps, as of whole numbers, are no noise
     fitted = np.polynomial.polynomial.polyval(steps, np.polynomial.polynomial.polyfit(steps, rows, 2)).T
     size = float(np.abs(rows).max())
     return float(np.abs(rows - fitted).max()) / size if size and np.isfinite(size) else 0.0
