@@ -14,7 +14,7 @@ author = "The gradcli developers"
 copyright = "The gradcli developers"  # Sphinx's name for it
 version = release = gradcli.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "generated_pages"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "generated_pages"]
 exclude_patterns = ["_extensions", "_generated"]
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["deflist"]

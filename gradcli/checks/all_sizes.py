@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from gradcli.lowering.names import Names, OpenCount
 
 UNIFORM = frozenset((  # functions of whole arrays that are defined alike at every size, as those of numbers are
-    "amax", "amin", "argsort", "concatenate", "cross_entropy", "cumsum", "det", "diag", "diff", "dot", "einsum", "flip",
-    "grad", "inner", "inv", "len", "log_softmax", "logdet", "logsumexp", "matmul", "max", "mean", "min", "norm",
-    "outer", "pad", "prod", "shape", "slogdet", "softmax", "solve", "sort", "std", "sum", "trace", "transpose", "var",
-    "vdot", *FILLED,
+    "amax", "amin", "arange", "argsort", "concatenate", "cross_entropy", "cumsum", "det", "diag", "diff", "dot",
+    "einsum", "flip", "grad", "inner", "inv", "len", "log_softmax", "logdet", "logsumexp", "matmul", "max", "mean",
+    "min", "norm", "outer", "pad", "prod", "shape", "slogdet", "softmax", "solve", "sort", "std", "sum", "trace",
+    "transpose", "tril", "triu", "var", "vdot", *FILLED,
 ))  # fmt: skip
 TOO_LARGE = "GC508"  # of an array
 # what a proof for all sizes may assume to count at a point with this verdict, where it has been decided then

@@ -30,7 +30,7 @@ from gradcli.formulas.index_terms import (
     over_all,
     single,
 )
-from gradcli.formulas.matrix_rules import split_products
+from gradcli.formulas.matrix_rules import joined_triangles, split_products
 from gradcli.formulas.matrix_text import Writer, list_text
 from gradcli.formulas.recognition import shortened
 
@@ -89,7 +89,7 @@ def whole_text(
     """The formula of a node as one array; raises NoFormula where there is none."""
     reader = Reader(called)
     axes = tuple([reader.names.index(n) for n in node.shape])
-    read = reader.entry(node, axes)
+    read = joined_triangles(reader.entry(node, axes), reader.names)
     if rows is not None:
         outer = tuple([reader.names.index(n) for n in rows.shape])
         read = matrix_of(read, rows.name, outer, reader.names)

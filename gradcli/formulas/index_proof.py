@@ -22,7 +22,16 @@ from math import lcm
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gradcli.formulas.index_positions import Index, affine, difference, parts_of_position, span
-from gradcli.formulas.index_reading import Reader, equal_places, is_diagonal, listed_places, refused
+from gradcli.formulas.index_reading import (
+    Reader,
+    equal_places,
+    is_diagonal,
+    is_order,
+    limited,
+    listed_places,
+    order_of,
+    refused,
+)
 from gradcli.formulas.index_terms import (
     COMPARISONS,
     EIGENVECTORS,
@@ -53,6 +62,7 @@ from gradcli.formulas.index_terms import (
     single,
     times,
 )
+from gradcli.formulas.matrix_rules import joined_triangles
 from gradcli.formulas.normal_form import (
     FORMS,
     HALF,
@@ -230,8 +240,8 @@ def parts_at_deltas(total: Sum, index: Index, names: Names) -> list[dict[Index, 
 
 
 def written_out(total: Sum, names: Names) -> Sum:
-    """A sum that is multiplied out, with triangles read along columns wherever that is possible."""
-    return expanded(turned(expanded(total, names), names), names)
+    """A sum that is multiplied out, with triangles read along columns, or joined, wherever that is possible."""
+    return expanded(joined_triangles(turned(expanded(total, names), names), names), names)
 
 
 def turned(total: Sum, names: Names) -> Sum:
@@ -267,6 +277,8 @@ class SymbolicReader(Reader):
             return super()._rule(node, at)
         if node.builder.vocabulary.get(name) is not node.primitive:  # a function with a rule by hand is its value
             return self._same(node, at)
+        if name in ("triu", "tril"):
+            return super()._rule(node, at)
         if name in OWN:
             return OWN[name](self, node, at)
         if name in REFUSED or node.primitive.name == EIGENVECTORS:
@@ -350,9 +362,17 @@ class SymbolicReader(Reader):
             self.branches[node] = read[0].factors[0][0].args
         return read
 
+    def _comparison(self, node: Node, at: At) -> Rule:
+        """A comparison of positions is no branch."""
+        left, right = yield from self._operands(node, at)
+        places = order_of(node.primitive.name, left, right)
+        return places if places is not None else (yield from self._call(node, at))
+
     def _where(self, node: Node, at: At) -> Rule:
-        """A choice; `where(u == 0, 0, sqrt(u))` is sqrt(u)."""
+        """A choice; `where(u == 0, 0, sqrt(u))` is sqrt(u). What positions choose is multiplied by 1 or 0."""
         condition, chosen, other = node.args
+        if other.constant == 0 and is_order((yield condition, at)):
+            return limited((yield condition, at), (yield chosen, at))
         if condition.primitive.name == "equal" and chosen.constant == 0 and condition.args[1].constant == 0:
             if other.primitive.name == "sqrt" and other.args[0] is condition.args[0]:
                 return (yield other, at)
@@ -369,7 +389,7 @@ class SymbolicReader(Reader):
                 axes = tuple([axis % len(at) for axis in best.params["axis"]])
                 if shape == tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)]):
                     return (yield from self._one_best(node, best.primitive.name, x, at, axes))
-        return (yield from self._call(node, at))
+        return (yield from self._comparison(node, at))
 
     def _largest(self, node: Node, at: At) -> Rule:
         axes = (node.params["axis"] % len(at),)
@@ -555,6 +575,7 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "solve": SymbolicReader._solve,
     "prod": SymbolicReader._prod,
     **dict.fromkeys(("equal", "not_equal"), SymbolicReader._equal),
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), SymbolicReader._comparison),
     **dict.fromkeys(("is_max", "is_min"), SymbolicReader._largest),
     "sort": SymbolicReader._sort,
     "sum": SymbolicReader._sum,

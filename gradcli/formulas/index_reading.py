@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from gradcli.formulas.index_positions import Index, affine, difference
+from gradcli.formulas.index_positions import Index, affine, difference, moved, parts_of_position
 from gradcli.formulas.index_terms import (
     COMPARISONS,
     EIGENVECTORS,
@@ -23,17 +23,21 @@ from gradcli.formulas.index_terms import (
     Call,
     Delta,
     Leaf,
+    Less,
     Literal,
     Names,
     NoFormula,
     Number,
+    Ordinal,
     TooLong,
     Whole,
     add,
+    before,
     free,
     free_of,
     key,
     number,
+    ordinal,
     over,
     over_all,
     power,
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     At = tuple[Index | int, ...]
     Rule = Generator[tuple[Node, tuple[Position, ...]], Sum, Sum]
 
+FEW = 9  # entries of an array that is written as a list
 MOST_READ = 4000  # nodes that are read for one formula, again for each place that is fixed in them
 STEPS = "its derivative is a sequence of steps"
 PRODUCTS = {"sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "square": Fraction(2)}  # powers under other names
@@ -162,6 +167,8 @@ class Reader:
         if node.primitive is DATA:
             digest = node.params["digest"]
             self.data[digest] = node.builder.data[digest]
+            if len(node.shape) == 1 and node.shape[0] > FEW and _counts(self.data[digest].flat):
+                return ordinal(at[0])
             return single(Literal(digest, at))
         value = node.params["value"]
         if isinstance(value, str):
@@ -214,9 +221,12 @@ class Reader:
         """Truth values are 1 and 0. What is compared with 0 for equality is taken to differ from it."""
         left, right = yield from self._operands(node, at)
         name = node.primitive.name
+        places = order_of(name, left, right)
+        if places is not None:
+            return places
         if name in ("equal", "not_equal") and not (left and right):
             inner = left or right
-            differs = inner if not inner or _is_truth(inner) else ONE
+            differs = inner if not inner or _is_truth(inner) or is_order(inner) else ONE
             return differs if name == "not_equal" else negated(differs)
         if name == "greater" and not right and (inside := _inside_of(left, "relu")) is not None:
             left = inside
@@ -236,6 +246,11 @@ class Reader:
             return negated(args[0])
         deciding = number(0 if name == "and" else 1)  # the value that decides alone
         rest = [arg for arg in args if value_of(arg) is None]
+        if name == "and" and deciding not in args and all(map(is_order, rest)):
+            whole: Sum = ONE
+            for arg in rest:
+                whole = times(whole, arg, entries=False)
+            return whole
         opposite = {key(negated(arg)) for arg in rest}
         if deciding in args or any(key(arg) in opposite for arg in rest):  # a condition and its opposite
             return deciding
@@ -250,6 +265,8 @@ class Reader:
             return (yield node.args[1 if value else 2], at)
         chosen = yield node.args[1], at
         other = yield node.args[2], at
+        if is_order(condition) and (not other or is_order(negated(condition))):
+            return add(limited(condition, chosen), limited(negated(condition), other) if other else ZERO)
         if chosen == ONE and not other:
             return condition
         if not other and key(_condition_of(chosen)) == key(condition):
@@ -339,9 +356,9 @@ class Reader:
             raise NoFormula("it mixes axes by a reshape")
         own = tuple([0 if n == 1 else self.names.index(n) for n in inner])
         entry = yield x, own
-        for before, after in groups_of(inner, outer):
-            position = raveled([own[axis] for axis in before], [inner[axis] for axis in before])
-            place = raveled([at[axis] for axis in after], [outer[axis] for axis in after])
+        for ours, theirs in groups_of(inner, outer):
+            position = raveled([own[axis] for axis in ours], [inner[axis] for axis in ours])
+            place = raveled([at[axis] for axis in theirs], [outer[axis] for axis in theirs])
             entry = times(entry, equal_places(position, place), entries=False)
         return over_all(entry, own, self.names)
 
@@ -375,6 +392,9 @@ class Reader:
             return equal_places(place, int(value) % size)
         rows = free(chosen)
         outer = tuple([at[own.index(i)] for i in rows])
+        position = position_of(chosen)
+        if position is not None:
+            return equal_places(place, moved(position, dict(zip(rows, outer, strict=True))))
         base = chosen[0].factors[0][0]
         if isinstance(base, Literal) and chosen == single(base) and base.at == rows and len(rows) == 1:
             return listed_places([int(label) % size for label in self.data[base.digest].flat], outer[0], place, size)
@@ -387,6 +407,12 @@ class Reader:
             closed = node.primitive.closed
             self.written[node] = node.builder.expanded(node) if closed is None else closed(*node.args, **node.params)
         return (yield self.written[node], at)
+
+    def _beside_diagonal(self, node: Node, at: At) -> Rule:
+        """Entries on one side of a diagonal: i + k <= j of triu."""
+        place = affine(node.params["k"], [(at[0], 1)])
+        left, right = (place, at[1]) if node.primitive.name == "triu" else (at[1], place)
+        return limited(before(left, affine(1, [(right, 1)])), (yield node.args[0], at))
 
     def _whole(self, node: Node, at: At) -> Rule:
         args = []
@@ -413,8 +439,56 @@ class Reader:
         return times(rest, single(Whole("expm", (), ((own, (yield x, own)),), at)))
 
 
+def position_of(total: Sum) -> Position | None:
+    """The position that a sum of positions and whole numbers is; None for other sums, and for numbers alone."""
+    position: Position = 0
+    for term in total:
+        base, exponent = term.factors[0] if len(term.factors) == 1 else (None, 1)
+        counts = isinstance(base, Ordinal) and exponent == 1
+        if term.bound or term.coefficient.denominator > 1 or not (counts or not term.factors):
+            return None
+        step = int(term.coefficient)
+        position = affine(step if base is None else 0, [(position, 1), *([] if base is None else [(base.at[0], step)])])
+    return position if any(term.factors for term in total) else None
+
+
+def order_of(name: str, left: Sum, right: Sum) -> Sum | None:
+    """A comparison of the positions of two entries as 1 or 0; None for one of other numbers."""
+    place, back = (position_of(add(x, scaled(y, -1))) for x, y in ((left, right), (right, left)))
+    if place is None or back is None or abs(parts_of_position(place).start) > FEW:  # which may be more than a size
+        return None
+    if name in ("equal", "not_equal"):
+        unit = equal_places(place, 0)
+        return unit if name == "equal" else add(before(place, 0), before(back, 0))
+    if name in ("less", "less_equal"):
+        return before(place, int(name == "less_equal"))
+    return before(back, int(name == "greater_equal"))
+
+
+def limited(places: Sum, total: Sum) -> Sum:
+    """A sum where the order of positions is so, and 0 elsewhere."""
+    return add(*[times((place,), total, entries=False) for place in places])
+
+
+def is_order(truth: Sum) -> bool:
+    """Whether a truth value is about positions alone."""
+    return all(isinstance(base, (Less, Delta)) for term in truth for base, _ in term.factors) and all(
+        term.coefficient == 1 and term.factors and not term.bound for term in truth
+    )
+
+
+def _counts(flat: Sequence[Any]) -> bool:
+    """Whether numbers are 0, 1, 2, ... in this order."""
+    return all(value == place for place, value in enumerate(flat))
+
+
 def negated(truth: Sum) -> Sum:
     """The opposite of a truth value."""
+    base = truth[0].factors[0][0] if len(truth) == 1 and len(truth[0].factors) == 1 and is_order(truth) else None
+    if isinstance(base, Less):
+        return before(base.right, affine(1, [(base.left, 1)]))
+    if isinstance(base, Delta):
+        return add(before(*base), before(base.right, base.left))
     value = value_of(truth)
     return single(Call("not", (), (truth,))) if value is None else ZERO if value else ONE
 
@@ -540,4 +614,5 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "min": Reader._whole,
     EIGENVECTORS: Reader._whole,
     "frechet": Reader._exponential_along,
+    **dict.fromkeys(("triu", "tril"), Reader._beside_diagonal),
 }

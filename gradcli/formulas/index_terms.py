@@ -62,6 +62,19 @@ class Delta(NamedTuple):
     right: Position
 
 
+class Less(NamedTuple):
+    """1 where a position is in front of another one, else 0. What it multiplies counts only where it is 1."""
+
+    left: Position
+    right: Position
+
+
+class Ordinal(NamedTuple):
+    """A position as a number."""
+
+    at: tuple[Position, ...]
+
+
 class Number(NamedTuple):
     """A number that is not a fraction: pi, or the 2 of the square root of 2."""
 
@@ -114,7 +127,7 @@ ZERO: Sum = ()
 ONE: Sum = (Term(Fraction(1), (), ()),)
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 TRUTHS = (*COMPARISONS, "and", "or", "not")
-SHALLOW = (Leaf, Delta, Number, Literal)
+SHALLOW = (Leaf, Delta, Less, Ordinal, Number, Literal)
 EIGENVECTORS, EIGENVALUES = "eigvecs", "eigvalsh"  # of a symmetric matrix
 ONE_HOT = "one_hot"  # of labels: 1 where the last index is the label, else 0
 ABOVE = "above 0"  # a function: 1 where a number is positive, else 0
@@ -146,6 +159,28 @@ def single(base: Any, exponent: Fraction | int = 1) -> Sum:
     return (Term(Fraction(1), ((base, Fraction(exponent)),), ()),)
 
 
+def ordinal(position: Position) -> Sum:
+    """A position as a number."""
+    own = parts_of_position(position)
+    return add(number(own.start), *[scaled(single(Ordinal((index,))), step) for index, step in own.parts])
+
+
+def _decided(base: Delta | Less, gap: Position) -> bool | None:
+    """Whether positions are equal, or one is in front of the other, if their difference shows that for all sizes."""
+    start, parts = parts_of_position(gap)
+    if isinstance(base, Less) and parts:
+        downward, upward = all(step < 0 for _, step in parts), all(step > 0 for _, step in parts)
+        return True if downward and start < 0 else False if upward and start >= 0 else None
+    return (start < 0 if isinstance(base, Less) else start == 0) if not parts else None
+
+
+def before(left: Position, right: Position) -> Sum:
+    """1 where a position is in front of another one, else 0."""
+    base = Less(left, right)
+    value = _decided(base, difference(left, right))
+    return single(base) if value is None else ONE if value else ZERO
+
+
 def value_of(total: Sum) -> Fraction | None:
     """The number that a sum is; None where it has factors."""
     if not total:
@@ -162,8 +197,8 @@ def free_of(base: Any) -> tuple[Index, ...]:
 
 
 def _free(base: Any) -> tuple[Index, ...]:
-    if isinstance(base, (Leaf, Literal, Whole, Delta)):
-        return indices_in(base if isinstance(base, Delta) else base.at)
+    if isinstance(base, (Leaf, Literal, Whole, Delta, Less, Ordinal)):
+        return indices_in(base if isinstance(base, (Delta, Less)) else base.at)
     if isinstance(base, Call):
         return tuple(dict.fromkeys(i for arg in base.args for i in free(arg)))
     return free(base.inside) if isinstance(base, Group) else ()
@@ -202,36 +237,42 @@ class Names:
 
     def _term(self, term: Term, changes: Mapping[Any, Position]) -> Iterator[Term]:
         inner = {**changes, **{i: self.index(i.size) for i in term.bound}}
-        factors = []
+        factors, positions = [], []
         for base, exponent in term.factors:
             new = self._base(base, inner)
-            gap = difference(*new) if isinstance(new, Delta) and new is not base else None
-            if not isinstance(gap, int):
+            gap = difference(*new) if isinstance(new, (Delta, Less)) and new is not base else None
+            if isinstance(new, Ordinal) and not isinstance(new.at[0], Index):
+                positions.append(power(ordinal(new.at[0]), exponent))
+            elif gap is None or (value := _decided(new, gap)) is None:
                 factors.append((new, exponent))
-            elif gap:
+            elif not value:
                 return
         if not term.bound and len(factors) == len(term.factors):
             if all(new is base for (new, _), (base, _) in zip(factors, term.factors, strict=True)):
                 yield term
                 return
         bound = tuple([i for i in (inner[i] for i in term.bound) if isinstance(i, Index)])
-        result = Term(term.coefficient, tuple(factors), bound)
-        for place, (base, _) in enumerate(factors if bound else ()):
-            if isinstance(base, Delta) and (fewer := solved(result, place, self)) is not None:
-                yield from fewer
-                return
-        yield result
+        results: Sum = (Term(term.coefficient, tuple(factors), ()),)
+        for position in positions:
+            results = multiplied(results, position, self)
+        for result in [own._replace(bound=bound) for own in results]:
+            for place, (base, _) in enumerate(factors if bound else ()):
+                if isinstance(base, Delta) and (fewer := solved(result, place, self)) is not None:
+                    yield from fewer
+                    break
+            else:
+                yield result
 
     def _base(self, base: Any, changes: Mapping[Any, Position]) -> Any:
         def new(at: Iterable[Position]) -> tuple[Position, ...]:
             return tuple([moved(i, changes) for i in at])
 
-        if isinstance(base, (Leaf, Literal, Whole)):  # the arrays of a whole have no free indices
+        if isinstance(base, (Leaf, Literal, Whole, Ordinal)):  # the arrays of a whole have no free indices
             at = new(base.at)
             return base if at == base.at else base._replace(at=at)
-        if isinstance(base, Delta):
+        if isinstance(base, (Delta, Less)):
             at = new(base)
-            return base if at == base else Delta(*at)
+            return base if at == base else type(base)(*at)
         if isinstance(base, Call):
             args = tuple([self.put(arg, changes) for arg in base.args])
             return base if all(map(is_, args, base.args)) else base._replace(args=args)
@@ -306,6 +347,10 @@ def _base_key(base: Any, names: Mapping[Index, str]) -> str:
                 return f"delta[{min(text(gap), text(gap, -1))}]"
             sides = tuple([index for index, _ in gap.parts])
         return f"delta[{','.join(sorted(map(text, sides)))}]"
+    if isinstance(base, Less):
+        return f"less[{text(difference(*base))}]"
+    if isinstance(base, Ordinal):
+        return f"ordinal[{at(base.at)}]"
     if isinstance(base, Number):
         return base.text
     if isinstance(base, Call):
@@ -392,7 +437,7 @@ def merged(coefficient: Fraction, factors: Sequence[Factor], bound: tuple[Index,
             coefficient *= Fraction(value) ** whole
             exponent -= whole
         if exponent:
-            kept.append((base, exponent))
+            kept.append((base, Fraction(1) if isinstance(base, Less) else exponent))
     return Term(coefficient, tuple(kept), bound)
 
 
@@ -414,8 +459,11 @@ def content(total: Sum) -> tuple[Term, Sum]:
         factor = -factor
     common: list[Factor] = []
     tables = [{base_key(base, {}): exponent for base, exponent in term.factors} for term in total]
+    limited = not alike_in_order(total)
     for base, _ in total[0].factors:
         own = base_key(base, {})
+        if limited and len(free_of(base)) > 1:  # it may have no value outside of that order
+            continue
         if all(own in table for table in tables) and not set(free_of(base)) & set(total[0].bound):
             exponents = [table[own] for table in tables]
             if all(e > 0 for e in exponents):
@@ -425,6 +473,12 @@ def content(total: Sum) -> tuple[Term, Sum]:
     inverse = [(base, -exponent) for base, exponent in common]
     rest = [merged(term.coefficient / factor, (*term.factors, *inverse), term.bound) for term in total]
     return Term(factor, tuple(common), ()), tuple(rest)
+
+
+def alike_in_order(total: Sum) -> bool:
+    """Whether the order of positions is the same in all terms, so that what they have in common may stand outside."""
+    orders = [sorted([base_key(base, {}) for base, _ in term.factors if isinstance(base, Less)]) for term in total]
+    return all(own == orders[0] for own in orders)
 
 
 def multiplied(left: Sum, right: Sum, names: Names) -> Sum:
@@ -492,7 +546,7 @@ def _is_positive(base: Any, exponent: Fraction) -> bool:
 
 def is_truth(base: Any) -> bool:
     """Whether a base is 1 or 0: a side of 0, or what chooses entries. Its reciprocal is itself where it is defined."""
-    return (isinstance(base, Call) and base.name == ABOVE) or bool(lanes_of(base))
+    return isinstance(base, Less) or (isinstance(base, Call) and base.name == ABOVE) or bool(lanes_of(base))
 
 
 def lanes_of(base: Any) -> tuple[tuple[tuple[int, int], ...], ...]:

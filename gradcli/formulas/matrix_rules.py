@@ -7,14 +7,20 @@ is symmetric as it is written, such as X.T @ X, is its own transpose.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from gradcli.formulas.index_positions import Index
+from gradcli.formulas.index_positions import Index, difference, parts_of_position
 from gradcli.formulas.index_terms import (
+    ONE,
+    ZERO,
     Call,
     Delta,
     Group,
     Leaf,
+    Less,
+    Number,
+    Ordinal,
     Term,
     Whole,
     add,
@@ -23,8 +29,10 @@ from gradcli.formulas.index_terms import (
     merged,
     number,
     power,
+    scaled,
     single,
     solved,
+    term_key,
     times,
 )
 
@@ -32,6 +40,64 @@ if TYPE_CHECKING:
     from gradcli.formulas.index_terms import Names, Sum
 
     Link = tuple[Any, Index, Index]  # a matrix with its row and column
+
+# functions that have a value everywhere, and that at 0
+EVERYWHERE = dict.fromkeys(("exp", "cos"), ONE) | dict.fromkeys(("sin", "tanh", "abs"), ZERO)
+
+
+def joined_triangles(total: Sum, names: Names) -> Sum:
+    """Terms over i < j, and the same over j < i, as the sum over all pairs without those where i is j."""
+    for pair in combinations(total, 2):
+        orders = [[base for base, _ in term.factors if isinstance(base, Less)] for term in pair]
+        if pair[0].coefficient != pair[1].coefficient or any(len(own) != 1 for own in orders):
+            continue
+        gaps = [parts_of_position(difference(*own[0])) for own in orders]
+        steps, others = (dict(gap.parts) for gap in gaps)
+        outer = [index for index in steps if index not in pair[0].bound]
+        if gaps[0].start not in (0, -1) or gaps[1].start != gaps[0].start or not outer:
+            continue
+        if sorted(steps.values()) != [-1, 1] or any(others.get(index) != -steps[index] for index in outer):
+            continue
+        wholes = [term._replace(factors=tuple([f for f in term.factors if type(f[0]) is not Less])) for term in pair]
+        units = [(Delta(*own), Fraction(1)) for own in (steps, others)]
+        equal = [term._replace(factors=(*term.factors, unit)) for term, unit in zip(wholes, units, strict=True)]
+        if term_key(equal[0], {}) != term_key(equal[1], {}) or not _is_defined((wholes[0],), set(steps)):
+            continue
+        diagonal = solved(equal[0], len(equal[0].factors) - 1, names)
+        diagonal = scaled(_at_zero((equal[0],) if diagonal is None else diagonal), -1 if gaps[0].start == 0 else 1)
+        rest = tuple([term for term in total if term not in pair])
+        return joined_triangles(add(rest, (wholes[0],), diagonal), names)
+    return total
+
+
+def _at_zero(total: Sum) -> Sum:
+    """A sum with the values of functions at 0."""
+    parts = []
+    for term in total:
+        values, kept = number(term.coefficient), []
+        for base, exponent in term.factors:
+            inside = _at_zero(base.args[0]) if isinstance(base, Call) and base.name in EVERYWHERE else ONE
+            if inside:
+                kept.append((base, exponent))
+            else:
+                values = times(values, power(EVERYWHERE[base.name], exponent))
+        parts.append(times(values, (Term(Fraction(1), tuple(kept), term.bound),)))
+    return add(*parts)
+
+
+def _is_defined(total: Sum, indices: set[Index]) -> bool:
+    """Whether a sum has a value where some indices are equal, as far as its form shows."""
+    for base, exponent in [factor for term in total for factor in term.factors]:
+        if isinstance(base, (Leaf, Delta, Less, Ordinal, Number)):
+            known = exponent > 0 or not indices <= set(free_of(base))
+        else:
+            inside = (base.inside,) if isinstance(base, Group) else base.args if isinstance(base, Call) else ()
+            smooth = isinstance(base, Group) or (isinstance(base, Call) and base.name in EVERYWHERE)
+            whole = exponent.denominator == 1 and exponent > 0
+            known = whole and smooth and all(_is_defined(x, indices) for x in inside)
+        if not known:
+            return False
+    return True
 
 
 def split_products(total: Sum, names: Names) -> Sum:

@@ -17,12 +17,15 @@ from gradcli.formulas.index_terms import (
     Delta,
     Group,
     Leaf,
+    Less,
     Literal,
     NoFormula,
     Number,
+    Ordinal,
     Term,
     Whole,
     add,
+    alike_in_order,
     content,
     denominators,
     free_of,
@@ -215,7 +218,7 @@ class Writer:
     def _over_one_denominator(self, total: Sum) -> Term | None:
         """1/u - x/u**2 as (u - x)/u**2."""
         below = denominators(total)
-        if not below or any(term.bound for term in total):
+        if not below or any(term.bound for term in total) or not alike_in_order(total):
             return None
         above: Sum = ()
         for term in total:
@@ -255,7 +258,7 @@ class Writer:
             free_term = term._replace(bound=())
             aligned.append(self.names.put((free_term,), {term.bound[0]: index})[0])
         for chosen in range(len(first.factors)):
-            if isinstance(first.factors[chosen][0], Delta):  # which is a border of zeros
+            if isinstance(first.factors[chosen][0], (Delta, Less)):  # a border of zeros, a triangle
                 continue
             rest = first.factors[:chosen] + first.factors[chosen + 1 :]
             wanted = term_key(Term(Fraction(1), rest, ()), {})
@@ -366,7 +369,8 @@ class Writer:
 
     def _trace(self, matrices: Sequence[Array], row: Index, column: Index) -> Text | None:
         """The sum of all entries of A.T*B as trace(A @ B)."""
-        if len(matrices) != 2 or not all(map(self._is_plain, matrices)):
+        limited = any(part.factors and isinstance(part.factors[0][0], Less) for part in matrices)
+        if limited or len(matrices) != 2 or not all(map(self._is_plain, matrices)):
             return None
         ways = []
         for first, second in (matrices, matrices[::-1]):
@@ -499,8 +503,31 @@ class Writer:
         return _times(texts), []
 
     def _quotient(self, parts: Sequence[Array], order: Axes) -> tuple[Text | None, list[Text]]:
+        orders = [part for part in parts if part.factors and isinstance(part.factors[0][0], Less)]
+        if orders:
+            return self._limited(orders, [part for part in parts if part not in orders], order), []
         tops, bottoms = [[self._written(part, order) for part in some] for some in _split(parts)]
         return _times(tops) if tops else None, bottoms
+
+    def _limited(self, orders: Sequence[Array], rest: Sequence[Array], order: Axes) -> Text:
+        """A product that is 0 where positions are not in their order: triangles of a matrix, parts of a vector."""
+        text = self._entries(rest, order) if rest else Text(f"ones({self.shape(order)})", ATOM)
+        for part in orders:
+            own = parts_of_position(difference(*part.factors[0][0]))
+            steps = dict(own.parts)
+            if not steps.keys() <= set(order) or not {abs(step) for step in steps.values()} <= {1}:
+                raise NoFormula("it has a condition that no script can write")
+            if len(steps) == 2:  # start + row - column < 0
+                start = own.start if steps[order[0]] == 1 else -own.start
+                name, k = ("triu", start + 1) if steps[order[0]] == 1 else ("tril", start - 1)
+                text = Text(f"{name}({text.text}{f', {k}' if k else ''})", ATOM)
+                continue
+            ((index, step),) = steps.items()
+            sign, bound = ("<", -own.start) if step == 1 else (">", own.start)
+            condition = f"arange({self.size_text(index.size)}) {sign} {self.size_text(bound)}"
+            condition = f"({condition}){COLUMN}" if index != order[-1] else condition
+            text = Text(f"where({condition}, {text.text}, 0)", ATOM)
+        return text
 
     def _entries(self, parts: Sequence[Array], order: Axes) -> Text:
         """The product of arrays entry by entry."""
@@ -590,6 +617,11 @@ class Writer:
             return self._entry(base.name, base.at, self.shapes[base.name], order)
         if isinstance(base, Literal):
             return self._literal(base, order)
+        if isinstance(base, Ordinal):
+            (index,) = indices_in(base.at)
+            return Text(f"arange({self.size_text(index.size)})", ATOM)
+        if isinstance(base, Less):
+            return self._limited([Array(frozenset(order), ((base, Fraction(1)),))], [], order)
         if isinstance(base, Delta):
             if isinstance(base.left, int) or isinstance(base.right, int):
                 raise NoFormula("it is part of an identity matrix")

@@ -27,6 +27,7 @@ from gradcli.formulas.index_terms import (
     Delta,
     Group,
     Leaf,
+    Less,
     NoFormula,
     NoValue,
     Number,
@@ -186,7 +187,7 @@ def expanded(total: Sum, names: Names) -> Sum:
 def _settled(term: Term, names: Names) -> Sum:
     """A term without sums over deltas, and over indices that nothing reads."""
     deltas = [place for place, (base, _) in enumerate(term.factors) if isinstance(base, Delta)]
-    if any(term.factors[place][1] < 0 for place in deltas):
+    if any(exponent < 0 for base, exponent in term.factors if isinstance(base, (Delta, Less))):
         raise NoFormula("it divides by entries of an identity matrix")
     for place in deltas:
         fewer = solved(term, place, names)
@@ -261,12 +262,14 @@ def _flattened(term: Term, names: Names) -> Sum | None:
 
 def _backward(term: Term) -> tuple[int, str]:
     """How often a term reads an array backward, and its key."""
-    read = [position for base, _ in term.factors if not isinstance(base, Delta) for position in _positions_in(base)]
+    read = [
+        position for base, _ in term.factors if not isinstance(base, (Delta, Less)) for position in _positions_in(base)
+    ]
     return sum(n < 0 for place in read if isinstance(place, Place) for _, n in place.parts), term_key(term, {})
 
 
 def _positions_in(base: Any) -> Iterator[Position]:
-    yield from base if isinstance(base, Delta) else getattr(base, "at", ())
+    yield from base if isinstance(base, (Delta, Less)) else getattr(base, "at", ())
     for part in parts_of(base) if not isinstance(base, Whole) else ():
         for term in part:
             for inner, _ in term.factors:

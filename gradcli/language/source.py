@@ -22,13 +22,13 @@ class Source:
     """A script's text, with a name to print in front of line numbers and the path it came from, if any.
 
     A byte order mark at the start is dropped. Lines end with LF, CR LF or CR. `mathematics` are the numbers of lines
-    that were written in LaTeX.
+    that were written in LaTeX, `scalars` names that are known to be numbers.
 
     >>> Source("x = 2\\nx**2").line(2)
     'x**2'
     """
 
-    __slots__ = ("_ends", "_starts", "mathematics", "name", "path", "text")
+    __slots__ = ("_ends", "_starts", "mathematics", "name", "path", "scalars", "text")
 
     def __init__(self, text: str, name: str = "<expression>", path: str | os.PathLike[str] | None = None) -> None:
         if not isinstance(text, str):
@@ -37,6 +37,7 @@ class Source:
         self.name = name
         self.path: str | None = None if path is None else os.fspath(path)
         self.mathematics: frozenset[int] = frozenset()
+        self.scalars: frozenset[str] = frozenset()
         self._starts: list[int] | None = None
         self._ends: list[int] = []
 

@@ -17,7 +17,7 @@ from gradcli.graph.primitive import signature_of
 from gradcli.graph.types import Type, broadcast_shapes
 from gradcli.language.parser import messages
 from gradcli.language.unparse import unparse
-from gradcli.lowering.expressions import raised
+from gradcli.lowering.expressions import raised, refuse_entry_beside_array
 from gradcli.lowering.operands import ScriptList, number, tagged, truth
 from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives import plugins
@@ -55,6 +55,8 @@ def call_library(
 ) -> Any:
     """Call a function of the language with operands and static values."""
     span = syntax.span
+    if primitive.name == "norm" and lowerer.open_shapes.guessed and type(args[0]) is Node and not args[0].shape:
+        refuse_entry_beside_array(lowerer, syntax, args[0])
     if primitive.name == "pow" and len(args) == 2 and not keywords:
         x, y = (number(lowerer, arg) for arg in args)
         return raised(lowerer, x, y, syntax)

@@ -187,8 +187,16 @@ def binary(lowerer: Lowerer, syntax: Binary, x: Any, y: Any) -> Any:
     if op == "**":
         return raised(lowerer, x, y, syntax)
     if x.type is not y.type and x.type.shape != y.type.shape:
+        if op in "+-" and lowerer.open_shapes.guessed and not (x.shape and y.shape):
+            refuse_entry_beside_array(lowerer, syntax, x if y.shape else y)
         x, y = _fit(syntax, x, y, _VERBS[op])
     return builder.apply(lowerer.vocabulary[_OPERATIONS[op]], (x, y), {})
+
+
+def refuse_entry_beside_array(lowerer: Lowerer, syntax: Expression, entry: Node) -> None:
+    """Refuse ranks by which an entry of an array is added to a vector, or has a norm: nobody means that."""
+    if any(trace.leaves([entry]) - {trace.index} for trace in lowerer.traces):
+        raise error("GC301", "an entry of an array is a number, and an array is beside it", syntax.span)
 
 
 def raised(lowerer: Lowerer, x: Node, y: Node, syntax: Expression) -> Node:

@@ -51,12 +51,13 @@ class OpenShapes:
     """The shapes of names without value and declaration, and the values of symbols for sizes.
 
     `chosen`: a size was chosen among many, which a note tells the user.
-    `symbolic`: sizes stand for others. `counts` are the free names that are sizes.
+    `symbolic`: sizes stand for others; `guessed`: ranks are tried out. `counts` are the free names that are sizes.
     """
 
     __slots__ = ()
     chosen = True
     symbolic = False
+    guessed = False
     counts: frozenset[str] = frozenset()
 
     def shape(self, name: str) -> Shape:

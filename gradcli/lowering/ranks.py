@@ -83,6 +83,7 @@ MATRIX, VECTOR, NUMBER = 2, 1, 0
 RANK_NAMES = ("a number", "a vector", "a matrix")
 CAPITAL = ((MATRIX, 0), (VECTOR, 2), (NUMBER, 3))  # ranks with their costs
 LETTER = ((VECTOR, 0), (NUMBER, 1), (MATRIX, 3))
+ENTRIES = ((VECTOR, 0), (MATRIX, 3))
 COEFFICIENT = ((NUMBER, 0), (VECTOR, 2), (MATRIX, 4))
 MOST_TRIES = 200  # assignments of ranks
 SHAPE_ERRORS = "GC3"
@@ -146,12 +147,18 @@ class Convention(NamedTuple):
     arrays: bool
     products: bool
     divisors: frozenset[str]  # names by which it divides
+    positions: dict[str, int]  # how many are read in an entry of a name
+    whole: frozenset[str]  # names in places that need an array
 
     def choices(self, name: str) -> tuple[tuple[int, int], ...]:
         """The ranks that a name may have, each with its cost; the usual rank costs nothing."""
         if not self.arrays:
             return ((NUMBER, 0),)
+        if name in self.positions:
+            return ENTRIES if self.positions[name] == 1 else ((MATRIX, 0),)
         stem = name.rstrip("0123456789_")
+        if name[0].isupper() and self.positions and name not in self.whole:
+            return COEFFICIENT  # beside entries
         if stem in GREEK or (stem in LATIN and (not self.products or name in self.divisors)):
             return COEFFICIENT
         return CAPITAL if name[0].isupper() else LETTER
@@ -187,7 +194,7 @@ class Guess(OpenSizes):
     """Shapes by ranks while a script is lowered."""
 
     __slots__ = ("axes", "convention", "known", "ranks")
-    symbolic = True
+    symbolic = guessed = True
 
     def __init__(self, ranks: Mapping[str, int], known: Mapping[str, Symbols], convention: Convention) -> None:
         super().__init__()
@@ -219,7 +226,8 @@ def assumed_shapes(
     `known` are given shapes, in symbols and numbers. Raises GradcliError for a script that no shapes fit.
     """
     products = any(map(is_product, nodes_of(script)))
-    convention = Convention(bool(known) or reads_arrays(script), products, divisors(script))
+    whole, positions = frozenset(whole_arguments(script)), positions_read(script)
+    convention = Convention(bool(known) or reads_arrays(script), products, divisors(script), positions, whole)
 
     large = Limits(**{**limits.as_dict(), "elements": MAX_ENTRIES})  # nothing is allocated
 
@@ -237,13 +245,12 @@ def assumed_shapes(
         shapes, problem = fits(ranks)
         if not isinstance(problem, GradcliError):
             others = {}
-            arguments = whole_arguments(script)
             for name, rank in shapes.ranks.items():
-                if name in shapes.axes and name not in known and name not in arguments:
+                if name in shapes.axes and name not in known and name not in whole:
                     near = [other for other in convention.open_ranks(name) if other != rank]
                     ways = [other for other in near if fit_as_well(*fits({**shapes.ranks, name: other}))]
                     others.update({name: tuple(ways)} if ways else {})
-            demoted = any(name[0].isupper() and rank < MATRIX for name, rank in shapes.ranks.items())
+            demoted = any(rank < MATRIX == convention.choices(name)[0][0] for name, rank in shapes.ranks.items())
             if first is not None and demoted and first.diagnostics[0].code == "GC307":
                 break  # a product of matrices and vectors that is not a number: no reason to read a matrix as a vector
             return named(shapes, others, problem)
@@ -393,6 +400,18 @@ def reads_arrays(script: Script) -> bool:
 def is_product(node: Syntax) -> bool:
     """Whether a node of the syntax is a product of matrices or vectors."""
     return isinstance(node, Binary) and node.op == "@"
+
+
+def positions_read(script: Script) -> dict[str, int]:
+    """How many positions are read in an entry of each name at variables of comprehensions: 2 of A in A[i, j]."""
+    clauses = [clause for node in nodes_of(script) if isinstance(node, Comprehension) for clause in node.clauses]
+    variables = {clause.target.id for clause in clauses}
+    read: dict[str, int] = {}
+    for node in nodes_of(script):
+        if isinstance(node, Subscript) and isinstance(node.value, Name):
+            count = sum(not variables.isdisjoint(names_in(item)) for item in node.items)
+            read[node.value.id] = max(count, read.get(node.value.id, 0))
+    return {name: count for name, count in read.items() if count}
 
 
 def divisors(script: Script) -> frozenset[str]:

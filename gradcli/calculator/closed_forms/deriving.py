@@ -145,6 +145,7 @@ def subject_of(
     scalar: bool = True,
 ) -> Subject:
     """A script with the shapes of its free names, of which those in `known` are given."""
+    source.scalars = frozenset(name for name, axes in known.items() if not axes)
     script = parse(source, limits)
     shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in known.items()}
     try:
@@ -488,7 +489,9 @@ def proof_for_all_sizes(subject: Subject, claims: Mapping[str, str]) -> index_pr
     shapes = {name: axes for name, axes in subject.assumed.shapes.items() if axes and name not in declared}
     lines = [f"{name}[{', '.join(map(str, axes))}] in real" for name, axes in shapes.items()]
     try:
-        script = parse(Source("\n".join([*lines, subject.source.text])), subject.limits)
+        source = Source("\n".join([*lines, subject.source.text]))
+        source.scalars = subject.source.scalars
+        script = parse(source, subject.limits)
         reason, assumed = proved(script, claims, {}, subject.limits)
     except GradcliError:  # a shape that the script gives a name in another way
         return None

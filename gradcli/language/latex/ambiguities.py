@@ -77,10 +77,10 @@ def refuse_mark(t: Tokens, start: int) -> None:
     """Refuse exponents of what begins at `start` that are marks: x^{(i)}, a^{[l]}, x^*."""
     first = t.at
     group = t.names[first] == "{"
-    if group and t.names[first + 1] in ("(", "["):
-        end = first
-        while t.names[end] not in ("}", ""):
-            end += 1
+    end = t.end_of_group(first) - 1
+    inside = t.names[first + 2 : end - 1]
+    marked = group and t.names[first + 1] in ("(", "[") and t.names[end - 1] == PAIRS[t.names[first + 1]]
+    if marked and not {"(", ")", "[", "]"} & set(inside) and not t.names[start][:1].isdigit():
         inner = "".join(t.names[first + 2 : end - 1]).replace("\\", "")
         index = inner if re.fullmatch(r"\w+", inner) else "1"
         base = t.joined(start, first - 1)
@@ -177,7 +177,8 @@ def refuse_comma_in_number(t: Tokens, digits: int = 0) -> None:
     whole, behind = t.names[at - 1], t.names[at + 1].partition(".")[0]
     if together and len(behind) == (digits or len(behind)):
         number = f"{whole}{{,}}{t.names[at + 1]}" if len(behind) == 3 else f"{whole}.{t.names[at + 1]}"
-        raise t.readings("the comma", at - 1, at + 1, number, f"{whole}, {t.names[at + 1]}")
+        hint = f"write `{number}` for one number, or a space behind the comma for two"
+        raise t.error("GC139", "the comma has more than one reading", at - 1, at + 1, hint)
 
 
 def refuse_open_argument(t: Tokens, first: int, start: int) -> None:
@@ -206,8 +207,9 @@ def refuse_open_operand(t: Tokens, first: int, start: int) -> None:
 
 
 def scalar(t: Tokens, text: str) -> bool:
-    r"""Whether a factor has Greek letters only, none of which is transposed in the script: \frac{\lambda}{2}."""
-    names = [name.partition("_")[0] for name in re.findall(r"[^\W\d]\w*", text)]
+    r"""Whether a factor has known numbers and Greek letters only, none of which is transposed: \frac{\lambda}{2}."""
+    free = [name for name in re.findall(r"[^\W\d]\w*", text) if name not in t.source.scalars]
+    names = [name.partition("_")[0] for name in free]
     return all(name == "λ" or (name in GREEK and name.islower()) for name in names) and not any(
         re.search(rf"\\{'lambda' if name == 'λ' else name}\s*\^\s*\{{?\s*(?:T|\\\w+)", t.source.text) for name in names
     )

@@ -71,6 +71,8 @@ SIDES = "write == between two values; else the left side is a name, f(x), or \\f
 NO_FACTOR = re.compile(
     r"\\(?:text|operatorname|math\w+)\{[^{}]*\}|\\[A-Za-z]+|_\{[^{}]*\}|_."
 )  # of an exponent: words, subscripts
+REDUCED = r"(?:sum|prod|max|min)\("
+OF_NUMBERS = re.compile(rf"(?:{REDUCED})+(?!{REDUCED})[a-z_]\w*\(")  # sums of values of functions
 OWN_E = re.compile(r"^[ \t]*(?:const[ \t]+)?e[ \t]*(?:\[[^\]]*\][ \t]*)?(?:=(?!=)|in\b)", re.MULTILINE)  # e = 1.6e-19
 
 
@@ -230,7 +232,8 @@ def product(t: Tokens) -> Part:
                 left = Part(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
                 continue
             refuse_juxtaposition(t, left, right, start, at_sign)
-            left = matrix_product(left, right) if left.matrix or left.transposed else entrywise(left, right)
+            arrays = left.transposed or (left.matrix and not (left.capital and OF_NUMBERS.match(right.text)))
+            left = matrix_product(left, right) if arrays else entrywise(left, right)
 
 
 def matrix_product(left: Part, right: Part) -> Part:

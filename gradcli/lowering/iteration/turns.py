@@ -306,20 +306,24 @@ def _none_left(node: Node) -> Any:
 def affine(lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
     """A node as a sum of numbers of iterations, each times an exact number, if it is one."""
     indices = {trace.index for trace in lowerer.traces}
+
+    def is_computed(node: Node) -> bool:  # from numbers of iterations, or from sizes
+        return lowerer.traced(node) or (lowerer.open_shapes.symbolic and bool(node.args) and not node.shape)
+
     steps, pending = {node}, [node]
     while pending:
-        args = [arg for arg in pending.pop().args if arg not in steps and lowerer.traced(arg)]
+        args = [arg for arg in pending.pop().args if arg not in steps and is_computed(arg)]
         steps.update(args)
         pending += args
     known: dict[Node, Affine | None] = {}
     for step in sorted(steps, key=lambda step: step.serial):
         if step in indices:
             known[step] = {step: 1}
-        elif not lowerer.traced(step):
-            known[step] = _fixed(lowerer, step, span)
-        else:
+        elif is_computed(step):
             operands = [known[arg] if arg in known else _fixed(lowerer, arg, span) for arg in step.args]
             known[step] = _combined(step.primitive.name, operands)
+        if not lowerer.traced(step) and known.get(step) is None:
+            known[step] = _fixed(lowerer, step, span)
     return known[node]
 
 
