@@ -210,7 +210,7 @@ class Survey(Neighbourhood):
         typical = 0.0
         if seen.steps.size:  # on steps that are no larger than the point
             size = np.inf if entry is None else abs(float(self.x[entry])) or self.scale(entry)
-            own = seen.steps <= max(size, float(seen.steps.min()))
+            own = ~(seen.steps > max(size, float(seen.steps.min())))  # all of them where the size is not known
             typical = float((np.ptp(seen.values, axis=1) / seen.steps)[own].max()) / 4.0
         slack = bound + ROUNDINGS * EPSILON * abs(claimed) + self.rtol * max(abs(claimed), terms)
         slack += 16.0 * EPSILON * (terms + typical)
