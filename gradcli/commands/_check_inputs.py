@@ -24,7 +24,7 @@ else:
 
 
 RANGE = re.compile(r"\s*\w+\s*=[^][():@=]+:[^][():@=]+")
-OPERATORS = frozenset("()*+^=<>")
+OPERATOR = re.compile(r"[()*+^=<>\s]|[^/]@")  # the @ of a scoped folder, such as packages/@team, is none
 PERMITTED = ("kink", "inconclusive", "empty")  # the words of --allow
 SHOWN = ("failing", "all", "files", "summary")
 
@@ -34,16 +34,19 @@ def is_expression(target: str) -> bool:
 
     What is made of letters, digits and `_ - . /` alone is always a path, so a folder that was renamed is an error.
     """
-    text = not OPERATORS.isdisjoint(target) or any(map(str.isspace, target))
+    text = OPERATOR.search(target) is not None
     return target == "-" or (text and not is_file(target) and not os.path.exists(target))
 
 
-def for_this_kind(kind: str, explicit: Iterable[str], options: Iterable[Option]) -> None:
-    """Raise GC721 for options of the command line that do nothing for a kind of check."""
+def for_this_kind(
+    kind: str, explicit: Iterable[str], options: Iterable[Option], targets: Sequence[str] = (), at: Sequence[str] = ()
+) -> None:
+    """Raise GC721 for options of the command line that do nothing for a kind of check, GC601 for a missing target."""
     names = {option.name: option.spellings[0] for option in options}
     for name in explicit:
         kinds = KINDS.get(name, (kind,))
         if kind not in kinds:
+            existing(targets, at)
             hint = (
                 "write the claims as asserts" if (name, kind) == ("claim", FILES) else f"it is for {', '.join(kinds)}"
             )

@@ -53,7 +53,7 @@ def check(
     rule (rigorous balls, finite differences, symbolic algebra). Each `assert a == b` in a script and each
     --claim is checked too. In a folder, every .grad file is checked; without an argument, the current folder.
 
-    What exists is a path. Any other argument is an expression if it holds one of ( ) * + ^ = < > or a blank, else
+    What exists is a path. Any other argument is an expression if it holds one of ( ) * + @ ^ = < > or a blank, else
     a path that does not exist, which is an error: for the expressions a/b and x-y write -e a/b and -e x-y.
 
     Verdicts: PROVED, CERTIFIED and AGREES pass. IMPRECISE: the rule is right, but its number is not.
@@ -76,7 +76,8 @@ def check(
     accepted = Acceptance(output, failing, shown, options)
     command = replay(targets, repeated(judged, point))
     kind = kind_of(targets, judged)
-    inputs.for_this_kind(kind, output.explicit, DECLARATION.options)
+    paths = targets if kind == declared.FILES else ()
+    inputs.for_this_kind(kind, output.explicit, DECLARATION.options, paths, point.at)
 
     def sinks(several: Callable[[], bool]) -> Reporting:
         def cards() -> Sink | None:

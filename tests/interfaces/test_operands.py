@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 PATHS = [
     "nothing-here", "nothing_here", "nothing", "nothing.here", "nothing/here", "./nothing", "../nothing", "nothing/", "a/b", "a/b/c",
     "x", "x-y", "x-1", "2", "1.5", "1e-3", "-2", "x.y", "a-b/c-d", "~/grads", "~user/grads", "$HOME/grads", "%TEMP%/x", "C:/grads",
-    "C:\\grads", "\\\\server\\share", "grads:w", "a,b", "grads/[ab].grad", "grads/?.grad", "grads/{a,b}", "@org/grads", "x@y", "|x|",
+    "C:\\grads", "\\\\server\\share", "grads:w", "a,b", "grads/[ab].grad", "grads/?.grad", "grads/{a,b}", "@org/grads", "packages/@org/grads", "|x|",
     "x²", "√x", "file.grad", "grads/missing.grad", "missing(1).grad", "a+b.grad", "'x'", '"x"', "x!", "x#y", "x&y", "x;y", ".", "..x",
     "...", "π", "naïve", "x'", "[1,2]", "`x`", "x\u200by", "grad\u00adient",
 ]  # fmt: skip
@@ -51,7 +51,7 @@ def test_what_could_be_a_path_is_one(operand: str, point: tuple[str, ...], capsy
 
 EXPRESSIONS = [
     "x*y", "x**2", "x^2", "(x)", "x + y", "x+y", "x - y", "x / y", "a*(b)", "x>0", "x < 1", "sin(x)", "-x**2", "-(x)",
-    "-x + y", "f = x*y", "x\n", "x = 2\nx", "2*x", "1/(x)", "(a/b)", "[x*y, x]", "norm(x)", "x.T @ A @ x + 0", "-sin(x)", "where(x>0, x, 0)",
+    "-x + y", "f = x*y", "x\n", "x = 2\nx", "2*x", "1/(x)", "(a/b)", "[x*y, x]", "norm(x)", "x.T @ A @ x + 0", "x@y", "x.T@A@y", "x[0]@y", "-sin(x)", "where(x>0, x, 0)",
     "$x^2$", "x == y",
 ]  # fmt: skip
 
@@ -147,6 +147,15 @@ def test_an_option_that_is_none_judges_nothing(
     monkeypatch.setattr("sys.stdin", None)
     assert cli.main(["check", *words]) == 2
     assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("operands", [["nothing-here"], ["a/b"], ["grads", "nothing-here"]])
+@pytest.mark.parametrize("option", [("--claim", "x = 1"), ("--box", "x=0:1")])
+def test_a_path_that_is_missing_comes_before_an_option_that_does_not_fit(
+    operands: list[str], option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["check", *operands, *option]) == 2
+    assert f"no such file or folder `{operands[-1]}`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["-k", "nothing"], ["--select", "nothing"], ["--exclude", "*"], ["--shard", "2/2"]])
