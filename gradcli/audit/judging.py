@@ -14,8 +14,10 @@ import re
 import sys
 from dataclasses import replace
 from functools import wraps
+from inspect import getattr_static
 from pathlib import Path
 from time import monotonic
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -101,12 +103,12 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
     Values are looked at first; where they do not agree, the oracles are asked, too.
     """
     call.ends = monotonic() + seconds
-    checks, notes = [], []
+    checks, notes, code = [], [], (call.derivative, call.value)
     for fitting in conventions.readings(call):
         for reading in conventions.chosen(fitting):
-            answer = judged(conventions.subject(call, reading), seconds / 2, BY_VALUES)
+            answer = judged(conventions.subject(call, reading), seconds / 2, BY_VALUES, code)
             if answer["checks"][0]["verdict"] in ("DISAGREES", "INCONCLUSIVE") and reading is fitting[0]:
-                answer = judged(conventions.subject(call, reading), seconds / 2)
+                answer = judged(conventions.subject(call, reading), seconds / 2, code=code)
             if answer["checks"][0]["verdict"] == "DISAGREES" and conventions.is_gradient(call, reading) is False:
                 answer["checks"][0]["message"] += NO_GRADIENT
             fits = {"agrees": reading.gap == 0, "factor": reading.factor, "flat": reading.flat, "gap": reading.gap}
@@ -116,8 +118,8 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
     return {"checks": checks, "notes": notes, "point": point}
 
 
-def judged(subject: Subject, seconds: float, rtol: float = 0.0) -> dict[str, Any]:
-    """The verdict for each argument of one call."""
+def judged(subject: Subject, seconds: float, rtol: float = 0.0, code: Sequence[object] = ()) -> dict[str, Any]:
+    """The verdict for each argument of one call; `code` are functions that those of the subject call."""
     f, derivative, at = subject
     draws = Draws()
     f = draws.behind(f)
@@ -135,7 +137,7 @@ def judged(subject: Subject, seconds: float, rtol: float = 0.0) -> dict[str, Any
         how = {name: value for name, value in options.items() if name != "wrt"}
         with boxed(f, **how, wrt=[check.leaf] if check.leaf else None, at=at, timeout=seconds) as box:
             box, _ = opened(box)
-            category = sorted_out(box, check, draws, [*filter(callable, derivative.values()), f])
+            category = sorted_out(box, check, draws, [*filter(callable, derivative.values()), f, *code])
         if category is not None:
             row |= {"verdict": category.word, "message": category.reason}
     notes = [note.message for note in report.diagnostics]
@@ -197,6 +199,7 @@ def loaded(path: str, kept: Sequence[int], like: Sequence[Any], shape_of: Callab
 STILL = (1e-7, 1e-5)  # relative steps at which a surrogate's forward does not move
 MOSTLY = 0.9  # of the outputs stand still at the larger step, where some may pass a threshold
 APPROXIMATE = 1e-4  # the largest relative error of a numerical derivative
+LONGEST = 1e-5  # relative to 1 + abs(x): a step of a one-sided difference
 UNSEEN = 1e-8  # a relative error that differences do not see
 NOISY = 30  # times that scatter: a larger error than APPROXIMATE is noise up to this
 DRAWS = 32  # of random numbers
@@ -377,33 +380,45 @@ def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None
 
     Or one that only a proof sees: an iteration that has not quite converged, a rounded constant.
     """
-    gap = relative_gap(check)
-    if gap is None:
+    errors, size = differences_of(check)
+    if not errors or not size:
         return None
+    error = max(errors)
+    gap = error / size
     if gap < UNSEEN:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, as an iteration or a rounded constant makes it")
     scatter = scatter_of(box)
-    if gap > APPROXIMATE and NOISY * scatter < gap:
-        return None
-    if scatter > NOISE:
+    if scatter > NOISE and (gap <= APPROXIMATE or NOISY * scatter >= gap):
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it has a noise of {scatter:.0e}, like a finite difference")
     name = next((name for function in code for name in names_in(function) if NUMERICAL.search(name)), None)
-    if name is not None:
+    if name is not None and (gap <= APPROXIMATE or error <= truncation(box)):
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and its code calls {name}")
     return None
 
 
+def truncation(box: Box) -> float:
+    """The largest error of a one-sided difference with a small step: beside a stationary point it is all there is."""
+    weights, steps = np.ones(box.size), STEP * (1 + np.abs(box.x))
+    bend = box.pullback(box.x + steps, weights) - box.pullback(box.x - steps, weights)
+    largest = float(np.abs(bend).max()) / (2 * STEP)
+    return LONGEST / 2 * largest if np.isfinite(largest) else 0.0
+
+
 def names_in(function: object, depth: int = 3) -> Iterator[str]:
-    """The names that a function's code uses, and the code that its closure and its class hold."""
-    code = getattr(function, "__code__", None)
+    """The names that a function's code uses, and the code that its closure, its class and its object hold."""
     if isinstance(function, type):
         for name in ("forward", "backward"):
             yield from names_in(getattr(function, name, None), depth)
-    elif hasattr(function, "__func__"):
-        yield from names_in(function.__func__, depth)
+    elif callable(function) and not hasattr(function, "__code__"):
+        function = function.__call__
+    owner, code = getattr(function, "__self__", None), getattr(function, "__code__", None)
     if code is None or depth == 0:
         return
     yield from code.co_names
+    for name in code.co_names if owner is not None else ():
+        attribute = getattr_static(owner, name, None)
+        is_method = isinstance(attribute, FunctionType)
+        yield from names_in(MethodType(attribute, owner) if is_method else attribute, depth - 1)
     for cell in getattr(function, "__closure__", None) or ():
         yield from names_in(cell.cell_contents, depth - 1)
     for const in code.co_consts:  # functions that it defines
@@ -412,17 +427,15 @@ def names_in(function: object, depth: int = 3) -> Iterator[str]:
         yield from names_in(getattr(function, "__globals__", {}).get(name), depth - 1)
 
 
-def relative_gap(check: Check) -> float | None:
-    """The largest error of the entries that were seen, beside the largest of them."""
+def differences_of(check: Check) -> tuple[list[float], float]:
+    """The errors of the entries that were seen, and the largest size of these entries."""
     rows: Any = check.evidence.get("worst")
     rows = [*rows] if isinstance(rows, list) else []
     counterexample: Any = check.evidence.get("counterexample")
     rows += [row for row in (counterexample, check.evidence) if isinstance(row, dict) and "claimed" in row]
     right = ((row["claimed"], row.get("differences", row.get("exact"))) for row in rows)
     pairs = [(number(claimed), number(shown)) for claimed, shown in right if shown is not None]
-    gaps = [abs(claimed - shown) for claimed, shown in pairs]
-    size = max((abs(shown) for _, shown in pairs), default=0.0)
-    return max(gaps) / size if gaps and size else None
+    return [abs(claimed - shown) for claimed, shown in pairs], max((abs(shown) for _, shown in pairs), default=0.0)
 
 
 def number(shown: Any) -> float:

@@ -30,6 +30,22 @@ def rough(x):
     return approx_fprime(x, smooth, 1e-6)
 
 
+class Differenced:
+    """A function whose derivative is computed two methods further on."""
+
+    def value(self, x):
+        return np.sum(np.cosh(x - C)) + 0.3 * np.prod(x - C)
+
+    def gradient(self, x):
+        return self.updated(x)
+
+    def updated(self, x):
+        return approx_fprime(x, self.value, 1e-6)
+
+    def shifted(self, x):
+        return self.updated(x) + 1e-4
+
+
 def simpson_adjoint(x):
     return slope(x) * (1 + 3e-6)
 
@@ -68,6 +84,18 @@ CASES: dict[str, tuple[Any, Any, Any, str]] = {
     "simplex": (lambda x: C @ x, {"jac": lambda x: C - C.mean()}, np.array([0.2, 0.5, 0.3]), "ON THE SIMPLEX"),
     "beside the simplex": (lambda x: C @ x, {"jac": lambda x: C - C.mean()}, np.array([0.2, 0.5, 0.4]), "DISAGREES"),
     "differences": (smooth, {"jac": rough}, X, "APPROXIMATE"),
+    "differences beside a minimum": (
+        Differenced().value,
+        {"jac": Differenced().gradient},
+        C + np.array([1e-6, 1e-7, -1e-7]),
+        "APPROXIMATE",
+    ),
+    "differences beside a minimum, and more": (
+        Differenced().value,
+        {"jac": Differenced().shifted},
+        C + np.array([1e-6, 1e-7, -1e-7]),
+        "DISAGREES",
+    ),
     "an adjoint": (smooth, {"jac": exact_adjoint}, X, "APPROXIMATE"),
     "less than differences see": (smooth, {"jac": lambda x: slope(x) * (1 + 3e-9)}, X, "APPROXIMATE"),
     "a small error without either": (smooth, {"jac": lambda x: slope(x) * (1 + 3e-6)}, X, "DISAGREES"),
