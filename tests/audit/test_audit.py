@@ -70,7 +70,7 @@ def audited(folder: Path, program: str, *options: str) -> tuple[int, dict[str, A
 def test_a_program_of_solvers(tmp_path: Path) -> None:
     """The planted slip fails the run; streams are the program's own, and the report files say the same."""
     (tmp_path / "program.py").write_text(SOLVERS)
-    options = ("--json", "found.json", "--junit", "found.xml", "--output", "report.txt")
+    options = ("--json", "found.json", "--junit", "found.xml", "--output", "report.txt", "--timeout", "60")
     done = run(tmp_path, "audit", *options, "--", sys.executable, "program.py", given="typed")
     assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (1, "out typed\n", "err")
     found = json.loads((tmp_path / "found.json").read_text())
