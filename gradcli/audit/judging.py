@@ -381,18 +381,20 @@ def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None
     Or one that only a proof sees: an iteration that has not quite converged, a rounded constant.
     """
     errors, size = differences_of(check)
-    if not errors or not size:
+    if not errors:
         return None
     error = max(errors)
-    gap = error / size
+    gap = error / size if size else np.inf
     if gap < UNSEEN:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, as an iteration or a rounded constant makes it")
     scatter = scatter_of(box)
     if scatter > NOISE and (gap <= APPROXIMATE or NOISY * scatter >= gap):
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it has a noise of {scatter:.0e}, like a finite difference")
     name = next((name for function in code for name in names_in(function) if NUMERICAL.search(name)), None)
-    if name is not None and (gap <= APPROXIMATE or error <= truncation(box)):
+    if name is not None and gap <= APPROXIMATE:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and its code calls {name}")
+    if name is not None and error <= truncation(box):
+        return Sorted("APPROXIMATE", f"off by {error:.1g} near a stationary point, and its code calls {name}")
     return None
 
 

@@ -90,6 +90,12 @@ CASES: dict[str, tuple[Any, Any, Any, str]] = {
         C + np.array([1e-6, 1e-7, -1e-7]),
         "APPROXIMATE",
     ),
+    "differences at a minimum": (
+        lambda x: float(np.sum((1e5 * x - 3) ** 2)),
+        {"jac": lambda x: approx_fprime(x, lambda x: float(np.sum((1e5 * x - 3) ** 2)), 1e-8)},
+        np.full(2, 3e-5),
+        "APPROXIMATE",
+    ),
     "differences beside a minimum, and more": (
         Differenced().value,
         {"jac": Differenced().shifted},
