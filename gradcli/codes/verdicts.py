@@ -52,7 +52,7 @@ VERDICT_CODES: dict[str, CodeDoc] = {
         "INCONCLUSIVE: not decided",
         "check could neither confirm nor refute the derivative; the message says what stopped it.",
         "A verdict is never stronger than its evidence, so an undecided check does not pass.",
-        "where(x > 0, x*sin(1/x), 0)  # with --at x=0",
+        "where(x == 0, 0, x*sin(1/sin(1/x)))  # with --at x=0",
         "Check at another point or with a longer --timeout, or accept undecided checks with --allow inconclusive.",
     ),
     "GC808": CodeDoc(
