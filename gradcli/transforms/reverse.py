@@ -36,12 +36,12 @@ def pull(builder: Builder, outputs: Sequence[tuple[Node, Node]], targets: Sequen
     """The cotangents of `targets`, given (output, cotangent) pairs; None where no path leads to a target.
 
     >>> from gradcli.graph.builder import Builder
-    >>> from gradcli.graph.text import text
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())
     >>> x, y = builder.leaf("x"), builder.leaf("y")
-    >>> [text(node) for node in pull(builder, [(x * y + x, builder.constant(1))], [x, y])]
-    ['1 + y', 'x']
+    >>> builder.simplifying = True
+    >>> pull(builder, [(x * y, builder.constant(1))], [x, y]) == [y, x]
+    True
     """
     arrived = sweep(builder, [(node, (ct, None)) for node, ct in outputs], targets, through=True)
     return [None if cotangent is None else clean(builder, cotangent) for cotangent in arrived]

@@ -15,7 +15,7 @@ from gradcli.checks.derivatives import claim_comparison, subdivision
 from gradcli.checks.evaluate.interpretation import Unsupported
 from gradcli.checks.expansions import exact_reals
 from gradcli.checks.oracle.oracle_server import Session
-from tests.support.oracle_in_process import answer_in_process
+from tests.support.oracle_in_process import answering_in_process
 
 GRANTING = "checks/decide/granting.py"
 GRANTED = {"PROVED", "CERTIFIED"}
@@ -101,9 +101,8 @@ def test_a_discharge_that_is_switched_off_changes_a_verdict(name: str, monkeypat
     (text, at, claim, box), before, verdict, off, weaker = DISCHARGES[name]
     options: dict[str, Any] = {"at": at, "wrt": ["x"], "claims": None if claim is None else {"x": claim}}
     options |= {} if box is None else {"box": {"x": box}}
-    answer_in_process(monkeypatch)
     for patches, expected in ((before, verdict), (off, weaker)):
-        with monkeypatch.context() as patched:
+        with monkeypatch.context() as patched, answering_in_process(patched):
             for patch in patches:
                 patched.setattr(*patch)
             check = check_script(text, **options).checks[-1]

@@ -62,9 +62,6 @@ DIVERGING = {
     "mlp": "m = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))\n"
     "o = torch.optim.SGD(m.parameters(), lr=1e3)\nx, y = torch.randn(16, 4), torch.randn(16, 1)\nfor _ in range(20):\n"
     "    o.zero_grad()\n    l = torch.nn.functional.mse_loss(m(x), y)\n    l.backward()\n    o.step()\n",
-    "lstm": "m, head = torch.nn.LSTM(3, 5, batch_first=True), torch.nn.Linear(5, 1)\nx, y = torch.randn(4, 6, 3), "
-    "torch.randn(4, 1)\no = torch.optim.SGD([*m.parameters(), *head.parameters()], lr=1e3)\nfor _ in range(20):\n"
-    "    o.zero_grad()\n    l = torch.nn.functional.mse_loss(head(m(x)[0][:, -1]), y)\n    l.backward()\n    o.step()\n",
 }
 
 

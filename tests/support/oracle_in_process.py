@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,14 @@ from gradcli.checks.oracle.oracle_client import Oracle
 from gradcli.checks.oracle.oracle_server import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
 
-def answer_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every question of a check be answered here, until the test ends."""
+@contextlib.contextmanager
+def answering_in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every question of a check is answered here."""
     session = Session()
 
     def exchange(self: Any, op: str, timeout: float, question: dict[str, Any]) -> dict[str, Any]:
@@ -28,4 +32,9 @@ def answer_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Oracle, "_exchange", exchange)
     monkeypatch.setattr(Oracle, "warm", lambda self: setattr(self, "_held", None))
     monkeypatch.setattr(Oracle, "_answered", True, raising=False)
+    digits = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(digits)
