@@ -85,3 +85,12 @@ def test_every_undecided_part_of_a_box_needs_its_singularity() -> None:
         text, at={"x": 0.32705}, claims={"x": "where((x) == (0.3333), 0, (1))"}, box={"x": (0.2833, 0.4583)}
     ).checks[-1]
     assert check.verdict in ("DISAGREES", "INCONCLUSIVE")
+
+
+def test_digits_of_a_sum_do_not_pass_an_entry_that_was_not_measured() -> None:
+    check = gradcli.check(
+        lambda x: np.sum(np.abs(x)),
+        lambda x: np.where(np.asarray(x) > 0.25, np.sign(x), 0.0),
+        at=np.array([1.0, 1e-10]),
+    ).checks[0]
+    assert check.verdict == "INCONCLUSIVE"

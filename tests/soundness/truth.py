@@ -58,10 +58,17 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
     return low if x < low else high if x > high else x
 
 
+def _log(x: Any) -> Any:
+    if not x:
+        raise ValueError("log(0)")
+    return mp.log(x)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: entrywise(getattr(mp, name)) for name in
-       ("sin", "cos", "tan", "exp", "log", "sqrt", "tanh", "sinh", "cosh", "atan", "asinh", "erf", "expm1", "log1p", "acos",
+       ("sin", "cos", "tan", "exp", "sqrt", "tanh", "sinh", "cosh", "atan", "asinh", "erf", "expm1", "log1p", "acos",
         "asin", "floor", "hypot", "atan2")},
+    "log": entrywise(_log),
     "cbrt": entrywise(lambda x: mp.sign(x) * mp.cbrt(abs(x))),
     "abs": entrywise(abs),
     "sign": entrywise(mp.sign),

@@ -151,12 +151,23 @@ class ByDifferences:
             return self.contradicted(sorted(wrong, key=lambda finding: (finding.entry is None, -finding.ratio)))
         if near:
             return self.nearly(max(near, key=lambda finding: finding.ratio))
+        return self.not_measured() or self.agreeing([*agreeing, *self.flat], bool(self.flat))
+
+    @cached_property
+    def hidden(self) -> list[Finding]:
+        """The slopes that rounding hides."""
         single = [finding for finding in self.own if self.row_names[finding.row] != COMBINED]
-        unseen = [finding for finding in single or self.findings if finding.state in ("silent", "still")]
-        stationary = self.stationary(unseen)
-        if len(stationary) < len(unseen) or self.count < self.part.stop - self.part.start:
-            return self.unseen(unseen)
-        return self.agreeing([*agreeing, *stationary], bool(stationary))
+        return [finding for finding in single or self.findings if finding.state in ("silent", "still")]
+
+    @cached_property
+    def flat(self) -> list[Finding]:
+        """Those that are 0 as nearly as steps show; [] unless all are."""
+        return self.stationary(self.hidden)
+
+    def not_measured(self) -> Outcome | None:
+        """INCONCLUSIVE where not every slope was measured, or is 0."""
+        open_slopes = len(self.flat) < len(self.hidden) or self.count < self.part.stop - self.part.start
+        return self.unseen(self.hidden) if open_slopes else None
 
     def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
         """Differences contradict the claim: how surely, and how it is wrong; the entry farthest off comes first."""
@@ -212,9 +223,9 @@ class ByDifferences:
         return Outcome("INCONCLUSIVE", text, self.worst(self.findings))
 
     def imprecise(self, finding: Finding) -> Outcome:
-        """IMPRECISE: the claim is right to many digits, but not to all; and not only at the point."""
-        if wrong := self.only_here():
-            return wrong
+        """IMPRECISE: the claim is right to many digits, but not to all; every slope was measured, nearby too."""
+        if decided := self.only_here() or self.not_measured():
+            return decided
         digits = max(1, math.floor(-math.log10(max(relative_gap(finding), 1e-16))))
         text = f"{self.label(finding)} agrees to {digits} digits only: rounding, or a constant with too few digits"
         return Outcome("IMPRECISE", text, self.worst([finding]))
