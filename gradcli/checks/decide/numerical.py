@@ -573,8 +573,6 @@ def scatter_of(box: Box, of: Callable[[Floats], Floats] | None = None) -> float:
     steps = np.arange(-TRIALS, TRIALS + 1)
     of = of or partial(box.pullback, weights=weights)
     rows = np.array([of(box.x + TINY * step * d) for step in steps])
-    if all(np.unique(row).size <= TRIALS for row in rows.reshape(len(steps), -1).T):
-        return 0.0  # steps, as of whole numbers, are no noise
     fitted = np.polynomial.polynomial.polyval(steps, np.polynomial.polynomial.polyfit(steps, rows, 2)).T
     size = float(np.abs(rows).max())
     return float(np.abs(rows - fitted).max()) / size if size and np.isfinite(size) else 0.0
