@@ -560,7 +560,7 @@ def of_differences(box: Box, gap: float, text: str) -> Outcome | None:
     by more; None where it does not scatter, or is off by too much for any.
     """
     noise = scatter_of(box) if gap < ALIKE else 0.0
-    if noise <= NOISE or noise <= NOISIER * scatter_of(box, box.value):
+    if not NOISE < noise < ALIKE or noise <= NOISIER * scatter_of(box, box.value):
         return None
     verdict = "IMPRECISE" if gap <= STEPPED * (noise + EPSILON / noise) else "INCONCLUSIVE"
     return Outcome(verdict, AS_DIFFERENCES.format(text, noise), {})
