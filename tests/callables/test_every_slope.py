@@ -108,6 +108,13 @@ def test_a_slope_where_nothing_moves_is_not_passed() -> None:
         assert verdict(lambda x: 3.0 + 0 * x, lambda x, s=slope: s, (1.0,), "x").verdict == "INCONCLUSIVE"
 
 
+@pytest.mark.parametrize("large", [1e16, 1e20, 1e30])
+@pytest.mark.parametrize("f", [np.sin, np.square, lambda x: 1e-3 * x])
+def test_a_slope_of_0_is_not_passed_where_a_large_constant_hides_any_other(large: float, f: Any) -> None:
+    hidden = verdict(lambda x: large + float(f(x)), lambda x: 0.0, {"x": 1.0}, "x")
+    assert hidden.verdict == "INCONCLUSIVE", hidden
+
+
 @pytest.mark.parametrize("phi", [0.31, 0.71, 1.3, 2.9])
 def test_rounding_of_a_derivative_that_is_0_refutes_nothing(phi: float) -> None:
     def f(R: float, phi: float) -> Any:

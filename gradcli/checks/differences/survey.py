@@ -44,6 +44,7 @@ LARGEST = 2  # entries of a large array that have step sequences of their own, b
 MATES = 15  # other entries of a large array that move along a second direction
 OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
 SMALL = 1e-6  # beside the largest slope, for what does not move
+COARSE = 1e-3  # a slope that rounding would hide, and a claim of 0 does not state
 DUST = 16.0  # roundings of f and of the largest claim, up to which a claim is 0
 FAR_AWAY = (1.0, -0.7, 30.0, -2e3, 1e6)  # moves of an entry
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
@@ -253,23 +254,26 @@ class Survey(Neighbourhood):
     def independent(self, finding: Finding) -> bool:
         """Whether rounding does not hide how an output changes with an entry.
 
-        A claim of 0 needs that smaller other entries do not show such a change; rounding dust that nothing does, far
-        away either.
+        A claim of 0 needs that smaller other entries do not show such a change, and that it would show; rounding dust
+        that nothing does, far away either.
         """
-        if finding.entry is None:
+        entry = 0 if self.x.size == 1 else finding.entry
+        if entry is None:
             return finding.claimed == 0
-        draw, at = np.random.default_rng(self.seed).uniform(-1.0, 1.0, self.x.size), self.x[finding.entry]
-        size = 0.1 * (abs(float(at)) or self.scale(finding.entry))
+        draw, at = np.random.default_rng(self.seed).uniform(-1.0, 1.0, self.x.size), self.x[entry]
+        size = 0.1 * (abs(float(at)) or self.scale(entry))
         moves = (0.0, size, -size) if finding.claimed == 0 else (0.0, size, -size, *FAR_AWAY)
         places = np.array([self.x, draw, 1e-20 * draw, 0.0 * draw])
-        places[:, finding.entry] = at
-        points = (places[:, None] + np.multiply.outer(moves, self.axis(finding.entry))).reshape(-1, self.x.size)
+        places[:, entry] = at
+        points = (places[:, None] + np.multiply.outer(moves, self.axis(entry))).reshape(-1, self.x.size)
         values = step_sequences.evaluated(self.f, points)[:, self.weights[finding.row] != 0]
         rows = values.reshape(len(places), len(moves), -1)
         rows = rows[np.isfinite(rows[:, 0]).all(axis=1)]
         if finding.claimed:
             return bool((rows == rows[:, :1]).all())
         change = np.abs(rows - rows[:, :1])
+        if EPSILON * np.abs(rows[:, 0]).max(axis=-1).min() > COARSE * size:
+            return False
         return not ((change > 0) & (change <= step_sequences.HIDING * EPSILON * np.abs(rows[0, 0]))).any()
 
     def findings(self, name: str) -> tuple[list[Finding], list[Finding]]:
