@@ -38,6 +38,13 @@ PAIRS = [
     ("x = 2; f = x*sin(x); assert grad(f, x, 4) == x*sin(x) - 4*cos(x); f", "x = 2; f = x*sin(x); assert grad(f, x, 4) == x*sin(x) + 4*cos(x); f"),
     ("x = [1, 2]; y = [x[0]*x[1], abs(x[0])]; assert jacobian(y, x) == [[2, 1], [1, 0]]; sum(y)", "x = [1, 2]; y = [x[0]*x[1], abs(x[0])]; assert jacobian(y, x) == [[2, 1], [0, 1]]; sum(y)"),
 ]  # fmt: skip
+SWINGING = [
+    "x**3*sin(1/x)",
+    "x**4*cos(1/x**3)",
+    "abs(x)**3*sin(exp(1/abs(x)))",
+    "x**4*floor(1/x)",
+    "x**3*where(sin(1/x) > 0, 1, -1)",
+]
 NONE = [
     ("x = 0; f = x*abs(x); assert hessian(f, x) == 0; f", "KINK", "second derivatives -2 from below, 2 from above"),
     ("x = 0; f = abs(x)**3; assert grad(f, x, 3) == 0; f", "KINK", "third derivatives -6 from below, 6 from above"),
@@ -47,6 +54,7 @@ NONE = [
     ("x = [1, 1]; f = max(x)*x[0]; assert hessian(f, x) == zeros(2, 2); f", "KINK", "slopes"),
     ("x = [0, 0]; f = where(sum(x**2) == 0, 0, x[0]**2*x[1]**2/sum(x**2)); assert hessian(f, x) == [[0, 0.5], [0.5, 0]]; f", "KINK", "no sum of partials"),
     ("x = [1, 1]; f = minimum(abs(x[0] - 1), abs(x[1] - 1)); assert 1*grad(f, x) == [0, 0]; f", "KINK", ""),
+    *((f"x = 0; f = where(x == 0, 0, {swinging}); assert {second} == 0; f", "INCONCLUSIVE", "") for swinging in SWINGING for second in ("hessian(f, x)", "laplacian(f, x)", "hvp(f, x, 1)")),
 ]  # fmt: skip
 
 

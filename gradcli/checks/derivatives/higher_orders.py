@@ -16,7 +16,7 @@ from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets, Exa
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, Unclear, Undecided
 from gradcli.checks.expansions.exact_reals import apart, ball_of
-from gradcli.checks.expansions.log_puiseux import taylor
+from gradcli.checks.expansions.log_puiseux import Expansion, taylor
 from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:
@@ -111,7 +111,10 @@ class HigherDerivative:
                 rows = [coefficient(x, self.order) for x in along]
             if doubt := next((row for row in rows if isinstance(row, (Tie, Undecided))), None):
                 self.tied, way = self.tied or doubt, self._way(chosen, self.exactly.field)
+                before = Expansion.unsettled
                 right, left = (self.exactly.all_beside({at: side * way[at] for at in way}) for side in (1, -1))
+                if self.order > 1 and Expansion.unsettled > before:  # a bound on a function is none on its slopes
+                    right, left = ([bounded_only(x, self.order) for x in side] for side in (right, left))
                 center = self.exactly.base.known[self.base].flat
                 rows = [self._joined(*ends, doubt.node) for ends in zip(center, right, left, strict=True)]
             self.known[chosen] = rows
@@ -157,6 +160,12 @@ class HigherDerivative:
                 if not ball_of(across).overlaps(ball_of(total)):
                     return Tie("has a kink here: slopes in a direction are no sum of partials", tie.node)
         return None
+
+
+def bounded_only(x: Any, order: int) -> Any:
+    """An expansion from which no derivative of higher order follows where its remainder is bounded, not expanded."""
+    known = not isinstance(x, Expansion) or x.rest is None
+    return x if known else Unclear(f"a derivative of order {order} that the expansions do not determine")
 
 
 def written_out(

@@ -57,6 +57,7 @@ class Expansion(Moving):
 
     __slots__ = ("range", "rest", "swings", "terms")
     range: Any
+    unsettled = 0  # how many have no limit or one of several, of all so far; global as `ctx`
 
     def __init__(
         self, terms: dict[Key, Any], rest: Key | None = None, swings: bool = False, values: Any = None
@@ -69,6 +70,7 @@ class Expansion(Moving):
         self.rest = rest
         self.swings = swings
         self.range = values if rest == ONE and values is not None and values.is_finite() else None
+        Expansion.unsettled += swings or self.range is not None
 
     @classmethod
     def along(cls, center: Any, speed: Any) -> Expansion:
@@ -561,6 +563,7 @@ def either(x: Any, y: Any) -> Any:
     left, right = (z if isinstance(z, Expansion) else Expansion({ONE: z}) for z in (x, y))
     values = left.combined(right, arb.union)
     common = Expansion(right.terms, _nearer(right.rest, first), values=values)
+    Expansion.unsettled += 1
     return TracedExpansion(common, x.pool, "either", x, y, object())
 
 
