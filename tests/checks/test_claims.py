@@ -94,6 +94,29 @@ def test_zero_stands_for_what_no_double_can_hold() -> None:
     assert claim("exp(-x**2)", {"x": 10.0}, "x", "0*x").verdict == "DISAGREES"
 
 
+@pytest.mark.parametrize(
+    ("source", "at", "formula"),
+    [
+        ("2*x", 1.0, "2 + exp(-100)*x"),
+        ("2*x", 1.0, "2*tanh(1000*x)"),
+        ("2*x", 1.0, "2 - 2*erfc(30*x)"),
+        ("2*x", 1.0, "2 + (x - 1)*1e-200"),
+        ("sin(x)", 1.0, "cos(x)*sigmoid(2000*x)"),
+        ("softplus(x)", -2000.0, "exp(x)"),
+        ("gamma(x)", 2.5, "gamma(x)*digamma(x)*(1 + exp(-400*x))"),
+    ],
+)
+def test_an_error_far_behind_the_first_digits_is_seen(source: str, at: float, formula: str) -> None:
+    found = claim(source, {"x": at}, "x", formula)
+    assert (found.verdict, "off by about" in found.message) == ("DISAGREES", True), found.message
+
+
+@pytest.mark.parametrize("formula", ["2 + exp(-1000)", "2 + 1e-50", "2*cos(1e-300)"])
+def test_a_number_with_such_an_error_agrees_and_is_not_certified(formula: str) -> None:
+    assert claim("2*x", {"x": 1.0}, "x", formula).verdict == "AGREES"
+    assert check_script(f"x = 1; f = 2*x; assert f == {formula}; f").checks[-1].verdict not in ("PROVED", "CERTIFIED")
+
+
 def test_a_lucky_point_does_not_help() -> None:
     """At 2 the claim x*x of the derivative 2*x is right; beside it it is not."""
     found = claim("x**2", {"x": 2.0}, "x", "x*x")

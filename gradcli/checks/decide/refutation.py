@@ -6,6 +6,7 @@ is written although float64 holds another number. What does not survive is equal
 
 from __future__ import annotations
 
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.decide.granting import granted_to_digits
 from gradcli.checks.decide.precision import float_kink
 from gradcli.checks.evaluate.interpretation import rounded_constants
-from gradcli.checks.formatting import distinct_digits
+from gradcli.checks.formatting import cut, distinct_digits
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable
@@ -32,6 +33,7 @@ MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
 SHOWN_MATRIX = 9  # of one that is written out in a message
 FAR = 1e-4  # relative: a larger gap does not come from rounding
 NEAR = 1e-12  # relative: of what is left open by a branch
+MANY_DIGITS = Context(prec=4000)
 PRINTED, CONSTANTS, DECIMALS, BRANCH = "printed", "constants", "decimals", "branch"
 READINGS = {  # how numbers are read that may be rounded, and how far both sides may then be apart, relatively
     PRINTED: ({"wide": True, "printed": True}, 0.01),  # half a unit of the third digit
@@ -63,6 +65,11 @@ def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
     where, counterexample = case.counterexample(values, answer)
     evidence: Evidence = {"counterexample": counterexample}
     exact, claimed = distinct_digits(counterexample["exact"], counterexample["claimed"])
+    if case.closely:
+        gap = abs(MANY_DIGITS.subtract(Decimal(counterexample["exact"]), Decimal(counterexample["claimed"])))
+        exact, claimed = cut(counterexample["exact"]), f"{case.role} is off by about {gap:.0e}"
+        side = "the left side" if case.output is None else "the exact derivative"
+        return disagrees(f"{side}{where} is {exact}, and {claimed}", evidence, [])
     if case.output is None:
         message = f"the left side{where} is {exact}, the right side is {claimed}"
         if case.subject.left is not None and case.subject.derived.get(case.subject.left, ("",))[0] == "jacobian":

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.checks.decide.assumptions import Proof, by_normal_forms
-from gradcli.checks.decide.case import RIGHT, UNDERFLOW, Case, Outcome, digits_of, is_evidence, shown_entries
+from gradcli.checks.decide.case import RIGHT, UNDERFLOW, Case, Outcome, differ, digits_of, is_evidence, shown_entries
 from gradcli.checks.decide.granting import PROVED_ENTRIES, at_points, granted, granted_in_floats, holding
 from gradcli.checks.decide.precision import float_quality
 from gradcli.checks.decide.refutation import off_structure, refuted
@@ -281,6 +281,8 @@ def agreed(case: Case) -> Outcome | None:
     case.tried[case.oracle] = f"both sides agree at {at_points(case)}" if agree else WIDE
     if not proof and not agree:
         return underflowing(case)
+    if not proof and differs_closely(case):
+        return refuted(case)
     outcome = None
     if case.output is not None:
         case.agree = agree
@@ -289,6 +291,20 @@ def agreed(case: Case) -> Outcome | None:
         outcome = granted(case)
     notes = [case.quality.get("ill_conditioned"), INDEPENDENT if case.independent else None]
     return off_structure(case, outcome._replace(message="; ".join(filter(None, [outcome.message, *notes]))))
+
+
+def differs_closely(case: Case) -> bool:
+    """Whether a claim that is not proved differs far behind its first digits: 1 + exp(-1000) is not 1."""
+    if case.subject.kind == "gradient" or "~" in case.comparison["relations"] or "chance" in case.comparison:
+        return False
+    case.closely = True
+    answer = case.compare([values for values, _ in case.compared[:2]])
+    first, *others = answer.get("points", [{"region": False}])
+    if differ(first):
+        case.comparison = first
+    case.nearby[:1] = [(near[0], other) for near, other in zip(case.nearby, others, strict=False) if differ(other)]
+    case.closely = any("!" in comparison["relations"] for _, comparison in case.compared)
+    return case.closely
 
 
 def underflowing(case: Case) -> Outcome | None:

@@ -63,7 +63,8 @@ WITHOUT: dict[type, str] = {Undefined: NO_EXACT, Tie: TIE}  # the relation where
 FAINT = 1e-9  # relative: smaller errors may come of rounded constants
 DETAILS = 8  # entries whose digits are written out
 DIGITS = 25
-MOST_DIGITS = 800
+MOST_DIGITS = 2000
+CLOSE_WORK = 5_000  # operations on single entries of a comparison that goes on where both sides agree
 FEWEST_TIES = 64  # entries whose sides are looked at, whatever they cost
 MOST_TIE_STEPS = 200_000  # and as many more as take so many steps
 MOST_IN_LOOPS = 1_000  # operations of one walk in exact numbers where balls lose all digits
@@ -165,15 +166,19 @@ def compared(
     rtol: float | None,
     work: int,
     start: int = START_BITS,
+    closely: bool = False,
 ) -> Answer:
     """The relation of each entry, decided with as few bits as will do; `agreed` are the bits that all pairs share.
 
-    `work` counts the operations on single entries that both sides take with any number of bits.
+    `work` counts the operations on single entries that both sides take with any number of bits. A close comparison
+    goes on where both sides agree, with as many bits as a smaller budget allows.
     """
     for bits in ball_numbers.doubling(start, work):
         with ball_numbers.precision(bits):
             derivative, claim = exact(bits), claimed(bits)
             codes = {i: relation(derivative[i], claim[i], rtol) for i in entries}
+        if closely and DISJOINT not in codes.values() and work * bits <= CLOSE_WORK * ball_numbers.FEW_BITS:
+            continue
         pairs = [(derivative[i], claim[i]) for i, code in codes.items() if code == OPEN]
         if not any(all(isinstance(x, Undecided) or not isinstance(x, Failure) for x in pair) for pair in pairs):
             break
@@ -189,6 +194,7 @@ def compared_sides(
     plane: bool,
     rtol: float | None,
     derived: Sequence[Sequence[Any]],
+    closely: bool = False,
 ) -> Answer:
     """The relation of each entry of two nodes at a point, from exact numbers where balls leave a sign open."""
     work, entries = work_of(reachable([left, right])), range((2 if plane else 1) * right.type.size)
@@ -196,7 +202,7 @@ def compared_sides(
     def at_bits(node: Node, bits: int) -> Balls:
         return dict(enumerate(entries_of(node, point, field_of(bits, literals, plane), derived)))
 
-    answer = compared(partial(at_bits, left), partial(at_bits, right), entries, rtol, work)
+    answer = compared(partial(at_bits, left), partial(at_bits, right), entries, rtol, work, closely=closely)
     field = exact_field(literals, plane)
     if OPEN not in answer["relations"] or answer["reason"] is None or work > MOST_EXACT or field.rounded:
         return answer
@@ -215,12 +221,18 @@ class ClaimComparison:
     """The comparison of a claim with a derivative at any number of points, within budgets of operations."""
 
     def __init__(
-        self, query: DerivativeQuery, judged: Node, rtol: float | None = None, literals: Literals = EXACT
+        self,
+        query: DerivativeQuery,
+        judged: Node,
+        rtol: float | None = None,
+        literals: Literals = EXACT,
+        closely: bool = False,
     ) -> None:
         self.query = query
         self.judged = judged
         self.rtol = rtol
         self.literals = literals
+        self.closely = closely
         self.work = query.work(judged)
         known = set(query.paths.all)
         self.steps = steps_of([node for node in reachable([judged], known) if node not in known])
@@ -238,7 +250,8 @@ class ClaimComparison:
                 known[key] = evaluation.signs, answer
             evaluation.signs, answer = known[key]
             return answer
-        answer = compared(evaluation.exact, claimed, self.query.entries, self.rtol, self.work, self.start)
+        entries, rtol, closely = self.query.entries, self.rtol, self.closely
+        answer = compared(evaluation.exact, claimed, entries, rtol, self.work, self.start, closely)
         if self.loops:
             self.start = answer["bits"]
         return answer

@@ -127,16 +127,18 @@ class Session:
         rtol: float | None = None,
         derived: Sequence[Sequence[Any]] = (),
         across: bool = False,
+        closely: bool = False,
         **literals: Any,
     ) -> Answer:
         """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
         read = Literals(**literals)
         if derivative is not None:
-            judging = ClaimComparison(self._query(derivative), right, rtol, read)
+            judging = ClaimComparison(self._query(derivative), right, rtol, read, closely)
             signs = judging.region(derivative["point"])
             return {"points": [judging.beside(signs, point, across) for point in points]}
         assert left is not None
-        return {"points": [compared_sides(left, right, point, read, plane, rtol, derived) for point in points]}
+        about = (read, plane, rtol, derived, closely)
+        return {"points": [compared_sides(left, right, point, *about) for point in points]}
 
     def on_cover(
         self, derivative: Derivative, right: Node, point: Point, parts: Sequence[Mapping[str, Any]], **limits: Any
