@@ -302,7 +302,7 @@ def differs_closely(case: Case) -> bool:
     first, *others = answer.get("points", [{"region": False}])
     if differ(first):
         case.comparison = first
-    case.nearby[:1] = [(near[0], other) for near, other in zip(case.nearby, others, strict=False) if differ(other)]
+    case.nearby[:1] = [(at, new if differ(new) else old) for (at, old), new in zip(case.nearby, others, strict=False)]
     case.closely = any("!" in comparison["relations"] for _, comparison in case.compared)
     return case.closely
 
