@@ -559,7 +559,9 @@ def of_differences(box: Box, gap: float, text: str) -> Outcome | None:
     Their noise is that of f divided by their step, which their error is about as large as. INCONCLUSIVE where it is off
     by more; None where it does not scatter, or is off by too much for any.
     """
-    noise = scatter_of(box) if gap < ALIKE else 0.0
+    entries = box.pullback(box.x, np.ones(box.size))
+    whole = bool((entries == np.round(entries)).all())  # cut to whole numbers: steps are no noise
+    noise = scatter_of(box) if gap < ALIKE and not whole else 0.0
     if not NOISE < noise < ALIKE or noise <= NOISIER * scatter_of(box, box.value):
         return None
     verdict = "IMPRECISE" if gap <= STEPPED * (noise + EPSILON / noise) else "INCONCLUSIVE"
