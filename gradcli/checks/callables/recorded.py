@@ -334,7 +334,7 @@ def backed(box: Box, known: Recorded, subject: Subject, verdict: str) -> bool:
         return True
     if verdict == "DISAGREES":
         seen, exact = farthest_off(box, known, subject)
-        return seen.seen.estimate.reason is None and abs(seen.slope - exact) <= seen.slack
+        return (seen.seen.estimate.reason is None or seen.seen.still) and abs(seen.slope - exact) <= seen.slack
     survey, _ = surveyed(box, known, subject)
     alone = np.zeros(box.x.size)
     alone[part] = 1.0
