@@ -55,6 +55,11 @@ def shown(point: Point) -> str:
     return ", ".join(f"{name} = {value:.6g}" if isinstance(value, float) else name for name, value in point.items())
 
 
+def of_numbers(points: list[Point]) -> bool:
+    """Whether the arguments are numbers, no arrays."""
+    return all(isinstance(value, float) for value in points[0].values())
+
+
 def values(primitive: Primitive, points: list[Point]) -> tuple[str, str]:
     """Every value at the sample points is finite."""
     for point in points:
@@ -73,11 +78,9 @@ def of_order(order: int) -> Callable[[Primitive, list[Point]], tuple[str, str]]:
     """The law that `check` passes the derivatives of an order, at a point and at three beside it."""
 
     def judged(primitive: Primitive, points: list[Point]) -> tuple[str, str]:
-        names, scalar = (
-            primitive.argument_names(),
-            not hasattr(package.evaluate(call_of(primitive), at=points[0]).value, "shape"),
-        )
-        if order > 1 and not (scalar and all(isinstance(value, float) for value in points[0].values())):
+        names = primitive.argument_names()
+        value = package.evaluate(call_of(primitive), at=points[0]).value
+        if order > 1 and (hasattr(value, "shape") or not of_numbers(points)):
             return "-", "of functions of numbers only"
         scripts = [call_of(primitive)]
         for _ in range(order - 1):
@@ -98,7 +101,7 @@ def of_order(order: int) -> Callable[[Primitive, list[Point]], tuple[str, str]]:
 
 def forward(primitive: Primitive, points: list[Point]) -> tuple[str, str]:
     """Forward mode gives what reverse mode gives."""
-    if not all(isinstance(value, float) for value in points[0].values()):
+    if not of_numbers(points):
         return "-", "of functions of numbers only"
     for point in points:
         gradient: dict[str, Any] = package.grad(call_of(primitive), at=point).gradient

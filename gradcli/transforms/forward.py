@@ -7,7 +7,7 @@ costs nothing. `where` selects between tangents, so a branch that is not taken n
 from __future__ import annotations
 
 from gradcli.graph.loop import readers_by_loop
-from gradcli.graph.node import CONSTANT, Node, reachable
+from gradcli.graph.node import Node, reachable
 from gradcli.transforms.rules import chain, is_zero
 
 TYPE_CHECKING = False
@@ -85,12 +85,8 @@ def _tangent(builder: Builder, node: Node, known: Tangents) -> Node | None:
         assert primitive.partials is not None
         partials = primitive.partials(*args, out=node, **params)
         for partial, tangent in zip(partials, moving, strict=True):
-            if tangent is not None and partial is not None:
-                if type(partial) is Node:
-                    if partial.primitive is not CONSTANT or partial.params["value"] != 0:
-                        terms.append(builder.apply(builder.vocabulary["mul"], (partial, tangent), {}))
-                elif not is_zero(partial):
-                    terms.append(chain(builder, partial, tangent))
+            if tangent is not None and partial is not None and not is_zero(partial):
+                terms.append(chain(builder, partial, tangent))
     elif kind == "linear":
         return moved_linearly(builder, node, moving)
     elif kind == "bilinear":

@@ -50,7 +50,7 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
         return for_all(box, "UNDEFINED", f"f is {float(value[~np.isfinite(value)][0])} at this point")
     if not np.isfinite(box.x).all():
         return for_all(box, "UNDEFINED", "the point holds a value that is not a finite number")
-    scatter = scatter_of(box, value)
+    scatter = spread_at(box, value)
     weights, row_names = rows_of(box.size, seed)
     claims = np.array([box.pullback(box.x, row, at_the_point=True) for row in weights])
     again = np.array([box.pullback(box.x, weights[-1], at_the_point=True) for _ in range(REPEATS)])
@@ -108,7 +108,7 @@ def precision(box: Box) -> Iterator[str]:
         yield f"{box.role} returns {box.claimed}, which has {round(-math.log10(unit_of(box.claimed)))} digits"
 
 
-def scatter_of(box: Box, value: Floats) -> Floats:
+def spread_at(box: Box, value: Floats) -> Floats:
     """How far the values at the point itself lie apart; 0 for a function that repeats its values."""
     again = box.again()
     if np.array_equal(value, again):

@@ -559,9 +559,10 @@ def of_differences(box: Box, gap: float, text: str) -> Outcome | None:
     Their noise is that of f divided by their step, which their error is about as large as. INCONCLUSIVE where it is off
     by more; None where it does not scatter, or is off by too much for any.
     """
-    entries = box.pullback(box.x, np.ones(box.size))
-    whole = bool((entries == np.round(entries)).all())  # cut to whole numbers: steps are no noise
-    noise = scatter_of(box) if gap < ALIKE and not whole else 0.0
+    if gap >= ALIKE:
+        return None
+    sent = box.pullback(box.x, np.ones(box.size))
+    noise = 0.0 if (sent == np.round(sent)).all() else scatter_of(box)  # cut to whole numbers: steps are no noise
     if not NOISE < noise < ALIKE or noise <= NOISIER * scatter_of(box, box.value):
         return None
     verdict = "IMPRECISE" if gap <= STEPPED * (noise + EPSILON / noise) else "INCONCLUSIVE"

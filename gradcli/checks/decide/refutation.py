@@ -64,19 +64,18 @@ def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
     """DISAGREES, with the point where both sides differ as the counterexample."""
     where, counterexample = case.counterexample(values, answer)
     evidence: Evidence = {"counterexample": counterexample}
-    exact, claimed = distinct_digits(counterexample["exact"], counterexample["claimed"])
+    exact, claimed = counterexample["exact"], counterexample["claimed"]
+    side = f"the {'left side' if case.output is None else 'exact derivative'}{where} is"
     if case.closely:
-        gap = abs(MANY_DIGITS.subtract(Decimal(counterexample["exact"]), Decimal(counterexample["claimed"])))
-        exact, claimed = cut(counterexample["exact"]), f"{case.role} is off by about {gap:.0e}"
-        side = "the left side" if case.output is None else "the exact derivative"
-        return disagrees(f"{side}{where} is {exact}, and {claimed}", evidence, [])
+        gap = abs(MANY_DIGITS.subtract(Decimal(exact), Decimal(claimed)))
+        return disagrees(f"{side} {cut(exact)}, and {case.role} is off by about {gap:.0e}", evidence, [])
+    exact, claimed = distinct_digits(exact, claimed)
+    message = f"{side} {exact}, not {claimed}"
     if case.output is None:
-        message = f"the left side{where} is {exact}, the right side is {claimed}"
+        message = f"{side} {exact}, the right side is {claimed}"
         if case.subject.left is not None and case.subject.derived.get(case.subject.left, ("",))[0] == "jacobian":
             message = f"J{where} is {exact}, not {claimed}"
         message += "" if values is case.values else " at a point near the given one, where it holds"
-    else:
-        message = f"the exact derivative{where} is {exact}, not {claimed}"
     if values is case.values:
         kink, text = float_kink(case, next(d["entry"] for d in answer["details"] if d["relation"] == "!"))
         evidence |= kink
