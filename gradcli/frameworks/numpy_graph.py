@@ -224,7 +224,10 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
             there = one_hot(index, len(self)).reshape(-1, *(1,) * (self.ndim - 1))
             self.write(node_of(there * value + (1.0 - there) * self), self.places)
         else:
-            self.write(node_of(value), np.asarray(self.places[plain(index)]))
+            places = np.asarray(self.places[plain(index)])
+            if is_a(value, Symbol) and value.memory is self.memory and np.array_equal(value.places, places):
+                return  # x[i] += y has written into the view, and puts it where it is
+            self.write(node_of(value), places)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.ndarray, name):
