@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import gradcli
 from gradcli import check, grad
 from gradcli.batch.json_lines import QuestionCache, answered
 from gradcli.calculator.questions import gradient_question, prepare
+from gradcli.diagnostics import Diagnostic
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node
 from gradcli.primitives import catalogue
@@ -154,21 +156,39 @@ def test_random_parts(shape: tuple[int, ...]) -> None:
 
 
 def test_scripts_are_freed_without_the_collector() -> None:
-    """A prepared script is part of no cycle: in a stream of scripts nothing waits for the collector."""
-    cache = QuestionCache()
+    """A prepared script is part of no cycle: in a stream of scripts nothing of ours waits for the collector."""
     lines = [
         json.dumps({"id": i, "command": command, "script": f"y = x*{i}\nif n > 2:\n    y = y**n\nsin(y)", "at": at})
         for i in range(4)
         for command, at in (("grad", {"x": 1.5, "n": 3}), ("hessian", {"x": 0.5, "n": 4}), ("eval", {"x": 2, "n": 1}))
     ]
-    for line in lines:
-        assert "result" in str(answered(line, 1, cache)) or answered(line, 1, cache).outcome is not None
-    cache = QuestionCache()
+    assert unreachable(lambda: setattr(cycle := Knot(), "itself", cycle)) == [Knot]
+
+    def answer() -> None:
+        for line in lines:
+            assert not isinstance(answered(line, 1, QuestionCache()).outcome, Diagnostic)
+
+    answer()
+    assert unreachable(answer) == []
+
+
+class Knot:
+    """An object that only the collector can free, when it is made to hold itself."""
+
+
+def unreachable(run: Callable[[], object]) -> list[type]:
+    """The types of the objects of this package and of this file that only the collector frees after a call."""
     gc.collect()
     gc.disable()
     try:
-        for line in lines:
-            answered(line, 1, QuestionCache())
-        assert gc.collect() == 0
+        run()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        kinds = [getattr(thing, "__module__", None) or type(thing).__module__ for thing in gc.garbage]
+        return [
+            type(thing) for thing, kind in zip(gc.garbage, kinds, strict=True) if kind.startswith(("gradcli", __name__))
+        ]
     finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
         gc.enable()
