@@ -54,6 +54,9 @@ QUIET = (  # methods that make no tensor
     *("__repr__", "__hash__", "__len__", "__dir__", "backward", "size", "dim", "numel", "stride"),
     *("is_floating_point", "is_complex", "element_size", "data_ptr"),
 )
+DATA = "torch.utils.data"  # whose code, or code that it calls, takes samples and puts batches together
+SAMPLES = frozenset(("__getitem__", "select", "narrow", "index_select"))
+BATCHES = frozenset(("stack", "cat", "concat"))
 LAYER_HOOKS = ("register_forward_hook", "register_full_backward_hook", "register_full_backward_pre_hook")
 GRAD_MODE = "torch.autograd.grad_mode"
 ACTIONS = {"__enter__": "with", "__exit__": "exit", "__init__": "call", "__call__": "exit"}
@@ -71,6 +74,7 @@ class TorchWatch(Watch):
         self.torch, self.every = torch, every
         self.keeping: dict[int, Any] = {}  # number of a node: a reference to its result, which keeps its gradient
         self.unseen: dict[tuple[int, int], Entry] = {}  # place of a value inside a composite, until a tensor holds it
+        self.samples: dict[int, tuple[str, int]] = {}  # of data that nothing else has used: the operation, its operand
         self.notes += untested(TORCH, str(torch.__version__))
 
     @contextmanager
@@ -102,8 +106,22 @@ class TorchWatch(Watch):
     # --- values ---------------------------------------------------------------------------------------------------
 
     def unknown(self, tensor: Any) -> Entry:
-        """The entry of a tensor that is new to the record; it may be a value inside a composite."""
+        """The entry of a tensor that is new to the record; it may be a value inside a composite, or a sample."""
+        sample = self.samples.pop(self.tensors.mark(tensor), None)
+        if sample is not None:
+            return self.computed(sample[0], [sample[1]], False, tensor)
         return self.uncovered(tensor) or super().unknown(tensor)
+
+    def take_sample(self, name: str, data: Any, sample: Any) -> None:
+        """A sample was taken of data that require no grad; it has an entry only if more than a batch uses it."""
+        number = self.tick()
+        self.samples[number] = title(name), self.source(data)
+        self.tensors.set_mark(sample, number)
+
+    def source(self, tensor: Any) -> int:
+        """The number of a tensor, or of the data that it is a sample of."""
+        sample = self.samples.get(self.tensors.mark(tensor))
+        return self.mark(tensor) if sample is None else sample[1]
 
     def uncovered(self, tensor: Any) -> Entry | None:
         """The entry of a value inside a composite, now that a tensor holds it; None for other tensors."""
@@ -124,6 +142,10 @@ class TorchWatch(Watch):
     def applied(self, name: str, operands: Sequence[Any], result: Any) -> Entry:
         """An operation on tensors gave a result."""
         return self.computed(name, list(map(self.mark, operands)), any(map(self.tensors.requires, operands)), result)
+
+    def collate(self, name: str, operands: Sequence[Any], result: Any) -> Entry:
+        """Samples that require no grad were put together: the batch is computed from the data."""
+        return self.computed(name, list(dict.fromkeys(map(self.source, operands))), False, result)
 
     def by_function(self, name: str, operands: Sequence[Any], result: Any) -> None:
         """A Function gave a result, which an operation in its forward may have entered before."""
@@ -493,7 +515,7 @@ class Recorder:
             changes: list[tuple[Any, int, int]] = []
         else:
             changes = []
-            if changing(name) or "out" in kwargs:
+            if changing(name) or kwargs.get("out") is not None:
                 changes = self.guarded(name, self.versions_of, args, kwargs) or []
             result = self.plain(func, args, kwargs)
         self.guarded(name, self.note, name, args, kwargs, changes, result)
@@ -521,9 +543,23 @@ class Recorder:
                 return
         if self.tensors.mark(result) in self.watch.entries or self.watch.uncovered(result):
             return  # what was there before, as `y._base` or a second result
+        if name in SAMPLES | BATCHES and self.loading() and not any(x.requires_grad for x in operands):
+            if name in BATCHES:
+                self.watch.collate(title(name), operands, result)
+            else:
+                self.watch.take_sample(name, operands[0], result)
+            return
         entry = self.watch.applied(title(name), operands, result)
         kind = ATTENTION if name == "scaled_dot_product_attention" else entry.name
         entry.remark = self.watch.remarks.on(entry, kind, operands, result)
+
+    def loading(self) -> bool:
+        """Whether PyTorch's loaders and data sets, or what they call, run an operation; a picture shows all."""
+        if self.watch.extents:
+            return False
+        caller = sys._getframe(6)  # above the mode's own frames
+        callers = (caller, caller.f_back)
+        return any(x is not None and str(x.f_globals.get("__name__")).startswith(DATA) for x in callers)
 
     def versions_of(self, args: Any, kwargs: Any) -> list[tuple[Any, int, int]]:
         """The tensors that a function may change: each with its number and version."""
