@@ -557,9 +557,12 @@ class Recorder:
         """Whether PyTorch's loaders and data sets, or what they call, run an operation; a picture shows all."""
         if self.watch.extents:
             return False
-        caller = sys._getframe(6)  # above the mode's own frames
-        callers = (caller, caller.f_back)
-        return any(x is not None and str(x.f_globals.get("__name__")).startswith(DATA) for x in callers)
+        caller: Any = sys._getframe(1)
+        while caller is not None and module_of(caller).startswith(("gradcli.", "torch.")):
+            if module_of(caller).startswith(DATA):
+                return True
+            caller = caller.f_back
+        return caller is not None and module_of(caller.f_back).startswith(DATA)  # `__getitem__` of a data set
 
     def versions_of(self, args: Any, kwargs: Any) -> list[tuple[Any, int, int]]:
         """The tensors that a function may change: each with its number and version."""
@@ -782,6 +785,11 @@ class Counted:
 def itself(hook: Any) -> Any:
     """A hook without its count, in a copy of a layer."""
     return hook
+
+
+def module_of(frame: Any) -> str:
+    """The name of the module whose code a frame runs; nothing for no frame."""
+    return "" if frame is None else str(frame.f_globals.get("__name__"))
 
 
 def decorated(frame: Any) -> Any:

@@ -16,6 +16,7 @@ from gradcli import cli, observe
 from gradcli.eager.run_recorder import EagerWatch
 from gradcli.eager.torch_alias import aliases
 from gradcli.observe import why
+from gradcli.observe.why.story import walk
 from gradcli.results.findings import Explanation
 from tests.observe import test_why, test_why_users
 
@@ -475,3 +476,51 @@ def test_after_a_step_that_raises_operations_are_recorded_again(tmp_path: Path) 
     assert outcome.code == 0 and watch.notes == []
     assert [len(one.steps) for one in watch.sweeps] == [1, 2, 2]
     assert [one.name for one in watch.entries.values() if one.name == "MulBackward0"] == ["MulBackward0"] * 2
+
+
+SAMPLES = """import torch
+from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
+x, y = torch.randn(12, 3), torch.randn(12, 1)
+class Rows(Dataset):
+    def __len__(self):
+        return 12
+    def __getitem__(self, at):
+        return {}
+net = torch.nn.Linear(3, 1)
+for a, b in DataLoader({}, 4, collate_fn={}):
+    torch.nn.functional.mse_loss(net(a), b).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("item", "data", "collate", "entries"),
+    [
+        ("x[at], y[at]", "TensorDataset(x, y)", "None", 2),
+        ("x[at], y[at]", "Rows()", "None", 2),
+        (
+            "x.select(0, at), y[at]",
+            "Rows()",
+            "lambda samples: default_collate(samples)",
+            2 + 8,
+        ),  # `samples` is a name of the file
+        ("x[at] * 2, y[at]", "Rows()", "None", 2 + 4 + 4),  # what the file computes of a sample is an operation
+        ("x[at], y[at]", "Rows()", "lambda s: tuple(map(torch.stack, zip(*s)))", 2 + 8),  # the file's own batches
+    ],
+    ids=["tensors", "rows", "named", "computed", "own-collate"],
+)
+def test_a_sample_that_only_a_batch_uses_has_no_entry(
+    item: str, data: str, collate: str, entries: int, tmp_path: Path
+) -> None:
+    """A batch is made of the data, however many samples there are, and through however many frames."""
+    path = tmp_path / "file.py"
+    path.write_text(SAMPLES.format(item, data, collate))
+    watch = TorchWatch(torch, str(tmp_path) + os.sep)
+    with observe.silenced():
+        outcome = observe.run_file(str(path), watch=watch, tell=False)
+    assert outcome.error is None
+    loss = watch.entries[watch.sweeps[-1].roots[0][0]]
+    before = watch.sweeps[-2].time
+    loaded = [e for e in watch.entries.values() if before < e.mark < loss.mark and not e.requires and e.role != "leaf"]
+    assert len(loaded) == entries
+    data_marks = {mark for mark, subject in watch.subjects.items() if subject.name in ("x", "y")}
+    assert data_marks <= set(walk([loss.mark], lambda mark: watch.entries[mark].inputs))
