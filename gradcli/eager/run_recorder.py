@@ -88,7 +88,7 @@ class EagerWatch(Watch):
 
     def grad_read(self, tensor: Any) -> None:
         """`.grad` was read; only reads by the file itself count."""
-        if self.owner(sys._getframe(3).f_code.co_filename) == OWN:
+        if self.owner[sys._getframe(3).f_code.co_filename] == OWN:
             self.looked(tensor)
 
     def returned(self, gradients: Sequence[Any], roots: Sequence[Any]) -> None:
@@ -127,7 +127,7 @@ class EagerWatch(Watch):
 
     def counted(self, kind: str, module: Any, hook: Any) -> Any:
         """A hook on a module, whose calls are counted if it is the file's own."""
-        if self.owner(sys._getframe(3).f_code.co_filename) != OWN:
+        if self.owner[sys._getframe(3).f_code.co_filename] != OWN:
             return hook
         calls = self.hooked_layer(module, kind).calls
 

@@ -251,7 +251,7 @@ class Reading:
         """
         title = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", "") or "")
         file, shell = title.partition(" at ")[2].rpartition(":")[0], self.shell
-        if file and self.watch.owner(file) != OWN:
+        if file and self.watch.owner[file] != OWN:
             self.shell = file, Place(place.line, place.via | {title.partition(" ")[0]})
         try:
             return self.interpreted(jaxpr, consts, xs)
@@ -397,7 +397,7 @@ class Reading:
     def place_of(self, traceback: Any) -> Place:
         """The innermost line of the file in a traceback of JAX, and what of JAX is below it."""
         codes = traceback.raw_frames()[0] if traceback is not None else []
-        at = next((at for at, code in enumerate(codes) if self.watch.owner(code.co_filename) == OWN), None)
+        at = next((at for at, code in enumerate(codes) if self.watch.owner[code.co_filename] == OWN), None)
         below = codes[:at]
         via = {code.co_name for code in below}
         via |= {"random" for code in below if "/_src/random" in code.co_filename.replace("\\", "/")}

@@ -90,7 +90,7 @@ class Transformations:
         frame: Any = sys._getframe(2)
         while frame is not None and frame.f_globals.get("__name__", "").startswith(__name__):
             frame = frame.f_back
-        return frame is not None and self.watch.owner(frame.f_code.co_filename) == OWN
+        return frame is not None and self.watch.owner[frame.f_code.co_filename] == OWN
 
     def traced(self, values: Any) -> bool:
         """Whether something in values is traced, so that its numbers are not known."""

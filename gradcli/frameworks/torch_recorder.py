@@ -57,6 +57,7 @@ QUIET = (  # methods that make no tensor
 DATA = "torch.utils.data"  # whose code, or code that it calls, takes samples and puts batches together
 SAMPLES = frozenset(("__getitem__", "select", "narrow", "index_select"))
 BATCHES = frozenset(("stack", "cat", "concat"))
+LOADED = SAMPLES | BATCHES
 LAYER_HOOKS = ("register_forward_hook", "register_full_backward_hook", "register_full_backward_pre_hook")
 GRAD_MODE = "torch.autograd.grad_mode"
 ACTIONS = {"__enter__": "with", "__exit__": "exit", "__init__": "call", "__call__": "exit"}
@@ -373,7 +374,7 @@ class Recorder:
 
         @wraps(function)
         def register(module: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.watch.owner(sys._getframe(1).f_code.co_filename) == OWN:
+            if self.watch.owner[sys._getframe(1).f_code.co_filename] == OWN:
                 hook = Counted(hook, self.watch.hooked_layer(module, kind).calls)
             return function(module, hook, *args, **kwargs)
 
@@ -543,7 +544,7 @@ class Recorder:
                 return
         if self.tensors.mark(result) in self.watch.entries or self.watch.uncovered(result):
             return  # what was there before, as `y._base` or a second result
-        if name in SAMPLES | BATCHES and self.loading() and not any(x.requires_grad for x in operands):
+        if name in LOADED and not any(x.requires_grad for x in operands) and self.loading():
             if name in BATCHES:
                 self.watch.collate(title(name), operands, result)
             else:
@@ -558,11 +559,15 @@ class Recorder:
         if self.watch.extents:
             return False
         caller: Any = sys._getframe(1)
-        while caller is not None and module_of(caller).startswith(("gradcli.", "torch.")):
-            if module_of(caller).startswith(DATA):
+        while caller is not None:
+            module = str(caller.f_globals.get("__name__"))
+            if module.startswith(DATA):
                 return True
+            if not module.startswith(("gradcli.", "torch.")):  # it may be `__getitem__` of a data set
+                caller = caller.f_back
+                return caller is not None and str(caller.f_globals.get("__name__")).startswith(DATA)
             caller = caller.f_back
-        return caller is not None and module_of(caller.f_back).startswith(DATA)  # `__getitem__` of a data set
+        return False
 
     def versions_of(self, args: Any, kwargs: Any) -> list[tuple[Any, int, int]]:
         """The tensors that a function may change: each with its number and version."""
@@ -579,7 +584,7 @@ class Recorder:
         """Someone looks at `.grad`."""
         result = self.plain(func, args, kwargs)
         file = sys._getframe(3).f_code.co_filename
-        if self.sampled and self.watch.owner(file) == OWN and self.tensors.is_tensor(args[0]):
+        if self.sampled and self.watch.owner[file] == OWN and self.tensors.is_tensor(args[0]):
             self.guarded(".grad", self.watch.looked, args[0])
         return result
 
@@ -785,11 +790,6 @@ class Counted:
 def itself(hook: Any) -> Any:
     """A hook without its count, in a copy of a layer."""
     return hook
-
-
-def module_of(frame: Any) -> str:
-    """The name of the module whose code a frame runs; nothing for no frame."""
-    return "" if frame is None else str(frame.f_globals.get("__name__"))
 
 
 def decorated(frame: Any) -> Any:

@@ -58,7 +58,7 @@ class Functions:
         stack = []
         while frame is not None:
             code = frame.f_code
-            if code.co_name != "<module>" and self.owner(code.co_filename) == OWN:
+            if code.co_name != "<module>" and self.owner[code.co_filename] == OWN:
                 stack.append(frame)
             frame = frame.f_back
         ended = [former for former in reversed(self.running) if not any(former is other for other in stack)]
@@ -207,7 +207,7 @@ class Watch(ABC):
         via = layer = outer = None
         while frame is not None:
             code = frame.f_code
-            whose = owner(code.co_filename)
+            whose = owner[code.co_filename]
             if whose == OWN:
                 break
             if whose == LIBRARY and outer is None:
@@ -371,7 +371,7 @@ class Watch(ABC):
             return
         line = self._place()[0]
         code = getattr(function, "__code__", None) if function is not None else caller and caller.f_code
-        if code is None or self.owner(code.co_filename) != OWN:
+        if code is None or self.owner[code.co_filename] != OWN:
             action = "library"
         elif function is not None:
             action, line = "decorator", whole_line(code.co_filename, code.co_firstlineno)
@@ -602,7 +602,7 @@ class Watch(ABC):
         step = problem.__traceback__
         while step is not None:
             code = step.tb_frame.f_code
-            if self.owner(code.co_filename) == OWN:
+            if self.owner[code.co_filename] == OWN:
                 self.last = line_of((code, step.tb_lasti))
                 if code.co_name != "<module>":
                     self.look(dict(step.tb_frame.f_locals), code.co_name)

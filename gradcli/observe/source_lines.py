@@ -53,23 +53,20 @@ INSTALLED = ("site-packages", "dist-packages")
 TYPED = ("<stdin>", "<ipython")  # how names of code begin that a user typed
 
 
-class Owners:
+class Owners(dict[str, int]):
     """Whose each file of code is. `folder` is the user's, `library` that of the tensors."""
 
     def __init__(self, folder: str, library: str = PACKAGE) -> None:
         self.folders = (folder, os.path.realpath(folder) + os.sep)
         self.library = (library, PACKAGE)
-        self.known: dict[str, int] = {}
 
-    def __call__(self, filename: str) -> int:
-        owner = self.known.get(filename)
-        if owner is None:
-            owner = self.known[filename] = self._find(filename)
+    def __missing__(self, filename: str) -> int:
+        owner = self[filename] = self._find(filename)
         return owner
 
     def near(self, filename: str) -> bool:
         """Whether a file is the user's, and lies in the user's folder."""
-        return filename == "<stdin>" or (filename.startswith(self.folders) and self(filename) == OWN)
+        return filename == "<stdin>" or (filename.startswith(self.folders) and self[filename] == OWN)
 
     def _find(self, filename: str) -> int:
         if filename.startswith(RECORDERS):
