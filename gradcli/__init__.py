@@ -39,42 +39,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.attach import draw, watch
     from gradcli.audit.watching.paired_gradients import gradient_of
+    from gradcli.base.diagnostics import Diagnostic, GradcliError
     from gradcli.calculator import evaluate, grad, hessian, jacobian, trace
-    from gradcli.calculator.closed_forms.deriving import derive
     from gradcli.calculator.plotting import plot
-    from gradcli.calculator.repeated.compiled import compile  # noqa: A004  # as numba and PyTorch name it
-    from gradcli.checking import check, check_callable
-    from gradcli.diagnostics import Diagnostic, GradcliError
-    from gradcli.extension import operation
-    from gradcli.frameworks.function_program import record
+    from gradcli.derivation.deriving import derive
+    from gradcli.interfaces.attach import draw, watch
+    from gradcli.interfaces.checking import check, check_callable
+    from gradcli.interfaces.compiled import compile  # noqa: A004  # as numba and PyTorch name it
+    from gradcli.interfaces.extension import operation
     from gradcli.language.parser import parse
     from gradcli.language.unparse import unparse
+    from gradcli.recording.graphs.function_program import record
 
 __version__ = "0.1.0"
 
 # public name: the module that holds it
 _ROOMS = {
-    "Diagnostic": "gradcli.diagnostics",
-    "GradcliError": "gradcli.diagnostics",
-    "check": "gradcli.checking",
-    "check_callable": "gradcli.checking",
-    "compile": "gradcli.calculator.repeated.compiled",
-    "derive": "gradcli.calculator.closed_forms.deriving",
-    "draw": "gradcli.attach",
+    "Diagnostic": "gradcli.base.diagnostics",
+    "GradcliError": "gradcli.base.diagnostics",
+    "check": "gradcli.interfaces.checking",
+    "check_callable": "gradcli.interfaces.checking",
+    "compile": "gradcli.interfaces.compiled",
+    "derive": "gradcli.derivation.deriving",
+    "draw": "gradcli.interfaces.attach",
     "evaluate": "gradcli.calculator",
     "grad": "gradcli.calculator",
     "gradient_of": "gradcli.audit.watching.paired_gradients",
     "hessian": "gradcli.calculator",
     "jacobian": "gradcli.calculator",
-    "operation": "gradcli.extension",
+    "operation": "gradcli.interfaces.extension",
     "parse": "gradcli.language.parser",
     "plot": "gradcli.calculator.plotting",
-    "record": "gradcli.frameworks.function_program",
+    "record": "gradcli.recording.graphs.function_program",
     "trace": "gradcli.calculator",
     "unparse": "gradcli.language.unparse",
-    "watch": "gradcli.attach",
+    "watch": "gradcli.interfaces.attach",
 }
 _PACKAGES = ("eager", "graph", "testing")  # for `from gradcli import eager`, and `gradcli.graph(loss)`
 
@@ -117,7 +117,7 @@ def __getattr__(name: str) -> Any:
             value: Any = import_module(".".join(path[:end]))
         if name in _ROOMS:
             value = getattr(value, name)
-            results = import_module("gradcli.results.calculations")
+            results = import_module("gradcli.base.results.calculations")
             results.Shown._displayed = _displayed
         globals()[name] = value
     return value
@@ -130,7 +130,7 @@ def _displayed() -> Any:
 
 def load_ipython_extension(shell: Any) -> None:
     """Make the magics `%grad` and `%%grad` known to a notebook: `%load_ext gradcli`."""
-    import_module("gradcli.notebook").register(shell)
+    import_module("gradcli.interfaces.notebook").register(shell)
 
 
 def __dir__() -> list[str]:

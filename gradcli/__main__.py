@@ -11,7 +11,7 @@ from importlib import import_module
 def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(import_module("gradcli.cli").entry())
+    sys.exit(import_module("gradcli.interfaces.cli").entry())
 
 
 if __name__ == "__main__":

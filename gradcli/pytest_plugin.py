@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from gradcli.batch.discovery.cases import Case
     from gradcli.checks import Check, Report
-    from gradcli.commands._settings import Settings
+    from gradcli.interfaces.options.settings import Settings
 
 SUFFIX = ".grad"
 SETTINGS = pytest.StashKey["Settings"]()
@@ -74,8 +74,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Notes on settings with which a check may pass that fails by the defaults."""
     if not wanted(config) and not any(argument.partition("::")[0].endswith(SUFFIX) for argument in config.args):
         return []
-    from gradcli.commands import declaration
-    from gradcli.diagnostics import GradcliError
+    from gradcli.base.diagnostics import GradcliError
+    from gradcli.interfaces.commands import declaration
     from gradcli.rendering.diagnostics import render
 
     try:
@@ -98,9 +98,9 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     """Add the checks that `gradcli check` finds in the folders of the command line."""
     if not wanted(config):
         return
+    from gradcli.base.diagnostics import GradcliError
     from gradcli.batch import find_cases
-    from gradcli.commands import declaration
-    from gradcli.diagnostics import GradcliError
+    from gradcli.interfaces.commands import declaration
     from gradcli.rendering.diagnostics import render
 
     folder = config.invocation_params.dir
@@ -135,10 +135,11 @@ def wanted(config: pytest.Config) -> bool:
 def settings(config: pytest.Config) -> Settings:
     """The settings of the project for `gradcli check`, read once; GradcliError where they are wrong."""
     if SETTINGS not in config.stash:
-        from gradcli.commands import _settings, declaration
+        from gradcli.interfaces.commands import declaration
+        from gradcli.interfaces.options.settings import load
 
         folder = str(config.invocation_params.dir)
-        config.stash[SETTINGS] = _settings.load("check", declaration("check"), folder, os.environ)
+        config.stash[SETTINGS] = load("check", declaration("check"), folder, os.environ)
         if files := config.stash[SETTINGS].files_to_import(None):
             from gradcli.primitives.plugins import import_file
 
@@ -162,9 +163,9 @@ class ScriptFile(pytest.File):
 
     def collect(self) -> Iterable[CheckItem]:
         """An item per check, by the ids that `gradcli check` gives them; a script that cannot be read is one item."""
+        from gradcli.base.diagnostics import GradcliError
         from gradcli.batch.workers.local_worker import script_of
         from gradcli.checks import check_names
-        from gradcli.diagnostics import GradcliError
         from gradcli.rendering.diagnostics import render
 
         try:
@@ -184,8 +185,8 @@ class ScriptFile(pytest.File):
 
     def options(self) -> dict[str, Any]:
         """What the settings of the project say of `check_script`, as the command `check` would pass it."""
-        from gradcli.commands import declaration
-        from gradcli.commands._check_inputs import judging
+        from gradcli.interfaces.command_parts.check_inputs import judging
+        from gradcli.interfaces.commands import declaration
         from gradcli.language.limits import make_limits
 
         configured = settings(self.config).values
@@ -243,7 +244,7 @@ class CheckItem(pytest.Item):
 
     def card(self, check: Check) -> str:
         """The check and its evidence as plain text; of a script that cannot be read, why."""
-        from gradcli.commands._replay import replay
+        from gradcli.interfaces.command_parts.replay import replay
         from gradcli.rendering import plain
         from gradcli.rendering.diagnostics import render
         from gradcli.rendering.document import Style, document

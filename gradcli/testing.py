@@ -5,7 +5,7 @@ It works with pytest or any other runner, judges nothing itself, and is never im
 
 from __future__ import annotations
 
-from gradcli.checking import check_callable
+from gradcli.interfaces.checking import check_callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

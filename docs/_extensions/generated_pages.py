@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 from sphinx.errors import ExtensionError
 
-from gradcli.codes import CODES, FAMILIES
-from gradcli.commands import COMMANDS, declaration
-from gradcli.commands._full import option_help
+from gradcli.base.codes import CODES, FAMILIES
+from gradcli.interfaces.commands import COMMANDS, declaration
+from gradcli.interfaces.options.typer_reader import option_help
 from gradcli.primitives import catalogue
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.audit import guesses
 from gradcli.audit.guesses import LOOK, UNPAIRED
+from gradcli.base.diagnostics import did_you_mean, error, visible
 from gradcli.checks.formatting import counted
 from gradcli.checks.report import Check, Report
-from gradcli.diagnostics import did_you_mean, error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

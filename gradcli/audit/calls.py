@@ -30,7 +30,7 @@ from gradcli.audit import judging  # noqa: F401  (loaded once here, and not in e
 from gradcli.audit.conventions import PairedCall
 from gradcli.audit.watching import recorder
 from gradcli.audit.watching.recorder import MARK
-from gradcli.frameworks.failures import describe
+from gradcli.recording.calls.failures import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,8 +23,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.audit.watching.snapshots import HOME, SOCKET
-from gradcli.child_process import kill_all
-from gradcli.diagnostics import error, visible
+from gradcli.base.child_process import kill_all
+from gradcli.base.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.frameworks.box import own_copy
-from gradcli.frameworks.call_arguments import numbers
-from gradcli.frameworks.failures import OutOfTime
-from gradcli.frameworks.gradient_libraries import array_of, is_tensor
+from gradcli.recording.calls.box import own_copy
+from gradcli.recording.calls.call_arguments import numbers
+from gradcli.recording.calls.failures import OutOfTime
+from gradcli.recording.calls.gradient_libraries import array_of, is_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

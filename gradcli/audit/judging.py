@@ -24,13 +24,13 @@ import numpy as np
 
 from gradcli.audit import conventions
 from gradcli.audit.conventions import PairedCall
+from gradcli.base.child_process import packed
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.callables.api import check_callable
 from gradcli.checks.decide.numerical import NOISE, scatter_of
-from gradcli.child_process import packed
-from gradcli.diagnostics import GradcliError
-from gradcli.frameworks.box import boxed, opened
-from gradcli.frameworks.call_arguments import numbers, parameters
-from gradcli.frameworks.failures import Failed, OutOfTime, describe
+from gradcli.recording.calls.box import boxed, opened
+from gradcli.recording.calls.call_arguments import numbers, parameters
+from gradcli.recording.calls.failures import Failed, OutOfTime, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.checks.report import Check
-    from gradcli.frameworks.box import Box
+    from gradcli.recording.calls.box import Box
 
     Floats = NDArray[np.floating[Any]]
     # a function, how its derivative is given to `check_callable`, and the point, by name or by position

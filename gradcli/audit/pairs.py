@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.diagnostics import error, visible
+from gradcli.base.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.audit.pairs import APPROXIMATE, FLAG, RETURNED, TOGETHER, Pair, matches
-from gradcli.diagnostics import error, visible
+from gradcli.base.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

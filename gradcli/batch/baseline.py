@@ -14,7 +14,7 @@ from dataclasses import replace
 from json import dumps, loads
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.diagnostics import NOTE, Diagnostic, GradcliError, error, visible
+from gradcli.base.diagnostics import NOTE, Diagnostic, GradcliError, error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

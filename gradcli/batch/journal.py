@@ -26,9 +26,9 @@ from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any
 from zlib import compress, decompress
 
-from gradcli.diagnostics import NOTE, WARNING, Diagnostic, GradcliError, error, visible
+from gradcli.base.diagnostics import NOTE, WARNING, Diagnostic, GradcliError, error, visible
+from gradcli.base.user_cache import cache_root, digest, private
 from gradcli.primitives.plugins import fingerprint
-from gradcli.user_cache import cache_root, digest, private
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -216,7 +216,7 @@ class Journal:
 
     def _unchanged(self, path: str, state: str | None) -> bool:
         """Whether a data file is unchanged; its content is read once, as long as size and time stay the same."""
-        from gradcli.data.loading import signature_of, state_of
+        from gradcli.lowering.data_files.loading import signature_of, state_of
 
         signature = signature_of(path)
         known = self._states.get(path)

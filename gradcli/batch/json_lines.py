@@ -11,10 +11,10 @@ from collections import OrderedDict
 from importlib import import_module
 from json import JSONDecodeError, JSONDecoder
 
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.calculator.answers import ask_gradient, ask_hessian, ask_value
 from gradcli.calculator.questions import gradient_question, hessian_question, prepare, value_question
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
-from gradcli.points import read_point
+from gradcli.lowering.points import read_point
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.language.parser import parse
 from gradcli.language.syntax import Assert, Call, FunctionDef, Name, String, nodes_of
 from gradcli.language.unparse import unparse
+from gradcli.lowering.points import array_of, read_point
 from gradcli.lowering.scan import assigned_names
-from gradcli.points import array_of, read_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

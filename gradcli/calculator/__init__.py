@@ -27,21 +27,21 @@ from gradcli.calculator.questions import (
 )
 from gradcli.calculator.repeated.prepared import Question
 from gradcli.language.limits import limits_of
-from gradcli.points import read_point
+from gradcli.lowering.points import read_point
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Diagnostic
+    from gradcli.base.diagnostics import Diagnostic
+    from gradcli.base.results.calculations import Evaluation, Gradient, Hessian, Jacobian, Trace
+    from gradcli.base.results.findings import Explanation
+    from gradcli.base.results.graph_vertices import Graph
+    from gradcli.base.results.plan_reports import PlanReport
     from gradcli.language.limits import LimitsLike
     from gradcli.language.source import Source
     from gradcli.lowering import Lowered
-    from gradcli.results.calculations import Evaluation, Gradient, Hessian, Jacobian, Trace
-    from gradcli.results.findings import Explanation
-    from gradcli.results.graph_vertices import Graph
-    from gradcli.results.plan_reports import PlanReport
 
     Point = Mapping[str, Any] | Sequence[str]
 
@@ -156,7 +156,7 @@ def trace(
 ) -> Trace:
     """The forward and the backward pass of a scalar script, step by step.
 
-    The result is a `gradcli.results.calculations.Trace`. With `why_topo` it also has the depth-first order, which
+    The result is a `gradcli.base.results.calculations.Trace`. With `why_topo` it also has the depth-first order, which
     passes on cotangents before they are complete; with `torch`, nodes have PyTorch's names. Of a long loop it has the
     first and the last turn, and turn number `turn`. With `symbolic`, local partials have formulas where possible.
 

@@ -6,7 +6,7 @@ plan in which the directions are constants, so values that depend on them alone 
 
 from __future__ import annotations
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.namespaces import REFUSED, namespace
 
 TYPE_CHECKING = False

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from gradcli.base.diagnostics import Diagnostic, did_you_mean, visible
+from gradcli.base.results.calculations import Evaluation, Gradient, Hessian, Jacobian
 from gradcli.calculator.notes import kinks
 from gradcli.calculator.notes.convention import conjugated, real_part_note
 from gradcli.calculator.notes.lost_digits import is_finite, lost_digits
 from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped
-from gradcli.diagnostics import Diagnostic, did_you_mean, visible
-from gradcli.points import array_of
-from gradcli.results.calculations import Evaluation, Gradient, Hessian, Jacobian
+from gradcli.lowering.points import array_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from gradcli.base.results.calculations import Value
     from gradcli.calculator.repeated.prepared import Question
     from gradcli.lowering import Lowered
-    from gradcli.results.calculations import Value
 
 LARGE = 1 << 21  # entries of all arrays of a question, from which a plan is worth its making for one run
 

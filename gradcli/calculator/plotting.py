@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
+from gradcli.base.diagnostics import did_you_mean, error, visible
+from gradcli.base.results.curves import Curves
 from gradcli.calculator.answers import point_of
 from gradcli.calculator.questions import prepare
-from gradcli.calculator.repeated.compiled import Compiled
-from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.calculator.repeated.compiled import CompiledScript
 from gradcli.language.limits import limits_of
-from gradcli.points import read_point
-from gradcli.results.curves import Curves
+from gradcli.lowering.points import read_point
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def plot(
         raise error(
             "GC721", f"a plot is along {few}; here: {phrase}", help="choose with --wrt x; --at gives the others"
         )
-    function = Compiled(script, leaves, limits=limits)
+    function = CompiledScript(script, leaves, limits=limits)
     rest = {name: value for name, value in known.items() if name not in leaves}
     shown = point_of(lowered, {**rest, **({leaves[0]: known[leaves[0]]} if steps and leaves[0] in known else {})})
     if steps:
@@ -108,7 +108,7 @@ def evaluated(
     """A claim at the points of a curve."""
     used = prepare(claim, known, None, limits_of(limits)).program.leaves
     taken = {name: value for name, value in known.items() if name in used}
-    stated: Any = Compiled(claim, limits=limits)
+    stated: Any = CompiledScript(claim, limits=limits)
     if not any(isinstance(value, list) for value in taken.values()):
         return [float(stated(**taken))] * count
     common = [name for name in shared if name in taken]

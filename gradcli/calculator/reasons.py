@@ -5,21 +5,21 @@ A gradient is followed from the leaf to the output: it ends at a node that recei
 
 from __future__ import annotations
 
+from gradcli.base.diagnostics import did_you_mean, error, visible
+from gradcli.base.results.findings import AtStep, Explanation, Finding
 from gradcli.calculator.sizes import finite, holds_nan, largest_of, state, word
-from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.exact import count_text
 from gradcli.graph.surfaces import surfaces
 from gradcli.graph.text import kink_texts
-from gradcli.results.findings import AtStep, Explanation, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from gradcli.base.results.calculations import BackwardStep, Trace
     from gradcli.lowering import Lowered
-    from gradcli.results.calculations import BackwardStep, Trace
 
 
 FIXES = {

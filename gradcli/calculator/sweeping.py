@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from gradcli.base.records import NamedTuple
 from gradcli.calculator.along import Along, all_finite
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.builder import building
 from gradcli.graph.types import Type
-from gradcli.points import array_of
-from gradcli.records import NamedTuple
+from gradcli.lowering.points import array_of
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from gradcli.execution.sparsity.compressed import Blocks, Compression
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
     from gradcli.lowering import Lowered
-    from gradcli.structure.compressed import Blocks, Compression
 
     Found = tuple[list[Any], Callable[[], list[list[Any]]]]
 
@@ -146,8 +146,8 @@ def compressed_hessian(
     total = sum(target.type.size for target in targets)
     if total < FEWEST:
         return None
-    from gradcli.structure.compressed import Blocks, symmetric
-    from gradcli.structure.patterns import pattern
+    from gradcli.execution.sparsity.compressed import Blocks, symmetric
+    from gradcli.execution.sparsity.patterns import pattern
 
     flow = pattern(gradient, targets)
     if flow is None:
@@ -183,8 +183,8 @@ def compressed_jacobian(lowered: Lowered, targets: Sequence[Node], values: Seque
     dense = sum(min(height, width) for height in heights for width in widths)
     if dense < FEWEST:
         return None
-    from gradcli.structure.compressed import Blocks, by_columns, by_rows
-    from gradcli.structure.patterns import pattern
+    from gradcli.execution.sparsity.compressed import Blocks, by_columns, by_rows
+    from gradcli.execution.sparsity.patterns import pattern
 
     flow = pattern(outputs, targets)
     if flow is None:

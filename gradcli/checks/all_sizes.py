@@ -13,11 +13,12 @@ import re
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.base.diagnostics import GradcliError
+from gradcli.base.results.calculations import wherever
 from gradcli.checks.challenge import Member, counterexample
 from gradcli.checks.decide.assumptions import Assumption, conditions_of_set
 from gradcli.checks.decide.granting import granted_on_set
 from gradcli.checks.report import GOOD
-from gradcli.diagnostics import GradcliError
 from gradcli.formulas import NoFormula
 from gradcli.formulas.index_proof import identity
 from gradcli.graph.program import Leaf
@@ -30,7 +31,6 @@ from gradcli.lowering.names import OpenShapes
 from gradcli.lowering.ranks import PAIRS, probes
 from gradcli.lowering.scan import assigned_names
 from gradcli.primitives import functions
-from gradcli.results.calculations import wherever
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.case import differ
 from gradcli.checks.decide.sample_points import drawn
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.oracle.oracle_client import NoAnswer
-from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import reachable
-from gradcli.points import array_of
+from gradcli.lowering.points import array_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

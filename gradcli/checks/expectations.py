@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gradcli.base.diagnostics import NOTE, WARNING, Diagnostic
 from gradcli.checks.report import CODE_OF_VERDICT, GOOD, NONSMOOTH, NOT_AS_REQUIRED, Check, Settings
-from gradcli.diagnostics import NOTE, WARNING, Diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gradcli.base.diagnostics import GradcliError
     from gradcli.checks.decide.case import Outcome
     from gradcli.checks.subjects import Subject
-    from gradcli.diagnostics import GradcliError
     from gradcli.language.source import Source
     from gradcli.lowering import Lowered
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.checks.decide.floats import evaluated, kind_of
 from gradcli.checks.expectations import numbered
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.report import VERDICTS, Check
-from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.graph.text import subscript
 from gradcli.language.directives import output_line
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradcli.base.diagnostics import Diagnostic
     from gradcli.checks.report import Settings
     from gradcli.checks.subjects import Subject
-    from gradcli.diagnostics import Diagnostic
     from gradcli.graph.node import Node
     from gradcli.language.inline_expectations import Expected
     from gradcli.language.syntax import Script

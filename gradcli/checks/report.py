@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.diagnostics import error, visible
+from gradcli.base.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gradcli.diagnostics import Diagnostic
+    from gradcli.base.diagnostics import Diagnostic
     from gradcli.language.directives import Directive
     from gradcli.lowering import Lowered
 

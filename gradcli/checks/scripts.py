@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.refutation import blaming
@@ -24,7 +25,6 @@ from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import Check, Report, Settings, timed
 from gradcli.checks.subjects import Subject, subjects
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.node import dependents, is_reader, reachable
@@ -33,7 +33,7 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
 from gradcli.lowering.lowered import Lowered
-from gradcli.points import array_of, read_point
+from gradcli.lowering.points import array_of, read_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

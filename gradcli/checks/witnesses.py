@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.base.diagnostics import did_you_mean, error, visible
 from gradcli.checks.decide.case import Case, parts_of
 from gradcli.checks.decide.floats import LIMIT_ULPS, moving, ulps
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import UNMOVED, Neighbourhood, suspicious
 from gradcli.checks.differences.survey import FAR
 from gradcli.checks.oracle.oracle_client import NoAnswer
-from gradcli.diagnostics import did_you_mean, error, visible
 from gradcli.graph.text import subscript
 
 if TYPE_CHECKING:

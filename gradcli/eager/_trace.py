@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.diagnostics import Span
+from gradcli.base.diagnostics import Span
 from gradcli.eager import random as streams
 from gradcli.eager._core import dtypes, events, tracer
 from gradcli.eager._core.modes import Place, enable_grad, line_of, no_grad, ours, place, state

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import repeat
 from math import isfinite
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.execution.inputs import (
     constant_value,
     data_value,
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import GradcliError
+    from gradcli.base.diagnostics import GradcliError
+    from gradcli.base.results.calculations import Value
     from gradcli.execution.scan import Scan
     from gradcli.graph.types import Shape
-    from gradcli.results.calculations import Value
 
     Computation = Program | Node | Sequence[Node]
 

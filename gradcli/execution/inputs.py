@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.arrays import nearest_float
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import GradcliError
+    from gradcli.base.diagnostics import GradcliError
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
 

@@ -8,11 +8,11 @@ operation after the other.
 
 from __future__ import annotations
 
+from gradcli.base.records import NamedTuple
 from gradcli.execution.inputs import constant_value, impl_params
 from gradcli.execution.namespaces import REFUSED, BadIndex, NotReal, Unavailable, namespace
 from gradcli.graph.loop import order_of_turns, readers_by_loop, single_numbers
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
-from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

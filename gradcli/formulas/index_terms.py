@@ -27,7 +27,7 @@ from gradcli.formulas.index_positions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.formulas.index_positions import Position
 
 DEEPEST = 24  # levels of functions and brackets inside each other

@@ -9,19 +9,19 @@ from __future__ import annotations
 import gc
 from _thread import RLock
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
+from gradcli.base.records import NamedTuple
 from gradcli.graph.exact import count_text, decimal, is_fraction, whole_or_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
 from gradcli.graph.operand import Closed
 from gradcli.graph.types import FLOAT, Type
-from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import GradcliError, Span
+    from gradcli.base.diagnostics import GradcliError, Span
     from gradcli.graph.node import Exact
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape

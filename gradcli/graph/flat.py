@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 from importlib import import_module
 
-from gradcli.diagnostics import Span
+from gradcli.base.diagnostics import Span
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.builder import Builder
 from gradcli.graph.domain import Interval

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.graph.builder import Builder
     from gradcli.graph.types import Shape, Type
 

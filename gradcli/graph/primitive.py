@@ -15,9 +15,9 @@ every derivative of every order from it, in both modes.
 
 from __future__ import annotations
 
+from gradcli.base.records import NamedTuple
 from gradcli.graph.operand import Closed, Operand
 from gradcli.graph.types import Type
-from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

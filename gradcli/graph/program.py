@@ -5,15 +5,15 @@ Transforms make new programs from it, which share its nodes.
 
 from __future__ import annotations
 
+from gradcli.base.records import NamedTuple
 from gradcli.graph.node import Node, reachable
-from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.graph.builder import Builder
     from gradcli.graph.domain import Interval
 

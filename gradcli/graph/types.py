@@ -6,7 +6,7 @@ complex128) is chosen when a program is evaluated, so it is not part of a type.
 
 from __future__ import annotations
 
-from gradcli.records import NamedTuple
+from gradcli.base.records import NamedTuple
 
 Shape = tuple[int, ...]
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import Diagnostic, visible
+from gradcli.base.diagnostics import Diagnostic, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
 
 # Greek letters of names, without those drawn like Latin ones (capital Alpha, small omicron, ...)
 GREEK = "ΓΔΘΛΞΠΣΦΨΩα-ξπ-ω"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from gradcli.diagnostics import WARNING, Diagnostic, Span, did_you_mean, visible
+from gradcli.base.diagnostics import WARNING, Diagnostic, Span, did_you_mean, visible
 from gradcli.language.syntax import Append, Assert, Assign, ExpressionStatement, For, FunctionDef, If, Statement
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import Diagnostic, Span, did_you_mean, visible
+from gradcli.base.diagnostics import Diagnostic, Span, did_you_mean, visible
 from gradcli.language.directives import directive_at, read_directive
 
 TYPE_CHECKING = False

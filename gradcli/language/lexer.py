@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import Diagnostic, Span
+from gradcli.base.diagnostics import Diagnostic, Span
 from gradcli.language.characters import FORBIDDEN, GREEK, OPERATORS, POWERS, SUBSCRIPTS, is_superscript, stray
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.source import LINE_END, text_too_long

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.base.diagnostics import did_you_mean, error, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import did_you_mean, visible
+from gradcli.base.diagnostics import did_you_mean, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from itertools import pairwise
 
-from gradcli.diagnostics import GradcliError, Span, error, visible
+from gradcli.base.diagnostics import GradcliError, Span, error, visible
 from gradcli.language.limits import DEFAULT_LIMITS
 
 TYPE_CHECKING = False

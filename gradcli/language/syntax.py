@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from fractions import Fraction
 
-    from gradcli.diagnostics import Diagnostic, Span
+    from gradcli.base.diagnostics import Diagnostic, Span
     from gradcli.language.directives import Directive
     from gradcli.language.inline_expectations import Expected
     from gradcli.language.source import Source

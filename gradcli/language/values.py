@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import GradcliError, Span, error, visible
+from gradcli.base.diagnostics import GradcliError, Span, error, visible
 from gradcli.language.characters import FORBIDDEN
 from gradcli.language.lexer import RESERVED, WORD
 from gradcli.language.limits import DEFAULT_LIMITS

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, error, pointing_into, visible
+from gradcli.base.diagnostics import Diagnostic, GradcliError, did_you_mean, error, pointing_into, visible
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.graph.program import HandRule, Program
 from gradcli.language.limits import DEFAULT_LIMITS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import GradcliError, did_you_mean, error, visible
+from gradcli.base.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.exact import number_text
 from gradcli.graph.node import LEAF, Node
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.graph.primitive import Primitive, Signature
     from gradcli.language.syntax import Call, Expression
     from gradcli.lowering.lowerer import Lowerer
@@ -174,7 +174,7 @@ def result_value(lowerer: Lowerer, result: Any) -> Any:
 
 def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syntax: Call) -> Node:
     """The data of a file, as constants."""
-    from gradcli.data import loading  # opens files, which most scripts do not
+    from gradcli.lowering.data_files import loading  # opens files, which most scripts do not
 
     lowerer.untraceable()
     if len(args) != 1 or not isinstance(args[0], str) or not args[0]:

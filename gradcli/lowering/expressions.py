@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from gradcli.diagnostics import GradcliError, error
+from gradcli.base.diagnostics import GradcliError, error
 from gradcli.graph.exact import number_text, rational
 from gradcli.graph.node import DATA, LEAF, Node
 from gradcli.graph.operand import Complex
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.language.syntax import Expression, Slice, Subscript, Syntax
     from gradcli.lowering.lowerer import Lowerer
 

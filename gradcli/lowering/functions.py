@@ -6,7 +6,7 @@ cotangents. No other part of the engine can tell that the rule was written by ha
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error, visible
+from gradcli.base.diagnostics import error, visible
 from gradcli.graph.node import Node
 from gradcli.graph.program import HandRule, Leaf
 from gradcli.language import syntax as s
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.graph.primitive import Primitive
     from gradcli.lowering.lowerer import Lowerer
 

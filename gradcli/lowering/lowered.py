@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from gradcli.base.records import NamedTuple
 from gradcli.graph.program import HandRule
-from gradcli.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Diagnostic, Span
+    from gradcli.base.diagnostics import Diagnostic, Span
     from gradcli.graph.node import Node
     from gradcli.graph.program import Program
     from gradcli.language.source import Source

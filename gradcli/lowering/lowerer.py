@@ -6,7 +6,7 @@ named after the construct: `expressions`, `calls`, `functions`, `statements`.
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, GradcliError, Span, error, visible
+from gradcli.base.diagnostics import Diagnostic, GradcliError, Span, error, visible
 from gradcli.graph.node import Node
 from gradcli.graph.primitive import signature_of
 from gradcli.language import syntax as s

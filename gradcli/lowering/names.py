@@ -5,7 +5,7 @@ A free name becomes a leaf. No leaf may be both read statically and differentiat
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, error, visible
+from gradcli.base.diagnostics import Diagnostic, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.builder import Builder, PlaneBuilder
 from gradcli.graph.exact import is_fraction
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import GradcliError, Span
+    from gradcli.base.diagnostics import GradcliError, Span
     from gradcli.graph.domain import Interval
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.lowering.names import OpenShapes
 from gradcli.primitives.sizes import named_size, sum_of_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.lowering.names import OpenCount
 
 # primes whose sums in pairs are far apart, so that a sum shows what it consists of

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from itertools import repeat
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.node import CONSTANT, DATA, Node
 from gradcli.graph.operand import Complex
 from gradcli.lowering.statics import Untraceable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.language.syntax import Syntax
     from gradcli.lowering.names import Names
 

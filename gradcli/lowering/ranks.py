@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import zip_longest
 from typing import NamedTuple
 
-from gradcli.diagnostics import GradcliError, error
+from gradcli.base.diagnostics import GradcliError, error
 from gradcli.graph.node import DATA, reachable
 from gradcli.language.limits import Limits
 from gradcli.language.syntax import (

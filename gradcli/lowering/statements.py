@@ -6,7 +6,7 @@ the default of the leaf. All other assigned names are computed.
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Interval
 from gradcli.graph.exact import number_text
 from gradcli.graph.node import LEAF, Node
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.diagnostics import GradcliError, Span
+    from gradcli.base.diagnostics import GradcliError, Span
     from gradcli.graph.types import Shape
     from gradcli.lowering.lowerer import Lowerer
 

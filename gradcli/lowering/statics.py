@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gradcli.diagnostics import GradcliError, error
+from gradcli.base.diagnostics import GradcliError, error
 from gradcli.graph.exact import is_fraction, number_text, rational
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.graph.node import Node
 
     Exact = int | Fraction | float

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from _thread import RLock
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.primitive import Primitive
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ Everything here makes operands from operands; it declares no operation.
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.exact import number_text
 from gradcli.graph.types import size_of
 from gradcli.primitives.comparison import cast

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.types import broadcast_shapes
 from gradcli.primitives.movement import broadcast, reshape
 

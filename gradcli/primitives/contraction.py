@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import Primitive, bilinear, composite

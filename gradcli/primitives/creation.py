@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.domain import REAL
 from gradcli.graph.operand import Closed as ClosedValue

@@ -11,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.domain import REAL
 from gradcli.graph.operand import Complex

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.domain import NONNEGATIVE, Closed, Interval
 from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import Primitive, elementwise

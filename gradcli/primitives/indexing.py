@@ -6,7 +6,7 @@ positions are checked when the program runs. The rules are NumPy's, for mixed in
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.domain import REAL
 from gradcli.graph.operand import Operand
 from gradcli.graph.primitive import composite

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Primitive, composite, structured
 from gradcli.graph.types import broadcast_shapes

@@ -7,7 +7,7 @@ values. `lift` gives the parameters for operands with an additional leading axis
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Primitive, linear
 from gradcli.graph.types import Type, size_of

@@ -7,7 +7,7 @@ fails to load is recorded as a diagnostic (GC216) and changes nothing else.
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.graph.primitive import Primitive
 from gradcli.primitives import declared
 

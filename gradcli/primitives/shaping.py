@@ -5,7 +5,7 @@ Axes follow NumPy: a script counts them from either end, the graph stores them n
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import composite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations_with_replacement
 
-from gradcli.diagnostics import error, visible
+from gradcli.base.diagnostics import error, visible
 from gradcli.graph.exact import count_text, number_text
 from gradcli.graph.types import size_of
 

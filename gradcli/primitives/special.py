@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import comb, factorial, perm, pi, sqrt
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.domain import REAL, Closed, Open
 from gradcli.graph.exact import number_text

@@ -13,13 +13,13 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.diagnostics import LOG_COMMAND, escaped
+from gradcli.base.diagnostics import LOG_COMMAND, escaped
 from gradcli.rendering.text import visible, visible_character, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gradcli.diagnostics import Diagnostic, Span
+    from gradcli.base.diagnostics import Diagnostic, Span
 
     Paint = Callable[[str, str], str]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from gradcli.records import NamedTuple
+from gradcli.base.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     Payload = dict[str, Any]
 
-    from gradcli.diagnostics import Diagnostic
-    from gradcli.results.calculations import BackwardStep, Derivation, DerivationStep, Trace
-    from gradcli.results.plan_reports import PlanReport
+    from gradcli.base.diagnostics import Diagnostic
+    from gradcli.base.results.calculations import BackwardStep, Derivation, DerivationStep, Trace
+    from gradcli.base.results.plan_reports import PlanReport
 
 SCHEMA_VERSION = 1
 

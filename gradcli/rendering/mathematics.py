@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from unicodedata import lookup
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.language.syntax import (

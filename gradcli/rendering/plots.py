@@ -6,7 +6,7 @@ import math
 from io import BytesIO
 from itertools import pairwise
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.documents.calculus import head
 from gradcli.rendering.documents.convergence import NO_DIFFERENCES, convergence, in_words, measured
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any, Protocol
 
+    from gradcli.base.results.curves import Curves
     from gradcli.rendering.document import Block
-    from gradcli.results.curves import Curves
 
     class Sheet(Protocol):
         """What lines are drawn on."""

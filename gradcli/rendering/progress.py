@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from gradcli.diagnostics import visible
+from gradcli.base.diagnostics import visible
 from gradcli.rendering.text import width
 
 BAR = 20  # cells between the brackets

@@ -5,7 +5,7 @@ Widths are those of a terminal: a wide character takes two cells, a combining on
 
 from __future__ import annotations
 
-from gradcli.diagnostics import escaped, without_commands
+from gradcli.base.diagnostics import escaped, without_commands
 
 TAB = "    "
 # what stands for the lines and arrows of pictures where an encoding has only ASCII

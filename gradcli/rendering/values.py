@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from gradcli.results.calculations import Value
+    from gradcli.base.results.calculations import Value
 
 INFINITY = float("inf")
 NONFINITE = {INFINITY: "inf", -INFINITY: "-inf"}

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradcli.results.curves import Curves
+    from gradcli.base.results.curves import Curves
 
 WIDTH, HEIGHT = 700, 500
 LEFT, RIGHT, TOP, BOTTOM, BETWEEN = 76, 18, 44, 46, 18  # pixels around the panels, and between two

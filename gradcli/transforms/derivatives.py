@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
 from gradcli.graph.types import Type

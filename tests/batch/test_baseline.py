@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch import baseline, judged_content
 from gradcli.checks import Check, Report, check_script
 from gradcli.checks.report import refused
-from gradcli.diagnostics import GradcliError
 from gradcli.language import Source, read_source
 
 if TYPE_CHECKING:

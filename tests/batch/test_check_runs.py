@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradcli.cli import main
+from gradcli.interfaces.cli import main
 from tests.rendering.test_schema import validator
 
 FILES = {

@@ -21,6 +21,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.check_run import Run
 from gradcli.batch.discovery.cases import Case
 from gradcli.batch.discovery.walk import find_cases
@@ -28,7 +29,6 @@ from gradcli.batch.points import answer_points, sweep
 from gradcli.batch.workers import cluster, dask_worker
 from gradcli.batch.workers.supervisor import Done, Task, supervise
 from gradcli.batch.workers.transport import report_to_json
-from gradcli.diagnostics import GradcliError
 from gradcli.language.source import Source
 from tests.batch.test_points_killed import assert_same
 from tests.support.processes import below, runs
@@ -227,7 +227,7 @@ def test_dask_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_point_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
-    from gradcli import cli
+    from gradcli.interfaces import cli
 
     assert cli.main(["grad", "x**2", "--at", "x=1", "--cluster", "tcp://127.0.0.1:1"]) == 2
     assert "--cluster needs --points" in capsys.readouterr().err
@@ -366,7 +366,7 @@ def test_workers_with_another_gradcli(which: str, tmp_path: Path) -> None:
         (other / "gradcli" / "__init__.py").write_text('__version__ = "0"\n')
     else:
         shutil.copytree(Path(ROOT) / "gradcli", other / "gradcli", ignore=shutil.ignore_patterns("__pycache__"))
-        with open(other / "gradcli" / "points.py", "a", encoding="utf-8") as text:
+        with open(other / "gradcli" / "lowering" / "points.py", "a", encoding="utf-8") as text:
             text.write("# one more line\n")
     with machines(tmp_path / "dask", 1, PYTHONPATH=str(other)) as dask:
         told = refused(dask.address, "GC742")

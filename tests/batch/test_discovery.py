@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradcli import cli
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.discovery.cases import Case
 from gradcli.batch.discovery.walk import find_cases, find_files, nothing_found
-from gradcli.diagnostics import GradcliError
+from gradcli.interfaces import cli
 
 FILES = ["a.grad", "b.grad", "b.txt", "build/c.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad", ".x/f.grad"]
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.discovery.cases import Case, block_limits
 from gradcli.batch.discovery.documents import blocks, is_document, markdown, restructured
 from gradcli.batch.discovery.walk import find_cases
 from gradcli.checks import check_script
-from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import Limits
 from gradcli.language.source import LINE_END, Source, decode_source
 

@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli import cli
+from gradcli.base.diagnostics import GradcliError, error
 from gradcli.batch import journal as module
 from gradcli.batch.discovery.cases import Case
 from gradcli.batch.journal import NAME, Journal, default_folder
 from gradcli.batch.workers.transport import report_to_json
 from gradcli.checks.report import refused
 from gradcli.checks.scripts import check_script
-from gradcli.data.loading import load_array, recorded, state_of
-from gradcli.diagnostics import GradcliError, error
+from gradcli.interfaces import cli
 from gradcli.language.source import read_source
+from gradcli.lowering.data_files.loading import load_array, recorded, state_of
 from tests.support.journal_lines import STAMP, codes, filled, key_of, line_of
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def test_files_of_the_point_and_of_every_load_are_recorded(project: Path) -> Non
 
 
 def test_a_file_that_changes_while_it_is_read_is_never_the_same(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gradcli.data.loading as data_module
+    import gradcli.lowering.data_files.loading as data_module
 
     real = data_module.ordinary_file
     opened_to_be_read: list[str] = []

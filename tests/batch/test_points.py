@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.points import answer_points, sources, sweep
 from gradcli.batch.points.result_table import columns_of
-from gradcli.cli import main
-from gradcli.diagnostics import GradcliError
+from gradcli.interfaces.cli import main
 
 SCRIPT = "sin(x*y)*exp(-x) + log(1 + y**2)*x"
 COUNT = 1000

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.points import answer_points
-from gradcli.diagnostics import GradcliError
 
-ENTRY = "import sys; from gradcli.cli import entry; sys.exit(entry())"
+ENTRY = "import sys; from gradcli.interfaces.cli import entry; sys.exit(entry())"
 
 TEXTS: dict[str, tuple[bytes, str, str]] = {
     "several empty lines at the end": (b"x,y\n1,2\n\n\n \n", "GC617", ":3 is empty"),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.points import answer_points, sources, sweep
-from gradcli.diagnostics import GradcliError
 from tests.support.forced import patches
 from tests.support.processes import below, runs
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCRIPT = "sin(x)*y + sum(exp(-x*arange(3)))"
-ENTRY = "import sys; from gradcli.cli import entry; sys.exit(entry())"
+ENTRY = "import sys; from gradcli.interfaces.cli import entry; sys.exit(entry())"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.points import answer_points, sources, sweep
-from gradcli.cli import main
-from gradcli.diagnostics import GradcliError
-from gradcli.output import Output
+from gradcli.interfaces.cli import main
+from gradcli.interfaces.output import Output
 
 POINTS = np.arange(12.0).reshape(6, 2)
 

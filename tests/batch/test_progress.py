@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradcli import output
+from gradcli.interfaces import output
 from gradcli.rendering.progress import Progress, duration
 from gradcli.rendering.text import width
 

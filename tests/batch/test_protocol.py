@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from gradcli.base.diagnostics import Diagnostic
 from gradcli.batch import serve
 from gradcli.batch.json_lines import MOST_SCRIPTS, Answer, QuestionCache
-from gradcli.diagnostics import Diagnostic
 from gradcli.rendering import machine
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.discovery.cases import Case
 from gradcli.batch.discovery.selection import last_failed, parse_verdicts, sharded
 from gradcli.checks.report import VERDICTS
-from gradcli.diagnostics import GradcliError
 
 CASES = [Case(f"{number:03}.grad") for number in range(300)]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from gradcli.base.diagnostics import Diagnostic, GradcliError
 from gradcli.batch.discovery.cases import Case
 from gradcli.batch.totals import Totals
 from gradcli.batch.workers import supervisor
@@ -23,8 +24,7 @@ from gradcli.batch.workers.local_worker import answered, check_content, depends_
 from gradcli.batch.workers.supervisor import Done, Task, report_of, supervise
 from gradcli.checks.oracle.oracle_client import Oracle, TimeOver
 from gradcli.checks.report import VERDICTS
-from gradcli.commands._acceptance import outcome
-from gradcli.diagnostics import Diagnostic, GradcliError
+from gradcli.interfaces.command_parts.acceptance import outcome
 from gradcli.rendering.documents.verdicts import SENTENCES
 from tests.support.processes import below, runs
 from tests.support.report_views import text
@@ -177,7 +177,7 @@ def test_an_oracle_takes_over_the_limit_of_its_worker() -> None:
 
 
 def test_cpu_time_ends_what_nobody_can_end() -> None:
-    code = "from gradcli.child_process import *; extend_cpu_limit(0.1); import tests.support.fake_worker as w; w.spin()"
+    code = "from gradcli.base.child_process import *; extend_cpu_limit(0.1); import tests.support.fake_worker as w; w.spin()"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False)
     assert done.returncode == -signal.SIGXCPU
 
@@ -313,7 +313,7 @@ def test_what_depends_on_the_machine_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_failure_of_gradcli_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TypeError" in json.loads(answered("x.grad", 0, b"x", {"no_such_option": 1}))["failure"]
-    monkeypatch.setattr("gradcli.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
+    monkeypatch.setattr("gradcli.base.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
     monkeypatch.setattr("gradcli.checks.oracle.oracle_client._shared", [Oracle()])
     assert "GC999" in json.loads(answered("x.grad", 0, b"x = 2; x**2", {}))["failure"]
 

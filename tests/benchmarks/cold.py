@@ -6,7 +6,7 @@ import sys
 
 from tests.benchmarks.driver import Row, interleaved, row, seconds
 
-ENTRY = "import sys; from gradcli.cli import entry; sys.exit(entry())"
+ENTRY = "import sys; from gradcli.interfaces.cli import entry; sys.exit(entry())"
 
 
 def run(rounds: int, small: bool) -> list[Row]:

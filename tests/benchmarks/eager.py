@@ -285,7 +285,7 @@ def watched(rounds: int, small: bool) -> list[Row]:
         import torch
     except ImportError:
         return []
-    from gradcli.frameworks.torch_recorder import TorchWatch
+    from gradcli.recording.libraries.torch_recorder import TorchWatch
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -44,7 +44,7 @@ SHAPES = {"expression": long_sum, "statements": long_list, "for": loop}
 def measured(shape: str, nodes: int) -> dict[str, float]:
     """Seconds of each stage, nodes, and the bytes that the process grew by, in this process."""
     from gradcli.calculator.questions import gradient_question
-    from gradcli.cli import COLLECTION
+    from gradcli.interfaces.cli import COLLECTION
     from gradcli.language.limits import Limits
     from gradcli.language.parser import parse
     from gradcli.language.source import Source

@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from gradcli import calculator, cli
-from gradcli.calculator.closed_forms import local_partials
+from gradcli import calculator
+from gradcli.calculator.traces import local_partials
+from gradcli.interfaces import cli
 from gradcli.primitives import functions
 from tests.rendering.test_schema import validator
 

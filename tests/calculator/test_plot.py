@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gradcli import cli
+from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.plotting import plot
-from gradcli.diagnostics import GradcliError
+from gradcli.interfaces import cli
 from gradcli.rendering import plain, plots, vector_plots
 from gradcli.rendering.document import Style
 from tests.rendering.test_schema import validator

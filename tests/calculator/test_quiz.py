@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gradcli import calculator, cli
-from gradcli.calculator.closed_forms.quiz import partial_questions
+from gradcli import calculator
+from gradcli.derivation.quiz import partial_questions
+from gradcli.interfaces import cli
 
 
 def asked(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli import calculator, cli
+from gradcli import calculator
 from gradcli.calculator.traces.folding import MOVING
+from gradcli.interfaces import cli
 from gradcli.rendering import plain
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import trace as listing
@@ -17,7 +18,7 @@ from tests.rendering.test_snapshots import on_terminal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.results.calculations import Passes, Trace
+    from gradcli.base.results.calculations import Passes, Trace
 
 A, X, V, W = [[1.5, 2.0], [3.0, -4.0]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.5]], [1.0, -2.0], [0.5, 0.25]
 SCRIPTS: tuple[tuple[str, dict[str, Any], int], ...] = (  # with the number of inserted nodes

@@ -423,7 +423,7 @@ def test_a_survey_that_the_clock_ends_decides_nothing(monkeypatch: pytest.Monkey
     def clock() -> float:
         return 0.0 if next(looks, None) is not None else 1e9
 
-    monkeypatch.setattr("gradcli.frameworks.box.monotonic", clock)
+    monkeypatch.setattr("gradcli.recording.calls.box.monotonic", clock)
     part = only(check_callable(lambda x: np.sum(np.sin(x)), np.cos, at={"x": x}, samples=1, timeout=300))
     assert part.verdict == "INCONCLUSIVE"
     assert next(looks, None) is None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 from tests.support.callable_cases import cases
 
 ROOT = Path(__file__).parents[2]

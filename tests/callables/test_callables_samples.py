@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "samples" / "python").glob("*.py"))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
 NUMPY = """
 import numpy as np
@@ -79,7 +79,7 @@ recorded.same_sent = recorded.same_values = lambda *args: None
     "another recording": """
 import gradcli.eager as ours
 from gradcli.checks.callables import recorded
-from gradcli.frameworks.box import Box
+from gradcli.recording.calls.box import Box
 true = recorded.recording
 class Right(Box):
     pass
@@ -167,7 +167,7 @@ def test_a_recording_is_proved_from_outside(
 def test_arrays_cross_the_pipe_as_they_are() -> None:
     from io import BytesIO
 
-    from gradcli import child_process
+    from gradcli.base import child_process
 
     sent = {
         "x": np.array([[1.5, np.nan, -0.0], [np.inf, 5e-324, -1e308]]),

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 LIMIT = 60.0  # seconds until a test gives up; what it waits for takes milliseconds
@@ -100,7 +100,7 @@ def checking(folder: Path, name: str) -> subprocess.Popen[bytes]:
         stderr=subprocess.PIPE,
         env={
             **os.environ,
-            "PYTHONPATH": str(Path(cli.__file__).parents[1]),
+            "PYTHONPATH": str(Path(cli.__file__).parents[2]),
             "TMPDIR": str(folder / "temporary"),
             "PYTHONDONTWRITEBYTECODE": "1",
         },
@@ -143,10 +143,10 @@ def test_what_the_code_started_ends_with_it(name: str, code: int, tmp_path: Path
 def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     """As `nohup` wants it."""
     process = subprocess.Popen(
-        [sys.executable, "-c", "import signal, sys; from gradcli.cli import main; main(['--version']); "
+        [sys.executable, "-c", "import signal, sys; from gradcli.interfaces.cli import main; main(['--version']); "
          "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)"],
         stdout=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-        env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])},
     )  # fmt: skip
     assert process.communicate(timeout=LIMIT)[0].split()[-1] == b"True"

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli import cli
-from gradcli.diagnostics import GradcliError
-from gradcli.frameworks.call_arguments import arguments_of
-from gradcli.points import read_point
+from gradcli.base.diagnostics import GradcliError
+from gradcli.interfaces import cli
+from gradcli.lowering.points import read_point
+from gradcli.recording.calls.call_arguments import arguments_of
 
 
 def keyword(x: Any, *, w: Any) -> Any: ...

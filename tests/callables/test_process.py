@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 from tests.rendering.test_schema import validator
 
 CODE = """

@@ -17,7 +17,7 @@ import pytest
 
 from gradcli import check_callable
 from gradcli.checks.callables import recorded
-from gradcli.frameworks import operations
+from gradcli.recording.graphs import operations
 from tests.support import recorded_functions as bodies
 
 AT = np.array([1.0, 2.0, 3.0])
@@ -134,7 +134,7 @@ def test_what_is_refused_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "try: s = float(x[0])\nexcept: s = 1.0\nreturn 2*x*s"
     assert any("plain Python numbers" in note.message for note in of_numpy(body).diagnostics)
     monkeypatch.setattr(
-        "gradcli.frameworks.numpy_graph.refuse", lambda reason: (_ for _ in ()).throw(TypeError(reason))
+        "gradcli.recording.graphs.numpy_graph.refuse", lambda reason: (_ for _ in ()).throw(TypeError(reason))
     )
     assert any("does not reproduce its gradient" in note.message for note in of_numpy(body).diagnostics)
     monkeypatch.setattr(recorded, "distance", lambda *_: 0.0)

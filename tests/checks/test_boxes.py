@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import check_script
 from gradcli.checks.decide.boxes import shortest_inside
-from gradcli.cli import main
-from gradcli.diagnostics import GradcliError
+from gradcli.interfaces.cli import main
 
 
 def verdicts(script: str, **options: Any) -> list[Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import Check, check_script
-from gradcli.diagnostics import GradcliError
 
 MEAN = "mean((A@w - t)**2)"
 TWO = {"A": [[1, 2], [3, 4]], "w": [0.5, -1], "t": [1, 0]}

@@ -9,8 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import check_script
-from gradcli.diagnostics import GradcliError
 from tests.execution.test_convention import IDS, PROGRAMS
 from tests.support.rederive import rederive
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 from tests.checks.test_corpus import claims_of
 from tests.checks.test_diagnosis_realistic import ARRAYS, SCALARS
 from tests.support.callable_cases import cases

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import cli
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import Check, check_script
 from gradcli.checks.inline_results import written
-from gradcli.commands._expectations import updated
-from gradcli.diagnostics import GradcliError
+from gradcli.interfaces import cli
+from gradcli.interfaces.command_parts.written_expectations import updated
 from gradcli.language import Source, parse
 from gradcli.language.inline_expectations import read_numbers
 

@@ -16,6 +16,7 @@ from gradcli.checks.derivatives.claim_comparison import compared
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation
 from gradcli.checks.evaluate import ball_numbers, balls, evaluation
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
+from gradcli.execution.sparsity.patterns import pattern
 from gradcli.graph.builder import Builder
 from gradcli.graph.loop import close
 from gradcli.graph.node import Node
@@ -23,7 +24,6 @@ from gradcli.graph.types import FLOAT, Type
 from gradcli.graph.unroll import unrolled
 from gradcli.lowering.iteration import loops
 from gradcli.primitives import catalogue
-from gradcli.structure.patterns import pattern
 from tests.support import loop_bodies
 from tests.support.loop_bodies import Space
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gradcli import cli
-from gradcli.calculator.closed_forms import deriving
-from gradcli.calculator.closed_forms.deriving import derive
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import all_sizes, challenge, check_script
 from gradcli.checks.report import Check
-from gradcli.diagnostics import GradcliError
+from gradcli.derivation import deriving
+from gradcli.derivation.deriving import derive
 from gradcli.execution.evaluate import evaluate
 from gradcli.formulas import index_proof, normal_form
+from gradcli.interfaces import cli
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import Check, Report, check_script
 from gradcli.checks.decide.assumptions import conditions
-from gradcli.diagnostics import GradcliError
 
 
 def checked(text: str, at: dict[str, Any] | None = None, **options: Any) -> Report:

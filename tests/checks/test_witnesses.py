@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli import cli, eager
+from gradcli import eager
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import check_script, parse_witnesses
 from gradcli.checks.witnesses import WITNESSES
-from gradcli.diagnostics import GradcliError
+from gradcli.interfaces import cli
 
 NAMES = ["reverse mode", "exact enclosure", "SymPy", "finite difference"]
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import check_script
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Oracle, TimeOver
-from gradcli.diagnostics import GradcliError
 
 ROOT = Path(__file__).parents[2]
 
@@ -149,7 +149,7 @@ def test_no_answer_in_time(oracle: Oracle) -> None:
 
 def test_a_process_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weaker verdicts from differences alone must not hide a broken installation."""
-    monkeypatch.setattr("gradcli.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
+    monkeypatch.setattr("gradcli.base.child_process.CODE", "import a_module_that_does_not_exist_{module}  # {paths}")
     made = Oracle()
     with pytest.raises(GradcliError, match="GC999"):
         check_script("x**2", at={"x": 1.0}, oracle=made)

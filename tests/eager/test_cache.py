@@ -16,7 +16,7 @@ from gradcli.checks.evaluate import balls
 from gradcli.eager._engine import fastpath, plan
 from gradcli.eager._engine.plan import Cache
 from gradcli.execution.compiler import emit_numba
-from gradcli.observe import source_lines
+from gradcli.recording.runs import source_lines
 
 TIMES = 5  # from the third call on an operation is done by what is remembered
 

@@ -104,8 +104,8 @@ def test_functions_that_cannot_be_recorded_are_still_checked() -> None:
 
 def test_a_pattern_that_lacks_a_pair_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Differences that miss a way from an entry to the result are refused: the function itself is asked."""
-    from gradcli.structure import patterns
-    from gradcli.structure.flows import Flow, of_pairs
+    from gradcli.execution.sparsity import patterns
+    from gradcli.execution.sparsity.flows import Flow, of_pairs
 
     right = patterns.Walk.through
 

@@ -16,12 +16,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import gradcli.eager
-from gradcli import cli
-from gradcli.commands._direct import Call, direct
-from gradcli.commands._full import full
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.eager._core.unsupported import INSTEAD, missing
 from gradcli.eager.torch_alias import Finder, aliases
+from gradcli.interfaces import cli
+from gradcli.interfaces.options.direct_reader import Call, direct
+from gradcli.interfaces.options.typer_reader import full
 from tests.rendering.test_schema import validator
 
 ROOT = Path(__file__).parents[2]

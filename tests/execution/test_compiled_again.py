@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.repeated import blocks
-from gradcli.diagnostics import GradcliError
 from tests.support import array_programs, loop_scripts, random_programs
 from tests.support.forced import patches
 
 if TYPE_CHECKING:
-    from gradcli.calculator.repeated.compiled import Compiled
+    from gradcli.interfaces.compiled import Compiled
 
 COUNTS = (1, 7, 150, 400, 1200)  # of points: on both sides of what makes a kernel worth its making
 KINDS = ("call", "grad", "hessian", "jacobian")

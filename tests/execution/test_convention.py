@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gradcli import calculator
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 
 Z = {"z": 1 + 2j}
 V = {"v": [1 + 2j, -0.5 + 1j, 2 - 1j]}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import Span
 from gradcli.calculator.notes.undefined_values import diagnose, explain, is_finite
-from gradcli.diagnostics import Span
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import reachable
 from gradcli.graph.primitive import elementwise, structured

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape, evaluate
 from gradcli.execution.namespaces import Unavailable
 from gradcli.graph.arrays import ArrayData, digest_of, nearest_float

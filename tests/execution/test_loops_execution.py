@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError, Span
 from gradcli.calculator.notes.undefined_values import explain
-from gradcli.diagnostics import GradcliError, Span
 from gradcli.execution.compiler import emit_numba, lower, numpy_plan
 from gradcli.execution.cuda.plan import device_plan
 from gradcli.execution.emit_python import straight

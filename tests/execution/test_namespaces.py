@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.execution import namespaces
 from gradcli.execution.namespaces import BadIndex, Unavailable, namespace
 from gradcli.execution.namespaces.math_ import TABLE

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli import user_cache
+from gradcli.base import user_cache
 from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.execution.compiler import emit_numba
 from gradcli.execution.compiler.numpy_plan import Plan

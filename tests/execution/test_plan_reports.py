@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli import calculator, cli
+from gradcli import calculator
+from gradcli.base.results.plan_reports import PlanLoop
 from gradcli.calculator.repeated.planning import plan_question
 from gradcli.execution.compiler.numpy_plan import Plan
+from gradcli.interfaces import cli
 from gradcli.rendering.documents import planned
-from gradcli.results.plan_reports import PlanLoop
 from tests.execution.test_plans import question
 from tests.project.test_gradbench import CASES, DATA, FOLDER
 from tests.rendering.test_schema import validator
@@ -26,7 +27,7 @@ from tests.support.rounding import allowed, beyond
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gradcli.results.plan_reports import PlanReport
+    from gradcli.base.results.plan_reports import PlanReport
 
 MIB = 1 << 20
 

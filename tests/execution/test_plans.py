@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.questions import value_question
 from gradcli.calculator.repeated.compiled import _gradient
-from gradcli.diagnostics import GradcliError
 from gradcli.execution.compiler import thread_pool
 from gradcli.execution.compiler.numpy_plan import Plan
 from gradcli.execution.compiler.schedule import steps_of

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.questions import value_question
-from gradcli.diagnostics import GradcliError
 from gradcli.execution.compiler import demand, emit_numpy, run, schedule
 from gradcli.execution.compiler.numpy_plan import Plan
 from gradcli.execution.compiler.schedule import Loop

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.questions import value_question
-from gradcli.diagnostics import GradcliError
 from gradcli.execution.compiler import allocate, schedule
 from gradcli.execution.compiler.numpy_plan import Plan
 from tests.execution.test_plans import judge, question

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from gradcli import calculator, cli
+from gradcli import calculator
 from gradcli.calculator.notes.lost_digits import digits_are_lost, running_errors
 from gradcli.checks.decide.precision import is_bad
 from gradcli.checks.evaluate.balls import enclose
+from gradcli.interfaces import cli
 from tests.rendering.test_schema import validator
 
 FORMULAS = [

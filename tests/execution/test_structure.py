@@ -13,9 +13,9 @@ import gradcli
 from gradcli.calculator import questions
 from gradcli.calculator.answers import ask_hessian, ask_jacobian
 from gradcli.execution.evaluate import Tape
-from gradcli.structure import compressed, patterns
-from gradcli.structure.compressed import coloured, without_hubs
-from gradcli.structure.flows import Flow, gathered, identity, of_pairs, transposed
+from gradcli.execution.sparsity import compressed, patterns
+from gradcli.execution.sparsity.compressed import coloured, without_hubs
+from gradcli.execution.sparsity.flows import Flow, gathered, identity, of_pairs, transposed
 from gradcli.transforms import derivatives
 from tests.support.cases import cases, internal, public
 from tests.support.study import Study
@@ -379,7 +379,7 @@ def test_a_pattern_that_lacks_a_pair_is_found_out(missing: int, monkeypatch: pyt
 
 
 def test_colours_that_clash_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.structure.compressed import Colours
+    from gradcli.execution.sparsity.compressed import Colours
 
     monkeypatch.setattr(compressed, "coloured", lambda flow, columns: Colours(np.arange(columns) % 2, 2))
     point = {"x": np.linspace(0.5, 1, 30)}

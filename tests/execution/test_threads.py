@@ -15,11 +15,11 @@ import pytest
 
 import gradcli
 from gradcli import eager as torch
-from gradcli.calculator.repeated.compiled import Compiled
 from gradcli.eager._core import node
 from gradcli.eager._engine import fastpath, plan, record
 from gradcli.graph.node import reachable
 from gradcli.graph.text import formulas
+from gradcli.interfaces.compiled import Compiled
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import check_script
 from gradcli.checks.all_sizes import Sizes, known_sizes
-from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
 from gradcli.formulas import NoFormula, formula_texts
 from gradcli.formulas.index_proof import identity

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from gradcli import calculator, cli
-from gradcli.calculator.closed_forms import derivation_steps
-from gradcli.calculator.closed_forms.deriving import derive
-from gradcli.diagnostics import GradcliError
-from gradcli.results.calculations import DerivationStep
+from gradcli import calculator
+from gradcli.base.diagnostics import GradcliError
+from gradcli.base.results.calculations import DerivationStep
+from gradcli.derivation import derivation_steps
+from gradcli.derivation.deriving import derive
+from gradcli.interfaces import cli
 from tests.formulas.test_derive import scripts
 from tests.rendering.test_schema import validator
 

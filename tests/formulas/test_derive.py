@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradcli
-from gradcli import cli
-from gradcli.calculator.closed_forms import deriving
-from gradcli.calculator.closed_forms.deriving import derive
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
+from gradcli.derivation import deriving
+from gradcli.derivation.deriving import derive
+from gradcli.interfaces import cli
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source

@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli import calculator, cli
-from gradcli.calculator.closed_forms.deriving import derive, emitted
-from gradcli.calculator.closed_forms.self_contained import fold_constants
-from gradcli.diagnostics import GradcliError
+from gradcli import calculator
+from gradcli.base.diagnostics import GradcliError
+from gradcli.base.results.calculations import SelfContained
+from gradcli.derivation.deriving import derive, emitted
+from gradcli.derivation.self_contained import fold_constants
+from gradcli.interfaces import cli
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.syntax import names_in
 from gradcli.rendering.code import TARGETS, own_names, source_file
-from gradcli.results.calculations import SelfContained
 
 SCRIPTS = [
     "mean((A@x - b)**2)",

@@ -14,16 +14,16 @@ import pytest
 
 import gradcli
 from gradcli import batch
+from gradcli.base.codes import CODES
+from gradcli.base.diagnostics import Diagnostic, GradcliError
 from gradcli.batch.discovery.cases import Case
 from gradcli.batch.totals import Totals
 from gradcli.checks.report import refused
-from gradcli.cli import main
-from gradcli.codes import CODES
-from gradcli.commands._acceptance import outcome
-from gradcli.commands._check_inputs import claims
-from gradcli.diagnostics import Diagnostic, GradcliError
 from gradcli.graph.domain import Open
 from gradcli.graph.primitive import Kink
+from gradcli.interfaces.cli import main
+from gradcli.interfaces.command_parts.acceptance import outcome
+from gradcli.interfaces.command_parts.check_inputs import claims
 from tests.support import handmade
 from tests.support.handmade import check, report
 

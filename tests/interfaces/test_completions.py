@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.commands import COMMANDS
-from gradcli.commands.completions import SHELLS, offers
+from gradcli.interfaces.commands import COMMANDS
+from gradcli.interfaces.commands.completions import SHELLS, offers
 
 OFFERS = offers()
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gradcli.cli import main
-from gradcli.commands import COMMANDS, declaration
+from gradcli.interfaces.cli import main
+from gradcli.interfaces.commands import COMMANDS, declaration
 from tests.rendering.test_schema import validator
 
 ELSEWHERE = (".grad", ".py", "|", ">", "models/", "--output", "--pairs")  # examples that need a file, or write one

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import cli
+from gradcli.base.diagnostics import error
 from gradcli.batch import check_run
-from gradcli.commands import COMMANDS, declaration
-from gradcli.diagnostics import error
+from gradcli.interfaces import cli
+from gradcli.interfaces.commands import COMMANDS, declaration
 
-ROOT = str(Path(cli.__file__).parents[1])
+ROOT = str(Path(cli.__file__).parents[2])
 SCRIPTS = {
     "right.grad": "x = 2\nassert grad(x**2, x) == 2*x\nx**2\n",
     "wrong.grad": "x = 2\nassert grad(x**2, x) == 3*x\nx**2\n",

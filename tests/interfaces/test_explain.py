@@ -7,11 +7,11 @@ import shlex
 
 import pytest
 
-from gradcli import cli
 from gradcli.audit import audit_report
+from gradcli.base.codes import CODES
+from gradcli.base.codes.verdicts import WORDS
 from gradcli.checks.report import CODE_OF_VERDICT, VERDICTS
-from gradcli.codes import CODES
-from gradcli.codes.verdicts import WORDS
+from gradcli.interfaces import cli
 
 
 @pytest.mark.parametrize("verdict", [*VERDICTS, *sorted({*audit_report.ORDER} - {*VERDICTS})])

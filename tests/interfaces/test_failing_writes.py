@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gradcli import output
-from gradcli.cli import main
+from gradcli.interfaces import output
+from gradcli.interfaces.cli import main
 
 FORMATS = ("json", "junit", "sarif", "gitlab", "markdown")
 

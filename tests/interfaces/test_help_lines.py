@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
 MEANT = [
     (["grad", "x*y", "--at", "x=2", "y=3"], "write --at x=2,y=3"),
@@ -41,7 +41,7 @@ def test_other_operands_are_no_part_of_a_point(line: list[str], capsys: pytest.C
 
 def test_help_is_grouped_and_coloured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Every command stands under one heading, a command's own options before the shared ones; colours change no text."""
-    from gradcli.commands import COMMANDS, GROUPS
+    from gradcli.interfaces.commands import COMMANDS, GROUPS
 
     named = [name for names in GROUPS.values() for name in names]
     assert len(named) == len(set(named)) and set(named) <= set(COMMANDS)

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from gradcli import cli
-from gradcli.diagnostics import Span, error
+from gradcli.base.diagnostics import Span, error
+from gradcli.interfaces import cli
 from gradcli.language.source import Source
 from tests.support import handmade
 
@@ -298,7 +298,7 @@ def test_colour_is_decided_once(
 
 
 def run(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
     return subprocess.Popen(
         [sys.executable, "-m", "gradcli", *arguments],
         env=environment,
@@ -359,7 +359,7 @@ def test_a_file_named_like_a_module_of_python_is_named(tmp_path: Path) -> None:
     """`python -m` imports from the current folder first: what is imported in place of a module of Python's is the user's."""
     (tmp_path / "bisect.py").write_text("x = 1\n")
     command = [sys.executable, "-m", "gradcli", "grad", "x**2", "--at", "x=2"]
-    env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 2
     assert "error[GC748]" in done.stderr and "bisect.py" in done.stderr and "fault in gradcli" not in done.stderr

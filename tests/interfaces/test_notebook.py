@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 import gradcli
-from gradcli import cli, notebook
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
+from gradcli.interfaces import cli, notebook
 
 ROOT = Path(__file__).parents[2]
 POINT = {"x": 2.0, "y": 3.0}

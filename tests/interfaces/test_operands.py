@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import cli
-from gradcli.commands import declaration
-from gradcli.commands._check_inputs import for_this_kind
-from gradcli.commands._check_options import EXPRESSION, FILE, FILES, FUNCTION, KINDS
+from gradcli.interfaces import cli
+from gradcli.interfaces.command_parts.check_inputs import for_this_kind
+from gradcli.interfaces.commands import declaration
+from gradcli.interfaces.options.check_options import EXPRESSION, FILE, FILES, FUNCTION, KINDS
 
 WRONG = "x = 2\nassert grad(x**2, x) == 3*x\nx**2\n"
 RIGHT = "x = 2\nassert grad(x**2, x) == 2*x\nx**2\n"

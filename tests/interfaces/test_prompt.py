@@ -10,14 +10,11 @@ import select
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from gradcli import cli, prompt
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from gradcli.interfaces import cli, prompt
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -121,10 +118,10 @@ def conversation(keys: list[str], folder: Path, *, readline: bool = True) -> str
     """What a terminal of 80 columns shows; each text is typed when the prompt stands there."""
     ours, theirs = pty.openpty()
     code = "" if readline else "import sys; sys.modules['readline'] = None; "
-    root = os.path.dirname(os.path.dirname(cli.__file__))
+    root = str(Path(cli.__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": root, "COLUMNS": "80", "TERM": "xterm", "XDG_STATE_HOME": str(folder)}
     process = subprocess.Popen(
-        [sys.executable, "-c", f"{code}import sys; from gradcli import cli; sys.exit(cli.main([]))"],
+        [sys.executable, "-c", f"{code}import sys; from gradcli.interfaces import cli; sys.exit(cli.main([]))"],
         stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True, start_new_session=True, cwd=folder,
     )  # fmt: skip
     os.close(theirs)

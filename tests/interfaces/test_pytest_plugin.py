@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from gradcli import check, checks
-from gradcli.cli import main
+from gradcli.interfaces.cli import main
 
 pytest_plugins = ["pytester"]
 
@@ -224,8 +224,8 @@ def test_what_is_loaded():
     assert not {"numpy", "sympy", "flint", "typer", "rich"} & set(sys.modules)
 
 def test_asserts_of_the_package_are_its_own():
-    import gradcli.diagnostics
-    assert type(gradcli.diagnostics.__loader__).__name__ == "SourceFileLoader"
+    import gradcli.base.diagnostics
+    assert type(gradcli.base.diagnostics.__loader__).__name__ == "SourceFileLoader"
 """
 
 

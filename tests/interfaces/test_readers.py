@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gradcli.commands import COMMANDS, declaration
-from gradcli.commands._direct import Call, direct
-from gradcli.commands._full import full
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
+from gradcli.interfaces.commands import COMMANDS, declaration
+from gradcli.interfaces.options.direct_reader import Call, direct
+from gradcli.interfaces.options.typer_reader import full
 
 LINES = 10_000
 OPERANDS = ["x**2", "-x**2", "(x*y+x)**2", "loss.grad", "-", "--", "", "a b", " -x", "x=1", "--x", "-5", "α", "GC301"]

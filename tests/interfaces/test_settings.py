@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.cli import main
-from gradcli.commands import declaration
-from gradcli.commands._settings import Settings, load
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
+from gradcli.interfaces.cli import main
+from gradcli.interfaces.commands import declaration
+from gradcli.interfaces.options.settings import Settings, load
 
 
 def settings(command: str, folder: Path, home: Path | None = None) -> Settings:

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 from tests.support.processes import below, runs
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-ROOT = str(Path(cli.__file__).parents[1])
+ROOT = str(Path(cli.__file__).parents[2])
 FEW, MANY = 20, 500
 LAST = 2.0  # seconds after its start in which a command is disturbed
 FILES = {
@@ -90,7 +90,7 @@ def ran(words: list[str], folder: Path, number: int = 0, delay: float = 0.0) -> 
 def right(end: Ended, whole: Ended, number: int) -> bool:
     """Whether a disturbed command ended by the signal, or with its whole answer."""
     lost = b"Exception ignored" in end.err and b"_get_module_lock" not in end.err
-    if b"GC999" in end.err or lost or b"gradcli/cli.py" in end.err:
+    if b"GC999" in end.err or lost or b"gradcli/interfaces/cli.py" in end.err:
         return False
     if end.code in (128 + number, -number):
         return True
@@ -126,7 +126,7 @@ def test_a_signal_ends_a_command_at_any_moment(reader: str, starts: int, tmp_pat
 def test_a_signal_whose_exception_is_lost_still_ends_the_command(tmp_path: Path) -> None:
     """As where Ctrl-C comes while a callback of the import system runs: Python prints such an exception and goes on."""
     code = (
-        "import signal, sys, gradcli.cli as cli\n"
+        "import signal, sys, gradcli.interfaces.cli as cli\n"
         "class Lost:\n"
         "    def __del__(self): signal.raise_signal(signal.SIGINT)\n"
         "def answers(argv):\n"

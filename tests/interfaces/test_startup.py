@@ -14,7 +14,7 @@ SLOW = {"dataclasses", "inspect", "tomllib", "argparse", "logging", "asyncio", "
 
 PROBE = (
     "import io, sys\n"
-    "from gradcli import cli\n"
+    "from gradcli.interfaces import cli\n"
     "told, sys.stdout = sys.stdout, io.StringIO()\n"
     "code = cli.main(sys.argv[1:])\n"
     "print(code, *sorted(sys.modules), file=told)\n"
@@ -105,5 +105,5 @@ def test_a_file_on_pytorch_loads_none_of_our_tensors(arguments: list[str], tmp_p
     pytest.importorskip("torch")
     (tmp_path / "file.py").write_text("import torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\n")
     loaded = modules(tmp_path, *arguments, "--on", "torch", "file.py")
-    assert "torch" in loaded and "gradcli.observe.script" in loaded
+    assert "torch" in loaded and "gradcli.recording.runs.script_run" in loaded
     assert not [name for name in loaded if name.startswith("gradcli.eager")]

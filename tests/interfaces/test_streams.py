@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
-ROOT = str(Path(cli.__file__).parents[1])
+ROOT = str(Path(cli.__file__).parents[2])
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a POSIX shell and /dev/full")
 
 # a command line, its exit code, and whether it writes a result to standard output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
 FORMULAS = [
     ("grad", "sum((A@x)**2)"), ("grad", "mean((A@x - b)**2)"), ("grad", "x.T @ A @ x"), ("grad", "logdet(A) + y"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.language import parse, parse_limits
 
 N, FEWER = 100_000, 20_000

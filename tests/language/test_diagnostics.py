@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.codes import CODES, FAMILIES, CodeDoc
-from gradcli.diagnostics import (
+from gradcli.base.codes import CODES, FAMILIES, CodeDoc
+from gradcli.base.diagnostics import (
     Diagnostic,
     GradcliError,
     Span,

@@ -6,9 +6,9 @@ from time import monotonic
 
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import Check, Report, check_script
 from gradcli.checks.oracle import oracle_client
-from gradcli.diagnostics import GradcliError
 from gradcli.language import parse
 from gradcli.language.directives import longest_timeout
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.language import parse, parse_limits
 
 

@@ -13,7 +13,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
 from lark.indenter import Indenter
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.language import syntax as s
 from gradcli.language.parser import parse, parse_expression
 

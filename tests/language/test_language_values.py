@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.diagnostics import GradcliError, Span
+from gradcli.base.diagnostics import GradcliError, Span
 from gradcli.language import (
     DEFAULT_LIMITS,
     FileReference,
@@ -23,7 +23,7 @@ from gradcli.language import (
     unparse,
 )
 from gradcli.lowering import lower
-from gradcli.points import read_point
+from gradcli.lowering.points import read_point
 
 
 def code_of(call: object, *args: object) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import gradcli
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.language import parse
 from gradcli.language.latex import translated
 from gradcli.language.source import Source

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.language import parse, parse_expression, parse_limits, unparse
 from gradcli.language import syntax as s
 

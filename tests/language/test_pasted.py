@@ -9,8 +9,8 @@ import pytest
 import scipy.special
 import scipy.stats
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator import evaluate, grad
-from gradcli.diagnostics import GradcliError
 
 X = np.array([[1.0, 2.0], [3.0, 5.0]])
 LIST = "x = [[1, 2], [3, 5]]\n"

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradcli.diagnostics import Span
+from gradcli.base.diagnostics import Span
 from gradcli.language import parse, parse_expression, unparse
 from gradcli.language import syntax as s
 

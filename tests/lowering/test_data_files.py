@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import Diagnostic, GradcliError, Span
 from gradcli.calculator import evaluate
-from gradcli.data.loading import load, load_array
-from gradcli.diagnostics import Diagnostic, GradcliError, Span
 from gradcli.language.source import Source
+from gradcli.lowering.data_files.loading import load, load_array
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli.data.loading import load_array, ordinary_file
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
+from gradcli.lowering.data_files.loading import load_array, ordinary_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator import evaluate, grad
-from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate as run
 from gradcli.graph.builder import building
 from gradcli.graph.loop import readers_by_loop

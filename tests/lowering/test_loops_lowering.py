@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, is_reader, reachable

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.language.limits import Limits
 from gradcli.language.parser import parse
 from gradcli.lowering import lower

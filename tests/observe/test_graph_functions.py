@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gradcli import observe
-from gradcli.eager.run_recorder import EagerWatch
 from gradcli.eager.torch_alias import aliases
+from gradcli.recording import runs
+from gradcli.recording.libraries.eager_recorder import EagerWatch
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs import formats
 
@@ -54,8 +54,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("graph") / "own.py"
     path.write_text(SOURCE)
     watch = EagerWatch(str(path.parent) + os.sep, extents=True)
-    assert observe.run_file(str(path), watch=watch, inside=aliases()).code == 0
-    return observe.drawing(observe.graphs_of(watch, str(path)), SOURCE.splitlines())
+    assert runs.run_file(str(path), watch=watch, inside=aliases()).code == 0
+    return runs.drawing(runs.graphs_of(watch, str(path)), SOURCE.splitlines())
 
 
 def test_the_name_is_that_of_the_class(graph: Any) -> None:

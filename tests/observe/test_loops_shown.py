@@ -8,10 +8,10 @@ import math
 import pytest
 
 from gradcli import calculator
-from gradcli.cli import main
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
+from gradcli.base.results.calculations import Trace
+from gradcli.interfaces.cli import main
 from gradcli.lowering.iteration import loops
-from gradcli.results.calculations import Trace
 
 LOGISTIC = """a = 0.7
 x0 = 0.1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import gradcli
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 
 torch: Any = None
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import gradcli.eager
-from gradcli import observe
-from gradcli.eager.run_recorder import EagerWatch
 from gradcli.eager.torch_alias import aliases
+from gradcli.recording import runs
+from gradcli.recording.libraries.eager_recorder import EagerWatch
 from gradcli.rendering import machine
 from gradcli.rendering.documents import listings
 from tests.support.eager_snippets import SNIPPETS
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.peers
 torch: Any = pytest.importorskip("torch")
-from gradcli.frameworks.torch_recorder import TorchWatch  # noqa: E402
+from gradcli.recording.libraries.torch_recorder import TorchWatch  # noqa: E402
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples" / "eager").rglob("*.py"))
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
@@ -97,11 +97,11 @@ def payload(path: Path, on_torch: bool) -> Any:
     folder = str(path.parent) + os.sep
     watch = TorchWatch(torch, folder, extents=True) if on_torch else EagerWatch(folder, extents=True)
     (torch if on_torch else gradcli.eager).manual_seed(0)
-    with observe.silenced(), warnings.catch_warnings():
+    with runs.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        observe.run_file(str(path), watch=watch, tell=False, inside=None if on_torch else aliases("float32"))
+        runs.run_file(str(path), watch=watch, tell=False, inside=None if on_torch else aliases("float32"))
     assert all(note.endswith(" nothing is recorded") for note in getattr(watch, "notes", ()))
-    return json.loads(machine.text(listings.payload(observe.graphs_of(watch, str(path)))))
+    return json.loads(machine.text(listings.payload(runs.graphs_of(watch, str(path)))))
 
 
 def near(one: Any, other: Any) -> bool:

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from gradcli import cli, observe
-from gradcli.eager.run_recorder import EagerWatch
+from gradcli.base.results.findings import Explanation
 from gradcli.eager.torch_alias import aliases
+from gradcli.interfaces import cli
 from gradcli.observe import why
 from gradcli.observe.why.story import walk
-from gradcli.results.findings import Explanation
+from gradcli.recording import runs
+from gradcli.recording.libraries.eager_recorder import EagerWatch
 from tests.observe import test_why, test_why_users
 
 # the tables of these tests, on PyTorch
@@ -42,22 +43,22 @@ from tests.rendering.test_schema import validator
 
 pytestmark = pytest.mark.peers
 torch: Any = pytest.importorskip("torch")
-from gradcli.frameworks import torch_recorder  # noqa: E402
-from gradcli.frameworks.torch_recorder import Recorder, TorchWatch  # noqa: E402
+from gradcli.recording.libraries import torch_recorder  # noqa: E402
+from gradcli.recording.libraries.torch_recorder import Recorder, TorchWatch  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 EAGER = ROOT / "samples" / "eager"
 TENSOR = {"partly": "x"}  # samples that are asked about one tensor
 
 
-def recorded(path: Path, host: frozenset[str] | None = None, every: int = 1) -> tuple[TorchWatch, observe.Outcome]:
+def recorded(path: Path, host: frozenset[str] | None = None, every: int = 1) -> tuple[TorchWatch, runs.Outcome]:
     """The record of a file that runs on PyTorch."""
     watch = TorchWatch(torch, str(path.parent) + os.sep, extents=True, every=every)
     if host is not None:
         watch.tensors.host = host
-    with observe.silenced(), warnings.catch_warnings():
+    with runs.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = observe.run_file(str(path), watch=watch, tell=False)
+        outcome = runs.run_file(str(path), watch=watch, tell=False)
     return watch, outcome
 
 
@@ -118,11 +119,11 @@ def test_numbers_that_are_fetched_from_a_device_give_the_same_answer(name: str, 
 def test_the_graphs_are_those_of_our_tensors(name: str) -> None:
     path = EAGER / f"{name}.py"
     ours = EagerWatch(str(path.parent) + os.sep, extents=True)
-    with observe.silenced():
-        observe.run_file(str(path), watch=ours, tell=False, inside=aliases())
+    with runs.silenced():
+        runs.run_file(str(path), watch=ours, tell=False, inside=aliases())
     watch, _ = recorded(path)
     assert watch.notes == []
-    wanted, found = observe.graphs_of(ours, str(path)), observe.graphs_of(watch, str(path))
+    wanted, found = runs.graphs_of(ours, str(path)), runs.graphs_of(watch, str(path))
     rows = [sorted((x.torch, x.line or 0, x.type, x.name) for x in graphs.forward) for graphs in (found, wanted)]
     assert rows[0] == rows[1]
     for mine, theirs in zip(wanted.backwards, found.backwards, strict=True):
@@ -139,7 +140,7 @@ def test_nodes_of_a_composite_are_in_the_graph(tmp_path: Path) -> None:
     path = tmp_path / "file.py"
     path.write_text("import torch\nlayer = torch.nn.Linear(3, 2)\nlayer(torch.ones(1, 3)).sum().backward()\n")
     watch, _ = recorded(path)
-    rows = observe.graphs_of(watch, str(path)).forward
+    rows = runs.graphs_of(watch, str(path)).forward
     assert {one.torch for one in rows} == {"AccumulateGrad", "TBackward0", "AddmmBackward0", "SumBackward0"}
     (transposed,) = [one for one in rows if one.torch == "TBackward0"]
     assert transposed.type == "float32[3, 2]" and transposed.line == 3
@@ -351,10 +352,10 @@ def test_nothing_stays_replaced_after_a_run(end: str, tmp_path: Path) -> None:
     before = attributes()
     during: list[Any] = []
     watch = TorchWatch(torch, str(tmp_path) + os.sep)
-    with observe.silenced():
+    with runs.silenced():
         with Recorder(watch).attached():
             during = attributes()
-        observe.run_file(str(path), watch=watch, tell=False)
+        runs.run_file(str(path), watch=watch, tell=False)
     assert attributes() == before
     replaced = len(Recorder(watch).replaced())
     assert all(one is not other for one, other in zip(during[:replaced], before[:replaced], strict=True))
@@ -515,8 +516,8 @@ def test_a_sample_that_only_a_batch_uses_has_no_entry(
     path = tmp_path / "file.py"
     path.write_text(SAMPLES.format(item, data, collate))
     watch = TorchWatch(torch, str(tmp_path) + os.sep)
-    with observe.silenced():
-        outcome = observe.run_file(str(path), watch=watch, tell=False)
+    with runs.silenced():
+        outcome = runs.run_file(str(path), watch=watch, tell=False)
     assert outcome.error is None
     loss = watch.entries[watch.sweeps[-1].roots[0][0]]
     before = watch.sweeps[-2].time

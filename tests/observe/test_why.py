@@ -15,16 +15,9 @@ from typing import Any
 
 import pytest
 
-from gradcli import calculator, cli, observe
-from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
-from gradcli.diagnostics import GradcliError
-from gradcli.eager.run_recorder import EagerWatch
-from gradcli.eager.torch_alias import aliases
-from gradcli.graph.text import kink_texts
-from gradcli.observe import why
-from gradcli.observe.why.fixes import FIXES
-from gradcli.primitives import catalogue
-from gradcli.results.findings import (
+from gradcli import calculator
+from gradcli.base.diagnostics import GradcliError
+from gradcli.base.results.findings import (
     Accumulated,
     Explanation,
     Finding,
@@ -33,6 +26,15 @@ from gradcli.results.findings import (
     NodeNorm,
     Unregistered,
 )
+from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
+from gradcli.eager.torch_alias import aliases
+from gradcli.graph.text import kink_texts
+from gradcli.interfaces import cli
+from gradcli.observe import why
+from gradcli.observe.why.fixes import FIXES
+from gradcli.primitives import catalogue
+from gradcli.recording import runs
+from gradcli.recording.libraries.eager_recorder import EagerWatch
 from tests.rendering.test_schema import parsed, validator
 from tests.support import why_corpus
 
@@ -47,9 +49,9 @@ def explained(tmp_path: Path, text: str, tensor: str | None = None) -> Explanati
     path = tmp_path / "file.py"
     path.write_text(IMPORT + text)
     watch = EagerWatch(str(tmp_path) + os.sep)
-    with observe.silenced(), warnings.catch_warnings():
+    with runs.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
+        outcome = runs.run_file(str(path), watch=watch, tell=False, inside=aliases())
     return why.explain(watch, str(path), outcome.error, tensor)
 
 
@@ -87,8 +89,8 @@ def test_every_reason_has_a_sample_or_a_program() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "samples" / "eager").glob("*.py")), ids=lambda path: path.stem)
 def test_why_is_quiet_on_files_where_all_is_well(path: Path) -> None:
     watch = EagerWatch(str(path.parent) + os.sep)
-    with observe.silenced():
-        outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
+    with runs.silenced():
+        outcome = runs.run_file(str(path), watch=watch, tell=False, inside=aliases())
     found = {one.reason for one in why.explain(watch, str(path), outcome.error).findings}
     assert found == ON_PURPOSE.get(path.stem, set())
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import cli
-from gradcli.results.findings import Edit, Patch
+from gradcli.base.results.findings import Edit, Patch
+from gradcli.interfaces import cli
 from tests.rendering.test_schema import validator
 
 DETACHED = "import torch\nw = torch.ones(2, requires_grad=True)\nv = torch.ones(2, requires_grad=True)\n"

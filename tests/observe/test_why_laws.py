@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import gradcli.eager
-from gradcli import observe
 from gradcli.eager._core import events
-from gradcli.eager.run_recorder import EagerWatch
 from gradcli.eager.torch_alias import aliases
 from gradcli.observe import why
+from gradcli.recording import runs
+from gradcli.recording.libraries.eager_recorder import EagerWatch
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import listings, reasons
 from tests.eager.test_against_torch import agree, left_by
@@ -43,7 +43,7 @@ def test_recording_changes_nothing_and_fails_on_nothing(name: str) -> None:
     explanation = why.explain(watch, "snippet.py", None)
     validator("why").validate(parsed(reasons.payload(explanation)))
     assert reasons.explanation(explanation, Style()).blocks
-    graphs = observe.graphs_of(watch, "snippet.py")
+    graphs = runs.graphs_of(watch, "snippet.py")
     validator("run").validate(parsed(listings.payload(graphs)))
     assert listings.graphs(graphs, Style()).blocks and listings.tidy(graphs).columns
 
@@ -103,7 +103,7 @@ def test_names_in_functions_are_those_at_their_ends(tmp_path: Path) -> None:
     path = tmp_path / "functions.py"
     path.write_text(FUNCTIONS)
     watch = EagerWatch(str(tmp_path) + os.sep)
-    outcome = observe.run_file(str(path), watch=watch, inside=aliases())
+    outcome = runs.run_file(str(path), watch=watch, inside=aliases())
     assert outcome.code == 0 and outcome.names["same"] is True
     names = {(subject.scope, subject.name) for subject in watch.subjects.values()}
     assert {("__call__", "hidden"), ("depth", "deeper"), ("fails", "lost"), ("numbers", "made")} <= names
@@ -116,7 +116,7 @@ def test_names_in_functions_are_those_at_their_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e-12, 1e-30, 1e25, 3e38, 0.0])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_sizes_in_single_precision_are_those_in_double(scale: float, dtype: str) -> None:
-    from gradcli.observe.tensors import size_of
+    from gradcli.recording.runs.tensors import size_of
 
     with np.errstate(all="ignore"):
         array = (np.linspace(-1, 1, 40).reshape(5, 8) * scale).astype(dtype)

@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from gradcli import observe
+from gradcli.base.results.findings import Finding
 from gradcli.observe import why
 from gradcli.observe.why.fixes import FIXES
-from gradcli.results.findings import Finding
+from gradcli.recording import runs
 from tests.support.healthy_snippets import HEALTHY
 from tests.support.why_corpus import Case, cases
 
 pytestmark = pytest.mark.peers
 WATCHES = {
-    "torch": ("gradcli.frameworks.torch_recorder", "TorchWatch"),
-    "jax": ("gradcli.frameworks.jax_recorder", "JaxWatch"),
+    "torch": ("gradcli.recording.libraries.torch_recorder", "TorchWatch"),
+    "jax": ("gradcli.recording.libraries.jax_recorder", "JaxWatch"),
 }
 CASES = cases()
 EVERY = 5  # of the faulty programs one in so many belongs to the normal suite
@@ -51,9 +51,9 @@ def explained(kind: str, tmp_path: Path, text: str) -> tuple[tuple[Finding, ...]
     library = import_module(kind)
     watch = getattr(import_module(module), name)(library, str(tmp_path) + os.sep)
     try:
-        with observe.silenced(), warnings.catch_warnings():
+        with runs.silenced(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outcome = observe.run_file(str(path), watch=watch, tell=False)
+            outcome = runs.run_file(str(path), watch=watch, tell=False)
     finally:
         if kind == "torch":
             library.set_grad_enabled(True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import observe
-from gradcli.eager.run_recorder import EagerWatch
+from gradcli.base.results.findings import Explanation
 from gradcli.eager.torch_alias import aliases
 from gradcli.observe import why
-from gradcli.results.findings import Explanation
+from gradcli.recording import runs
+from gradcli.recording.libraries.eager_recorder import EagerWatch
 from tests.support.healthy_snippets import HEALTHY
 
 SEED = "import torch\ntorch.manual_seed(0)\n"
@@ -22,9 +22,9 @@ def explained(tmp_path: Path, text: str, tensor: str | None = None) -> Explanati
     path = tmp_path / "file.py"
     path.write_text(text)
     watch = EagerWatch(str(tmp_path) + os.sep)
-    with observe.silenced(), warnings.catch_warnings():
+    with runs.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
+        outcome = runs.run_file(str(path), watch=watch, tell=False, inside=aliases())
     return why.explain(watch, str(path), outcome.error, tensor)
 
 
@@ -160,7 +160,7 @@ def test_transforms_run_while_everything_is_recorded(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Stand-ins of `vmap` have no entries; the record does not look for any."""
-    from gradcli import cli
+    from gradcli.interfaces import cli
 
     text = "import torch\nfrom torch.func import grad, vmap\n\n\ndef f(w, x):\n    y = w * x\n    return y.sum()\n\n\n"
     text += "w = torch.ones(3, requires_grad=True)\nprint(vmap(grad(f), (None, 0))(w, torch.ones(2, 3)).shape)\n"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator import evaluate, grad
-from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from tests.support.case_tables import DEFAULT
 from tests.support.cases import Case, Leaf

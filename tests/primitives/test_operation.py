@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.primitives import plugins
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 RUN = """
 import contextlib, io, json, sys
-from gradcli import cli
+from gradcli.interfaces import cli
 for arguments in json.load(sys.stdin):
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -266,7 +266,7 @@ def test_cached_reports_depend_on_the_plug_ins(example: Path, tmp_path: Path) ->
 
 def test_without_plug_ins_nothing_is_searched(tmp_path: Path) -> None:
     """Reading the metadata of installed packages would cost more than a gradient."""
-    code = "import sys; from gradcli import cli; cli.main(sys.argv[1:]); sys.exit('importlib.metadata' in sys.modules)"
+    code = "import sys; from gradcli.interfaces import cli; cli.main(sys.argv[1:]); sys.exit('importlib.metadata' in sys.modules)"
     for arguments in (["grad", "sin(x)**2 + y", "--at", "x=1,y=2"], ["eval", "softmax(w)", "--at", "w=[1, 2]"]):
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, timeout=60, check=False
@@ -477,6 +477,6 @@ def test_packages_are_searched_by_their_metadata(
 
 
 def test_without_plugins_an_unknown_name_imports_no_metadata() -> None:
-    code = "import sys, gradcli.cli as cli; cli.main(['grad', 'foo(x)']); print('importlib.metadata' in sys.modules)"
+    code = "import sys, gradcli.interfaces.cli as cli; cli.main(['grad', 'foo(x)']); print('importlib.metadata' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "False\n" and "GC" in done.stderr, done

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gradcli import calculator
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.primitives import catalogue
 from tests.support import numpy_reading, reference, reference_arrays

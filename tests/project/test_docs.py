@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import gradcli
-from gradcli.codes import CODES
-from gradcli.commands import COMMANDS, declaration
+from gradcli.base.codes import CODES
+from gradcli.interfaces.commands import COMMANDS, declaration
 
 ROOT = Path(__file__).parents[2]
 errors = pytest.importorskip("sphinx.errors", reason="needs the extra docs")

@@ -17,8 +17,8 @@ MODULES = sorted(
     module.name for module in pkgutil.walk_packages(gradcli.__path__, "gradcli.") if module.name not in OPTIONAL
 )
 ROOMS_THAT_SHOW_HOW = (
-    "gradcli.calculator gradcli.calculator.repeated.compiled gradcli.diagnostics gradcli.graph.builder "
-    "gradcli.language.parser gradcli.lowering gradcli.points gradcli.transforms.derivatives"
+    "gradcli.calculator gradcli.calculator.repeated.compiled gradcli.base.diagnostics gradcli.graph.builder "
+    "gradcli.language.parser gradcli.lowering gradcli.lowering.points gradcli.transforms.derivatives"
 ).split()
 
 

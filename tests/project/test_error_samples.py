@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 import gradcli
-from gradcli import cli
+from gradcli.base.codes import CODES
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import check_script
-from gradcli.codes import CODES
-from gradcli.diagnostics import GradcliError
+from gradcli.interfaces import cli
 from gradcli.language import parse, read_source
 from gradcli.lowering import lower
 from gradcli.rendering.diagnostics import render

@@ -13,8 +13,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from gradcli import cli
 from gradcli.checks.callables.api import check_callable
+from gradcli.interfaces import cli
 
 FOLDER = Path(__file__).parents[2] / "samples" / "found"
 PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.commands import declaration
+from gradcli.interfaces.commands import declaration
 
 ROOT = Path(__file__).parents[2]
 HOOKS = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")

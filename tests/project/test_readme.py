@@ -18,7 +18,7 @@ from types import ModuleType
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")

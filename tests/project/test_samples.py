@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli import cli
 from gradcli.checks import check_names
+from gradcli.interfaces import cli
 from gradcli.language import read_source
 
 ROOT = Path(__file__).parents[2]

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import observe
 from gradcli.eager.torch_alias import aliases
+from gradcli.recording import runs
 
 FOLDER = Path(__file__).parents[2] / "samples" / "eager"
 SAMPLES = sorted(FOLDER.rglob("*.py"))
@@ -68,7 +68,7 @@ def under_ours(path: Path) -> tuple[str, int]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = observe.run_file(str(path), tell=False, inside=aliases())
+        outcome = runs.run_file(str(path), tell=False, inside=aliases())
     return out.getvalue(), outcome.code
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gradcli.commands import COMMANDS, _full, declaration
+from gradcli.interfaces.commands import COMMANDS, declaration
+from gradcli.interfaces.options import typer_reader
 
 ROOT = Path(__file__).parents[2]
 FENCES = re.compile(r"^```(\{gradcli\}|console|)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -22,7 +23,7 @@ STUB = """gradcli() { printf '%s\\0' "$@" __END__ >> "$ARGUMENTS"; }\n"""
 
 def examples() -> dict[str, list[str]]:
     """The lines that call gradcli, by where they stand."""
-    texts = {"overview": _full.OVERVIEW}
+    texts = {"overview": typer_reader.OVERVIEW}
     texts |= {f"{name} --help": declaration(name).function.__doc__ or "" for name in COMMANDS}
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         blocks = [re.sub(r"\\\n\s*", "", block) for _, block in FENCES.findall(path.read_text(encoding="utf-8"))]

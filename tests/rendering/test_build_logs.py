@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import cli
-from gradcli.commands._check_report import STREAMED
+from gradcli.interfaces import cli
+from gradcli.interfaces.command_parts.check_report import STREAMED
 from tests.support.report_views import commands_in
 
 WRONG = "x = 2\nassert grad(x**3, x) == 3*x\nx**3\n"

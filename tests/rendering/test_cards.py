@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli import cli
 from gradcli.checks import check_callable, check_script
+from gradcli.interfaces import cli
 from gradcli.rendering import plain
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import verdicts

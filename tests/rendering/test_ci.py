@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gradcli.cli import main
+from gradcli.interfaces.cli import main
 
 BAD = "x = 2\ny = x**\n"
 GOOD = "x = 2\nx**2\n"

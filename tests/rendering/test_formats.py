@@ -17,20 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli import calculator, checks, cli, observe
+from gradcli import calculator, checks
+from gradcli.base.results import findings
+from gradcli.base.results.curves import step_sequence
 from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
-from gradcli.commands._views import View, calculation
-from gradcli.commands.trace import planned_view, traced_view
-from gradcli.commands.why import view as why_view
-from gradcli.eager.run_recorder import EagerWatch
 from gradcli.eager.torch_alias import aliases
+from gradcli.interfaces import cli
+from gradcli.interfaces.command_parts.views import View, calculation
+from gradcli.interfaces.commands.trace import planned_view, traced_view
+from gradcli.interfaces.commands.why import view as why_view
 from gradcli.language import read_source
 from gradcli.observe import why
 from gradcli.observe.why.fixes import FIXES
+from gradcli.recording import runs
+from gradcli.recording.libraries.eager_recorder import EagerWatch
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents.convergence import convergence
-from gradcli.results import findings
-from gradcli.results.curves import step_sequence
 from tests.checks.test_corpus import claims_of
 from tests.rendering.test_report_formats import READERS, text_of
 from tests.rendering.test_schema import LINES, SCHEMAS, parsed, validator
@@ -67,9 +69,9 @@ DIVERGING = {
 
 def explained(path: Path, tensor: str | None = None) -> findings.Explanation:
     watch = EagerWatch(str(path.parent) + os.sep)
-    with observe.silenced(), warnings.catch_warnings():
+    with runs.silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
+        outcome = runs.run_file(str(path), watch=watch, tell=False, inside=aliases())
     return why.explain(watch, str(path), outcome.error, tensor)
 
 

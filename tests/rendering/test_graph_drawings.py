@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from gradcli import calculator
-from gradcli.cli import main
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
+from gradcli.interfaces.cli import main
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs import formats
 from gradcli.rendering.graphs.layout import ascending, inversions, layout, ranks

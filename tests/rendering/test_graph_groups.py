@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli import calculator, cli, observe
+from gradcli import calculator
+from gradcli.interfaces import cli
+from gradcli.recording import runs
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs.grouped import MOST_MEMBERS, embedded
 from tests.support.browser import CHROMIUM, Browser
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gradcli.results.graph_vertices import Graph
+    from gradcli.base.results.graph_vertices import Graph
 
 NESTED = """import torch
 from torch import nn
@@ -63,7 +65,7 @@ PATHS = [  # operation, groups
 
 
 def graph_of(path: Path, torch: bool = False) -> Graph:
-    from gradcli.commands._python_file import Recording, recorded
+    from gradcli.interfaces.command_parts.python_file import Recording, recorded
 
     class Quiet:
         def say(self, text: str) -> None:
@@ -71,7 +73,7 @@ def graph_of(path: Path, torch: bool = False) -> Graph:
 
     how = Recording("torch" if torch else "gradcli", extents=True)
     _, watch, _ = recorded(Quiet(), str(path), (), how)  # type: ignore[arg-type]
-    return observe.drawing(observe.graphs_of(watch, str(path)), observe.lines(str(path)))
+    return runs.drawing(runs.graphs_of(watch, str(path)), runs.lines(str(path)))
 
 
 @pytest.mark.parametrize("torch", [False, pytest.param(True, marks=pytest.mark.peers)])

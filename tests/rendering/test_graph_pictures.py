@@ -14,15 +14,15 @@ import pytest
 from lark import Lark
 
 from gradcli import calculator
-from gradcli.cli import main
-from gradcli.commands.graph import ran
+from gradcli.base.results.graph_vertices import Extent
+from gradcli.interfaces.cli import main
+from gradcli.interfaces.commands.graph import ran
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs import formats, numbers
 from gradcli.rendering.graphs.folding import unrolled
 from gradcli.rendering.graphs.layout import layout
 from gradcli.rendering.graphs.picture import Arrow, picture
 from gradcli.rendering.graphs.svg import outlines, pieces, samples
-from gradcli.results.graph_vertices import Extent
 from tests.rendering.test_graph_drawings import some_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -268,19 +268,19 @@ def test_a_large_python_graph_is_drawn_in_little_time(tmp_path: Path) -> None:
     """The walk over what a backward reached is done once, not once per node."""
     import time
 
-    from gradcli import observe
-    from gradcli.eager.run_recorder import EagerWatch
     from gradcli.eager.torch_alias import aliases
+    from gradcli.recording import runs
+    from gradcli.recording.libraries.eager_recorder import EagerWatch
 
     path = tmp_path / "long.py"
     path.write_text(
         "import torch\nx = torch.ones((), requires_grad=True)\ny = x\nfor i in range(4000):\n    y = y * x\ny.backward()\n"
     )
     watch = EagerWatch(str(tmp_path) + "/", extents=True)
-    observe.run_file(str(path), watch=watch, tell=False, inside=aliases())
-    graphs = observe.graphs_of(watch, str(path))
+    runs.run_file(str(path), watch=watch, tell=False, inside=aliases())
+    graphs = runs.graphs_of(watch, str(path))
     start = time.process_time()
-    assert len(observe.drawing(graphs, []).vertices) == 4001
+    assert len(runs.drawing(graphs, []).vertices) == 4001
     assert time.process_time() - start < 3.0  # 0.05 s; with a walk per node 15 s
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
 ROOT = Path(__file__).parents[2]
 HEAD = r"""\documentclass{article}

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
 SCRIPT = ["[x*y, x + y], x*w", "--at", "x=2,y=3,w=[1,2]"]
 LEAVES = ["x", "y", "w[0]", "w[1]"]

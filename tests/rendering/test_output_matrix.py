@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gradcli import cli
+from gradcli.interfaces import cli
 
-ROOT = str(Path(cli.__file__).parents[1])
+ROOT = str(Path(cli.__file__).parents[2])
 SETTINGS = [
     {},
     {"NO_COLOR": "1"},

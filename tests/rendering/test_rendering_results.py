@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gradcli.base.results.calculations import Evaluation, Gradient, Trace
 from gradcli.rendering import displayed
-from gradcli.results.calculations import Evaluation, Gradient, Trace
 from tests.support import handmade
 
 RESULTS = [
@@ -104,7 +104,7 @@ def test_notebooks_escape_and_shorten() -> None:
 
 def test_dataclasses_is_not_imported_for_a_result() -> None:
     program = (
-        "import sys\nfrom gradcli.results.calculations import Gradient\n"
+        "import sys\nfrom gradcli.base.results.calculations import Gradient\n"
         "assert Gradient('x', {}, 1.0, {'x': 1.0}).gradient\n"
         "assert 'dataclasses' not in sys.modules and 'inspect' not in sys.modules"
     )

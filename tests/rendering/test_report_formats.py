@@ -24,9 +24,9 @@ from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
 from gradcli import checks
+from gradcli.base.codes.verdicts import VERDICT_CODES
+from gradcli.base.diagnostics import Diagnostic, Span
 from gradcli.checks.report import VERDICTS
-from gradcli.codes.verdicts import VERDICT_CODES
-from gradcli.diagnostics import Diagnostic, Span
 from gradcli.language import read_source
 from gradcli.rendering import machine
 from gradcli.rendering.formats import WRITERS, writer, written

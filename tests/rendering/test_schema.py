@@ -13,11 +13,11 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from gradcli import rendering
-from gradcli.codes import CODES
-from gradcli.diagnostics import Diagnostic, Span
+from gradcli.base.codes import CODES
+from gradcli.base.diagnostics import Diagnostic, Span
+from gradcli.base.results.calculations import Evaluation, Gradient
 from gradcli.rendering import machine
 from gradcli.rendering.documents import catalogue
-from gradcli.results.calculations import Evaluation, Gradient
 from tests.rendering.test_snapshots import VIEWS
 from tests.support import handmade
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gradcli.codes import CODES
-from gradcli.commands._views import View, calculation
-from gradcli.commands.trace import planned_view
-from gradcli.diagnostics import Diagnostic, Span
+from gradcli.base.codes import CODES
+from gradcli.base.diagnostics import Diagnostic, Span
+from gradcli.interfaces.command_parts.views import View, calculation
+from gradcli.interfaces.commands.trace import planned_view
 from gradcli.rendering import diagnostics, machine, plain, tables, tabular
 from gradcli.rendering.document import Document, Style
 from gradcli.rendering.documents import catalogue

@@ -8,8 +8,8 @@ import numpy as np
 from mpmath import mp
 
 from gradcli import calculator
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import check_script
-from gradcli.diagnostics import GradcliError
 from tests.soundness import formulas
 from tests.soundness.truth import DIGITS, Formula, Truth, exact, truth
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpmath import mp
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import check_script
-from gradcli.diagnostics import GradcliError
 from tests.soundness.formulas import pick
 from tests.soundness.points import RELATIVE, Judged, fault, literal
 from tests.soundness.truth import DIGITS, STEP, TINY, Formula, exact, near, truth

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from mpmath import mp
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import check_script
-from gradcli.diagnostics import GradcliError
 from tests.soundness.formulas import TIES, chain, pick
 from tests.soundness.points import PASSES, Judged, fault, holds
 from tests.soundness.truth import DIGITS, Formula, truth

@@ -11,8 +11,8 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
+from gradcli.base.child_process import start
 from gradcli.batch.workers import local_worker
-from gradcli.child_process import start
 
 PIPE = -1  # where answers go
 KEPT = []  # memory that is never given back
@@ -93,7 +93,7 @@ def worker_limit() -> int:
 def main() -> None:
     global PIPE
     if os.environ.get("GRANDCHILD"):
-        from gradcli.child_process import end_with_parent
+        from gradcli.base.child_process import end_with_parent
 
         end_with_parent()
         print("spinning", flush=True)

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.batch.totals import Totals
-from gradcli.checks.report import Report
-from gradcli.diagnostics import Diagnostic, Span
-from gradcli.results.calculations import (
+from gradcli.base.diagnostics import Diagnostic, Span
+from gradcli.base.results.calculations import (
     BackwardStep,
     Contribution,
     Evaluation,
@@ -21,7 +19,9 @@ from gradcli.results.calculations import (
     NaiveTrace,
     Trace,
 )
-from gradcli.results.plan_reports import PlanLoop, PlanMemory, PlanPass, PlanReport, PlanStep
+from gradcli.base.results.plan_reports import PlanLoop, PlanMemory, PlanPass, PlanReport, PlanStep
+from gradcli.batch.totals import Totals
+from gradcli.checks.report import Report
 
 
 class Text:

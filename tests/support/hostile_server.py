@@ -66,10 +66,10 @@ def main() -> None:
     import numpy  # noqa: F401
 
     import gradcli.calculator
-    import gradcli.data.numpy_files
-    import gradcli.data.text_files
+    import gradcli.lowering.data_files.numpy_files
+    import gradcli.lowering.data_files.text_files
     import gradcli.rendering.diagnostics  # noqa: F401
-    from gradcli import cli
+    from gradcli.interfaces import cli
 
     prefixes = (str(HERE / "gradcli"), sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), "/usr/lib", "/lib")
     packages = [place for place in sys.path if place.endswith("-packages")]  # an environment may stand on another one

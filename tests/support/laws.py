@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import Unavailable
 from gradcli.graph.builder import building

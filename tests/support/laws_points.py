@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gradcli import calculator
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, reachable

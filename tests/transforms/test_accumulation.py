@@ -12,9 +12,9 @@ import pytest
 
 import gradcli
 from gradcli import check, grad
+from gradcli.base.diagnostics import Diagnostic
 from gradcli.batch.json_lines import QuestionCache, answered
 from gradcli.calculator.questions import gradient_question, prepare
-from gradcli.diagnostics import Diagnostic
 from gradcli.graph.builder import Builder
 from gradcli.graph.node import Node
 from gradcli.primitives import catalogue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.graph.primitive import composite, structured
 from gradcli.transforms.derivatives import grad, hessian, jacobian, jvp, nth
 from tests.support.graph_invariants import verify, verify_pushforwards

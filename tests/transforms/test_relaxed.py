@@ -13,7 +13,7 @@ import pytest
 import gradcli
 from gradcli import calculator
 from gradcli.calculator.questions import prepare
-from gradcli.cli import main
+from gradcli.interfaces.cli import main
 from gradcli.lowering.relaxed import relaxed
 
 DISTANCES = [

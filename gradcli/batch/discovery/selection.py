@@ -6,8 +6,8 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from gradcli.base.diagnostics import did_you_mean, error, visible
 from gradcli.checks.report import VERDICTS
-from gradcli.diagnostics import did_you_mean, error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

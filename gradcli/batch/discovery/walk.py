@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from gradcli.base.diagnostics import error, visible
 from gradcli.batch.discovery.cases import Case
 from gradcli.batch.discovery.documents import blocks, is_document
 from gradcli.batch.discovery.gitignore import IGNORE, Patterns, is_ignored, parse_pattern, read_patterns, rules_above
-from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

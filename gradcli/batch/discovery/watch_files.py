@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from gradcli.batch.discovery.walk import find_files
-from gradcli.data.loading import signature_of, state_of
+from gradcli.lowering.data_files.loading import signature_of, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

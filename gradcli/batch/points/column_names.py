@@ -10,8 +10,8 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from gradcli.diagnostics import Diagnostic, did_you_mean, error, visible
-from gradcli.records import NamedTuple
+from gradcli.base.diagnostics import Diagnostic, did_you_mean, error, visible
+from gradcli.base.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

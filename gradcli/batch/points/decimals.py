@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.base.diagnostics import error, visible
 from gradcli.batch.points import decimals
 from gradcli.batch.points.column_names import entry_names
 from gradcli.batch.points.sinks import SINKS, Columns, Sink, TextSink, heading, sink_of
-from gradcli.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.diagnostics import error, visible
+from gradcli.base.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import error, visible
 from gradcli.batch.points.column_names import Group, block_of, grouped, in_order, without_others
-from gradcli.data import numpy_files
-from gradcli.data.loading import allowed, damaged, ordinary_file, unreadable
-from gradcli.data.text_files import is_header
-from gradcli.diagnostics import error, visible
+from gradcli.lowering.data_files import numpy_files
+from gradcli.lowering.data_files.loading import allowed, damaged, ordinary_file, unreadable
+from gradcli.lowering.data_files.text_files import is_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from typing import IO, BinaryIO
 
-    from gradcli.diagnostics import GradcliError
+    from gradcli.base.diagnostics import GradcliError
 
 TEXT_BYTES = 1 << 21  # of a block of text
 LONGEST_LINE = 1 << 24

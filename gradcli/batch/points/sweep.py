@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.batch.points import decimals, sources
 from gradcli.batch.points.column_names import block_of, missing, used_groups
 from gradcli.batch.points.result_table import Pool, Results, is_text, written_before
 from gradcli.calculator.answers import unused
 from gradcli.calculator.questions import prepare
-from gradcli.calculator.repeated.compiled import compile as compiled
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
+from gradcli.calculator.repeated.compiled import CompiledScript
 from gradcli.language.limits import limits_of
 from gradcli.language.source import Source as Script
 from gradcli.lowering import missing_values
-from gradcli.points import read_point
+from gradcli.lowering.points import read_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ def answer_points(
     notes = (*notes, *unused(lowered, point), *unread(path, [name for name in shapes if name not in leaves]))
     table.only([group.name for group in groups])
     options: dict[str, Any] = {"wrt": wrt, "dtype": dtype, "backend": backend, "limits": limits, "relax": relax}
-    function = compiled(source, **options)
+    function = CompiledScript(source, **options)
     shared = {name: value for name, value in point.items() if name in leaves}
     width = max(1, sum(int(np.prod(group.shape, dtype=int)) for group in groups))
     rows = max(64, min(MOST_ROWS, ENTRIES // width))

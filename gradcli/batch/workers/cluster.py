@@ -21,16 +21,16 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.batch.workers import dask_worker
 from gradcli.batch.workers.local_worker import answered
 from gradcli.batch.workers.supervisor import PULSE, WORKER, Done, Task
-from gradcli.data.loading import copy_of
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import decode_source
 from gradcli.language.syntax import Call, String, nodes_of
 from gradcli.language.values import FileReference, parse_at
+from gradcli.lowering.data_files.loading import copy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence

@@ -14,12 +14,12 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli import __version__
+from gradcli.base.diagnostics import Diagnostic, GradcliError
 from gradcli.batch.journal import LIBRARIES, package_digest
 from gradcli.batch.workers.supervisor import Done, Team
-from gradcli.calculator.repeated.compiled import Compiled
-from gradcli.data.loading import using
-from gradcli.diagnostics import Diagnostic, GradcliError
+from gradcli.calculator.repeated.compiled import CompiledScript
 from gradcli.language.source import Source
+from gradcli.lowering.data_files.loading import using
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,14 +164,14 @@ def answer(
         return problem.diagnostics
 
 
-_COMPILED: dict[str, Compiled] = {}  # the last question of this worker
+_COMPILED: dict[str, CompiledScript] = {}  # the last question of this worker
 
 
-def compiled(question: Question) -> Compiled:
+def compiled(question: Question) -> CompiledScript:
     """The script of a question, compiled once; several threads may call it."""
     function = _COMPILED.get(question.key)
     if function is None:
-        function = Compiled(Source(question.text, question.name, question.path), **question.options)
+        function = CompiledScript(Source(question.text, question.name, question.path), **question.options)
         _COMPILED.clear()
         _COMPILED[question.key] = function
     return function

@@ -15,15 +15,15 @@ from json import dumps, loads
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from gradcli.base.child_process import MIB, conversation, extend_cpu_limit, limit_memory, resident
+from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.discovery.cases import block_limits
 from gradcli.batch.workers.transport import report_to_json
 from gradcli.checks.oracle.oracle_client import shared
 from gradcli.checks.report import Report, refused, timed
-from gradcli.child_process import MIB, conversation, extend_cpu_limit, limit_memory, resident
-from gradcli.data.loading import recorded, using
-from gradcli.diagnostics import GradcliError
 from gradcli.language.limits import limits_of
 from gradcli.language.source import decode_source, read_source
+from gradcli.lowering.data_files.loading import recorded, using
 from gradcli.primitives.plugins import import_again
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.base.child_process import kill_group, start, whole_lines
+from gradcli.base.diagnostics import error
 from gradcli.batch.workers.transport import report_from_json
 from gradcli.checks.report import Check, Report
-from gradcli.child_process import kill_group, start, whole_lines
-from gradcli.diagnostics import error
 from gradcli.language.directives import longest_timeout
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradcli.base.diagnostics import Diagnostic, Span
 from gradcli.checks.report import Check, Report
-from gradcli.diagnostics import Diagnostic, Span
 from gradcli.language.source import Source
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ gives.
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic
+from gradcli.base.diagnostics import Diagnostic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ derivative may exist in spite of it, as those of abs(x)**2 at 0 do.
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Diagnostic
+from gradcli.base.diagnostics import Diagnostic
 from gradcli.graph.node import reachable
 from gradcli.graph.types import Type
 from gradcli.lowering.derived import written_derivative

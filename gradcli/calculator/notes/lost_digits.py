@@ -10,8 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isfinite
 
+from gradcli.base.diagnostics import Diagnostic
 from gradcli.calculator.along import all_finite
-from gradcli.diagnostics import Diagnostic
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.graph.node import CONSTANT, LEAF, Node
 

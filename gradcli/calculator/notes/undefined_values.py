@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import Diagnostic
+from gradcli.base.diagnostics import Diagnostic
 from gradcli.execution.namespaces import namespace
 from gradcli.execution.scan import Scan
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
+    from gradcli.base.results.calculations import Value
     from gradcli.execution.evaluate import Tape
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
-    from gradcli.results.calculations import Value
 
 OPERAND_NAMES = "xyzuvw"
 MOST = 20  # diagnostics at most: more would say nothing new

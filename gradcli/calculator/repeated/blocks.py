@@ -11,7 +11,7 @@ from _thread import RLock
 from contextlib import nullcontext
 from importlib import import_module
 
-from gradcli.diagnostics import pointing_into
+from gradcli.base.diagnostics import pointing_into
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.types import size_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from _thread import RLock
 from functools import wraps
 
+from gradcli.base.diagnostics import error, pointing_into, visible
 from gradcli.calculator.answers import ask_hessian, ask_jacobian, hessian_again
 from gradcli.calculator.notes.convention import conjugated
 from gradcli.calculator.questions import (
@@ -17,22 +18,21 @@ from gradcli.calculator.questions import (
 from gradcli.calculator.repeated.blocks import PointPlans, at_all
 from gradcli.calculator.repeated.fitting import alike, equal, filled, places, refuse_unknown, spread
 from gradcli.calculator.repeated.prepared import Question
-from gradcli.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering.names import shape_of
-from gradcli.points import array_of, read_point
+from gradcli.lowering.points import array_of, read_point
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar
 
+    from gradcli.base.results.calculations import Hessian, Jacobian, Value
+    from gradcli.base.results.plan_reports import PlanReport
     from gradcli.language.limits import LimitsLike
     from gradcli.lowering import Lowered
-    from gradcli.results.calculations import Hessian, Jacobian, Value
-    from gradcli.results.plan_reports import PlanReport
 
     Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -41,7 +41,7 @@ MOST_KEPT = 64  # combinations of shapes and static values that stay compiled
 _keeping = RLock()
 
 
-def unnamed(function: Compiled, values: Sequence[Any]) -> TypeError:
+def unnamed(function: CompiledScript, values: Sequence[Any]) -> TypeError:
     """The error for arguments without names."""
     names = prepare(function.source, {}, function.wrt, function.limits).program.leaves
     shown = ", ".join([f"{name}={value!r:.40}" for name, value in zip(names, values, strict=False)])
@@ -52,7 +52,7 @@ def named(method: Method) -> Method:
     """A method that takes named arguments alone, and says so."""
 
     @wraps(method)
-    def called(self: Compiled, /, *values: Any, **arguments: Any) -> Any:
+    def called(self: CompiledScript, /, *values: Any, **arguments: Any) -> Any:
         if values:
             raise unnamed(self, values)
         return method(self, **arguments)
@@ -60,15 +60,8 @@ def named(method: Method) -> Method:
     return called  # type: ignore[return-value]
 
 
-class Compiled:
-    """A compiled script, which several threads may call at the same time. Leaves that you do not pass have defaults.
-
-    >>> f = compile("(x*y + x)**2")
-    >>> f(x=2, y=3)
-    64.0
-    >>> f.value_and_grad(x=2, y=3)
-    (64.0, {'x': 64.0, 'y': 32.0})
-    """
+class CompiledScript:
+    """A script that is compiled once for each combination of shapes and static values."""
 
     def __init__(
         self,
@@ -107,14 +100,14 @@ class Compiled:
         """The value for any arguments, by a prepared question."""
         question, results = self._found("value", value_question, leaves)
         if self._calls.get("_value", 0) < SETTLED:
-            self._specialise("_value", question, [None], Compiled._careful_value)
+            self._specialise("_value", question, [None], CompiledScript._careful_value)
         return tuple(results) if question.lowered.several else results[0]
 
     @named
     def value_and_grad(self, /, **leaves: Any) -> tuple[Value, dict[str, Value]]:
         """The value and the gradient in every leaf of `wrt` at one point; the output must be a scalar (else GC307).
 
-        >>> f = compile("sum((A@w)**2)", wrt=("w",))
+        >>> f = CompiledScript("sum((A@w)**2)", wrt=("w",))
         >>> f.value_and_grad(A=[[1, 2], [3, 4]], w=[1, 0])
         (10.0, {'w': array([20., 28.])})
         """
@@ -127,7 +120,7 @@ class Compiled:
         if self.dtype == "complex128":
             return conjugated(value, gradient)
         if self._calls.get("value_and_grad", 0) < SETTLED:
-            self._specialise("value_and_grad", question, [None, *question.names], Compiled.value_and_grad)
+            self._specialise("value_and_grad", question, [None, *question.names], CompiledScript.value_and_grad)
         return value, gradient
 
     def _specialise(
@@ -170,7 +163,7 @@ class Compiled:
 
         Raises GradcliError if the numbers of points differ, or `out` cannot hold the results.
 
-        >>> values, gradient = compile("sin(x)*y").at_points(x=[0.0, 0.0], y=[1.0, 2.0])
+        >>> values, gradient = CompiledScript("sin(x)*y").at_points(x=[0.0, 0.0], y=[1.0, 2.0])
         >>> gradient["x"]
         array([1., 2.])
         """
@@ -238,7 +231,7 @@ class Compiled:
     def jacobian(self, /, **leaves: Any) -> Jacobian:
         """All first derivatives of the outputs at one point; see `calculator.jacobian`.
 
-        >>> compile("[x*y, x**2]").jacobian(x=2, y=3).jacobian
+        >>> CompiledScript("[x*y, x**2]").jacobian(x=2, y=3).jacobian
         {'x': array([3., 4.]), 'y': array([2., 0.])}
         """
         question, point = self._question("jacobian", jacobian_question, leaves)
@@ -250,37 +243,13 @@ class Compiled:
 
         For an output that is not a scalar, only the value is computed.
 
-        >>> compile("sum(exp(x))").plan(x=[0.5, 1.5]).order[0].operation
+        >>> CompiledScript("sum(exp(x))").plan(x=[0.5, 1.5]).order[0].operation
         'exp'
         """
         from gradcli.calculator.repeated.planning import plan_of, plan_question
 
         question, point = self._question("plan", plan_question, leaves)
         return plan_of(question, point, self.dtype, self.backend)
-
-    def gradient_formula(self, leaf: str, /, **leaves: Any) -> str:
-        """The derivative in one leaf as a formula in the script language, valid where the script is smooth.
-
-        Values of leaves determine their shapes. Without values, open shapes in a script with matrices are inferred as
-        by `derive`. Raises GradcliError GC511 if the gradient has no formula of readable length.
-
-        >>> compile("x*exp(-y)").gradient_formula("y")
-        '-x*exp(-y)'
-        >>> compile("sum((A @ x - b)**2)").gradient_formula("x", A=[[1, 2], [3, 4], [5, 6]], x=[1, 2], b=[0, 1, 0])
-        '2*A.T @ (A @ x - b)'
-        >>> compile("mean((A @ x - b)**2)").gradient_formula("x")  # doctest: +SKIP
-        '2/len(b)*A.T @ (A @ x - b)'
-        """
-        from gradcli.calculator.closed_forms.gradient_text import gradient_text
-
-        try:
-            return gradient_text(self.source, leaf, leaves, self.limits)
-        except GradcliError as problem:
-            if leaves or problem.diagnostics[0].code not in ("GC301", "GC302", "GC307", "GC321"):
-                raise
-        from gradcli.calculator.closed_forms.deriving import derive
-
-        return derive(self.source, wrt=[leaf], limits=self.limits).formula[leaf]
 
     def _found(
         self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]
@@ -312,26 +281,6 @@ class Compiled:
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = question
         return question, point
-
-
-def compile(  # the name that users of other libraries expect
-    script: str | Source,
-    wrt: Sequence[str] | None = None,
-    *,
-    dtype: str = "float64",
-    backend: str = "auto",
-    limits: LimitsLike = None,
-    relax: bool = False,
-) -> Compiled:
-    """A script as a function of its leaves; `relax` allows rewrites with larger rounding errors.
-
-    Raises GradcliError for text that cannot be parsed.
-
-    >>> area = compile("pi*r**2")
-    >>> area(r=1)
-    3.141592653589793
-    """
-    return Compiled(script, wrt, dtype, backend, limits, relax)
 
 
 def _gradient(lowered: Lowered) -> Question:

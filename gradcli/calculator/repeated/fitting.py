@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.base.diagnostics import did_you_mean, error, visible
 from gradcli.execution.namespaces import namespace
-from gradcli.points import array_of
+from gradcli.lowering.points import array_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ steps read their results as #3 and #3.2.
 
 from __future__ import annotations
 
+from gradcli.base.results.plan_reports import PlanLoop, PlanMemory, PlanPass, PlanReport, PlanStep
 from gradcli.calculator.answers import LARGE, point_of
 from gradcli.calculator.questions import gradient_question, value_question
 from gradcli.execution.compiler import demand, lower
@@ -26,15 +27,14 @@ from gradcli.execution.compiler.ir import (
 from gradcli.execution.compiler.schedule import Loop
 from gradcli.execution.emit_python import MOST_NODES as MOST_STRAIGHT
 from gradcli.execution.namespaces import namespace
-from gradcli.results.plan_reports import PlanLoop, PlanMemory, PlanPass, PlanReport, PlanStep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from gradcli.base.diagnostics import Diagnostic
     from gradcli.calculator.repeated.prepared import Question
-    from gradcli.diagnostics import Diagnostic
     from gradcli.execution.compiler.ir import Value
     from gradcli.execution.compiler.numpy_plan import Plan
     from gradcli.execution.evaluate import Tape

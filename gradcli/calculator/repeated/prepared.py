@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gradcli.base.diagnostics import GradcliError, pointing_into
 from gradcli.calculator.along import at_once
-from gradcli.diagnostics import GradcliError, pointing_into
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
 from gradcli.graph.builder import uncollected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcli.base.results.graph_vertices import Graph, Group, Vertex
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.repeated.prepared import Question
 from gradcli.calculator.traces.tracing import torch_name, trace_passes
@@ -9,7 +10,6 @@ from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
 from gradcli.graph.text import body_text, formulas, step_names
 from gradcli.lowering import missing_values
-from gradcli.results.graph_vertices import Graph, Group, Vertex
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Diagnostic
+    from gradcli.base.diagnostics import Diagnostic
+    from gradcli.base.results.calculations import Trace, Value
     from gradcli.graph.node import Node
     from gradcli.lowering import Lowered
     from gradcli.lowering.lowered import Block
-    from gradcli.results.calculations import Trace, Value
 
 
 def draw(

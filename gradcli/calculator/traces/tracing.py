@@ -6,12 +6,12 @@ is shown beside it: depth-first, passing a cotangent on before all of it has arr
 
 from __future__ import annotations
 
+from gradcli.base.results.calculations import BackwardStep, Contribution, ForwardStep, NaiveTrace, Passes, Trace
 from gradcli.calculator.traces.folding import Folding
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.builder import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents, is_reader
 from gradcli.graph.text import formulas, is_default, reader_params, step_names
-from gradcli.results.calculations import BackwardStep, Contribution, ForwardStep, NaiveTrace, Passes, Trace
 from gradcli.transforms.masks import clean
 from gradcli.transforms.reverse import sweep
 from gradcli.transforms.rules import contributions
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.closed_forms.local_partials import LocalFormula
+    from gradcli.base.diagnostics import Diagnostic
     from gradcli.calculator.traces.folding import Route
-    from gradcli.diagnostics import Diagnostic
+    from gradcli.calculator.traces.local_partials import LocalFormula
     from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
     from gradcli.lowering import Lowered
@@ -235,7 +235,7 @@ class _Step:
 
     def find_formulas(self, builder: Builder, folding: Folding, order: Sequence[Node], active: set[Node]) -> None:
         """The formulas of the local partials; of an operation that mixes entries those of what it sends."""
-        from gradcli.calculator.closed_forms.local_partials import local_formula
+        from gradcli.calculator.traces.local_partials import local_formula
 
         operands = [folding.operand(arg) for arg in self.node.args]
         if any(self.partials):

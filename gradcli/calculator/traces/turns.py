@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from operator import attrgetter
 
+from gradcli.base.diagnostics import error
 from gradcli.calculator.sizes import finite
-from gradcli.diagnostics import error
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
 from gradcli.execution.scan import Scan

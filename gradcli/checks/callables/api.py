@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import Diagnostic, visible
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.expectations import acceptable
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.report import Check, Report, Settings
 from gradcli.checks.witnesses import parse_witnesses, selected
-from gradcli.diagnostics import Diagnostic, visible
-from gradcli.frameworks.box import OWN, Box, Defined, backward_of, boxed, function_name, opened
-from gradcli.frameworks.failures import Failed
-from gradcli.frameworks.gradient_libraries import TITLES
+from gradcli.recording.calls.box import OWN, Box, Defined, backward_of, boxed, function_name, opened
+from gradcli.recording.calls.failures import Failed
+from gradcli.recording.calls.gradient_libraries import TITLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from gradcli.frameworks.box import Derivative
-    from gradcli.frameworks.call_arguments import Argument
+    from gradcli.recording.calls.box import Derivative
+    from gradcli.recording.calls.call_arguments import Argument
 
     Floats = NDArray[np.floating[Any]]
 

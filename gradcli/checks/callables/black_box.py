@@ -16,16 +16,16 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.numerical import DIGITS, ByDifferences
 from gradcli.checks.differences.step_sequences import noise_of, seeded_directions
 from gradcli.checks.differences.survey import Survey, rows_of
-from gradcli.frameworks.box import OWN, VJP
-from gradcli.frameworks.call_arguments import COMPLEX, PARTS, is_complex
-from gradcli.frameworks.failures import Failed, OutOfTime
-from gradcli.frameworks.gradient_libraries import COARSE, unit_of
+from gradcli.recording.calls.box import OWN, VJP
+from gradcli.recording.calls.call_arguments import COMPLEX, PARTS, is_complex
+from gradcli.recording.calls.failures import Failed, OutOfTime
+from gradcli.recording.calls.gradient_libraries import COARSE, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.checks.differences.step_sequences import Floats
-    from gradcli.frameworks.box import Box
+    from gradcli.recording.calls.box import Box
 
 REPEATS = 6
 LINEAR = 1e-9

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.base.child_process import MARK, kill_all, listen, receive, send, start
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.checks.callables import runner
 from gradcli.checks.callables.api import About, failed, report_on
 from gradcli.checks.callables.runner import FIELDS, RUNNING
 from gradcli.checks.report import Check, Report, Settings, timed
 from gradcli.checks.witnesses import parse_witnesses
-from gradcli.child_process import MARK, kill_all, listen, receive, send, start
-from gradcli.diagnostics import Diagnostic, GradcliError, error, visible
-from gradcli.frameworks.box import Box
-from gradcli.frameworks.call_arguments import Argument
-from gradcli.frameworks.failures import KEPT, Failed, OutOfTime, innermost
-from gradcli.frameworks.gradient_libraries import TITLES, Library
-from gradcli.points import array_of, read_point
+from gradcli.lowering.points import array_of, read_point
+from gradcli.recording.calls.box import Box
+from gradcli.recording.calls.call_arguments import Argument
+from gradcli.recording.calls.failures import KEPT, Failed, OutOfTime, innermost
+from gradcli.recording.calls.gradient_libraries import TITLES, Library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluated, evaluator
@@ -32,18 +33,17 @@ from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import GOOD, NONSMOOTH, Settings
 from gradcli.checks.scripts import verdict_on
 from gradcli.checks.subjects import Subject, combined, cotangent, of_rule, paired, surfaces_of
-from gradcli.diagnostics import GradcliError
-from gradcli.frameworks.box import JACOBIAN, OWN
-from gradcli.frameworks.failures import Failed, OutOfTime, describe
-from gradcli.frameworks.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class, unit_of
-from gradcli.frameworks.operations import Opaque, constant, entries
-from gradcli.frameworks.traced_rule import alike, by_usage, is_rule, traced_rule
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import reachable
 from gradcli.graph.program import Leaf, cotangent_name
 from gradcli.graph.text import subscript
 from gradcli.primitives import catalogue
+from gradcli.recording.calls.box import JACOBIAN, OWN
+from gradcli.recording.calls.failures import Failed, OutOfTime, describe
+from gradcli.recording.calls.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class, unit_of
+from gradcli.recording.graphs.operations import Opaque, constant, entries
+from gradcli.recording.graphs.traced_rule import alike, by_usage, is_rule, traced_rule
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.frameworks.box import Box
     from gradcli.graph.node import Node
     from gradcli.graph.program import Program
+    from gradcli.recording.calls.box import Box
 
     Floats = NDArray[np.floating[Any]]
     Message = dict[str, Any]

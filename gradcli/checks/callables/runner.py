@@ -19,17 +19,17 @@ import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from gradcli.child_process import MARK, MIB, adopt_orphans, kill_all, limit_memory, receive, send
-from gradcli.diagnostics import GradcliError, did_you_mean, error, shadowing, visible
-from gradcli.frameworks.box import Defined, backward_of, boxed, opened
-from gradcli.frameworks.failures import Failed, Listener, OutOfTime, called, place_of
-from gradcli.frameworks.gradient_libraries import attribute, library_of
+from gradcli.base.child_process import MARK, MIB, adopt_orphans, kill_all, limit_memory, receive, send
+from gradcli.base.diagnostics import GradcliError, did_you_mean, error, shadowing, visible
+from gradcli.recording.calls.box import Defined, backward_of, boxed, opened
+from gradcli.recording.calls.failures import Failed, Listener, OutOfTime, called, place_of
+from gradcli.recording.calls.gradient_libraries import attribute, library_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from gradcli.frameworks.box import Box
+    from gradcli.recording.calls.box import Box
 
     Message = dict[str, Any]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import Diagnostic, did_you_mean, error, visible
 from gradcli.checks.decide.assumptions import by_normal_forms
 from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.granting import granted_on_set
@@ -24,7 +25,6 @@ from gradcli.checks.differences.step_sequences import Sides
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.report import GOOD, NONSMOOTH
-from gradcli.diagnostics import Diagnostic, did_you_mean, error, visible
 from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gradcli.base.diagnostics import Diagnostic
     from gradcli.checks.decide.assumptions import Proof
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
-    from gradcli.diagnostics import Diagnostic
     from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
 

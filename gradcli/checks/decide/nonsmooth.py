@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradcli.base.diagnostics import Diagnostic
 from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.refutation import refuted
 from gradcli.checks.differences.step_sequences import Sides
 from gradcli.checks.evaluate.interpretation import SIGN_OPEN
 from gradcli.checks.formatting import counted, node_text
-from gradcli.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

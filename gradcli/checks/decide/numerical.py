@@ -37,16 +37,16 @@ from gradcli.checks.differences.step_sequences import (
 from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
 from gradcli.checks.formatting import counted
 from gradcli.checks.witnesses import of_black_box
-from gradcli.frameworks.box import JACOBIAN
-from gradcli.frameworks.failures import OutOfTime
 from gradcli.graph.text import subscript
+from gradcli.recording.calls.box import JACOBIAN
+from gradcli.recording.calls.failures import OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradcli.checks.decide.case import Case, Evidence, Floats, Values
     from gradcli.checks.differences.survey import Finding, Group
-    from gradcli.frameworks.box import Box
+    from gradcli.recording.calls.box import Box
 
 SHOWN = 5  # of the worst entries
 # a smaller relative gap is a matter of digits: IMPRECISE

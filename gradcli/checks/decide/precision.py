@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import Diagnostic
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import LIMIT_ULPS, kind_of, ulps
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
-from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import dependents, reachable
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradcli.base.diagnostics import Diagnostic, Span
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import OPEN, RIGHT, Outcome, differ, digits_of
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
@@ -19,7 +20,6 @@ from gradcli.checks.decide.precision import float_kink
 from gradcli.checks.evaluate.interpretation import rounded_constants
 from gradcli.checks.formatting import cut, distinct_digits
 from gradcli.checks.oracle.oracle_client import leaf_names
-from gradcli.diagnostics import Diagnostic, Span
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:

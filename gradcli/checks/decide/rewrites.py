@@ -13,9 +13,9 @@ from functools import cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.floats import ulps
 from gradcli.checks.diagnosis.formula_text import as_typed, readable, room_to_build
-from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import LEAF, Node, reachable
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradcli.base.diagnostics import Diagnostic
 from gradcli.checks.decide.assumptions import Proof, by_normal_forms
 from gradcli.checks.decide.case import RIGHT, UNDERFLOW, Case, Outcome, differ, digits_of, is_evidence, shown_entries
 from gradcli.checks.decide.granting import PROVED_ENTRIES, at_points, granted, granted_in_floats, holding
@@ -22,7 +23,6 @@ from gradcli.checks.decide.refutation import off_structure, refuted
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.formatting import node_text, plain, point_text, shortened_list
 from gradcli.checks.oracle.oracle_client import TimeOver, leaf_names
-from gradcli.diagnostics import Diagnostic
 from gradcli.graph.node import DATA, reachable
 
 if TYPE_CHECKING:

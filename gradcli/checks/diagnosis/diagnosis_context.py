@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.floats import evaluator
 from gradcli.checks.diagnosis.ratios import Comparison
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.subjects import cotangent, paired
-from gradcli.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import LEAF, Node, reachable

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.case import RIGHT
 from gradcli.checks.diagnosis.diagnosis_context import CLOSE, MOST_ENTRIES, Candidate
 from gradcli.checks.diagnosis.formula_text import as_typed, readable, shorter, valid
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.formatting import counted, node_text
 from gradcli.checks.subjects import paired
-from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.primitives.axes import stretched_back
 from gradcli.primitives.exponential import exp, log

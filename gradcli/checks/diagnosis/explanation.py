@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.case import Case
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.diagnosis import ratios
@@ -23,7 +24,6 @@ from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
 from gradcli.checks.diagnosis.source_edits import edits, outputs, special_arrays
 from gradcli.checks.formatting import called, node_text
-from gradcli.diagnostics import GradcliError
 from gradcli.graph.node import DATA, LEAF, Node, reachable
 from gradcli.language.parser import parse
 from gradcli.language.syntax import List

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.case import RIGHT
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.formatting import called, node_text
-from gradcli.diagnostics import GradcliError
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
 from gradcli.graph.node import DATA, LEAF, Node, reachable

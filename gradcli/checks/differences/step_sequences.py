@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.results.curves import StepSequence
+from gradcli.base.results.curves import StepSequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,7 +22,7 @@ from gradcli.checks.differences.step_sequences import (
     Neighbourhood,
     seeded_directions,
 )
-from gradcli.frameworks.failures import OutOfTime
+from gradcli.recording.calls.failures import OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,8 +6,8 @@ import math
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
+from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.evaluate.interpretation import LOST, Entries, Failure, Undecided, Unsupported
-from gradcli.diagnostics import GradcliError
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.exact import is_fraction
 from gradcli.graph.loop import order_of_turns, readers_by_loop

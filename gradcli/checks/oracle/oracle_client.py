@@ -19,9 +19,9 @@ from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from gradcli.base.child_process import listen, resident, start, whole_lines
+from gradcli.base.diagnostics import error
 from gradcli.checks.oracle.node_codec import NodeCodec
-from gradcli.child_process import listen, resident, start, whole_lines
-from gradcli.diagnostics import error
 from gradcli.graph.flat import Table
 from gradcli.graph.loop import nodes_in
 from gradcli.graph.node import LEAF, Node, reachable

@@ -13,6 +13,7 @@ from importlib import import_module
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from gradcli.base.child_process import conversation, cpu_limit, extend_cpu_limit, limit_memory
 from gradcli.checks.derivatives.claim_comparison import ClaimComparison, compared_sides, nearest, speaks
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation, field_of
 from gradcli.checks.derivatives.higher_orders import written_out
@@ -21,7 +22,6 @@ from gradcli.checks.evaluate.balls import Literals
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, Unsupported
 from gradcli.checks.oracle.node_codec import NodeCodec
-from gradcli.child_process import conversation, cpu_limit, extend_cpu_limit, limit_memory
 from gradcli.graph.flat import restore_nodes
 from gradcli.graph.node import is_reader, reachable
 from gradcli.primitives import catalogue

@@ -18,7 +18,7 @@ def per_thread(**values: Any) -> Any:
     return type("Values", (threading.local,), values)()
 
 
-# `current`: an `EagerWatch` (`run_recorder.py`), whose methods say what is reported; None unless one is kept
+# `current`: an `EagerWatch` (`recording/libraries/`), whose methods say what is reported; None unless one is kept
 own = per_thread(current=None)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
-from gradcli.diagnostics import did_you_mean
+from gradcli.base.diagnostics import did_you_mean
 
 VERSION = "2.13.0+gradcli"  # whose semantics these are; the suffix tells libraries that this is not PyTorch
 CODE = "GC749"

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.eager._core import devices, dtypes, events, tracer
 from gradcli.eager._core.modes import PLAIN, SILENT, SPECIAL, place, recording, sequence, state
 from gradcli.eager._core.node import Node, class_named, versions

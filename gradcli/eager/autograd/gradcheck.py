@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._ops.complex_numbers import view_as_real
@@ -21,7 +21,7 @@ from gradcli.eager._trace import record
 from gradcli.eager.autograd import forward_ad
 from gradcli.eager.autograd.functional import grad, units
 from gradcli.execution.namespaces import REFUSED
-from gradcli.structure import program_differences
+from gradcli.execution.sparsity import program_differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable

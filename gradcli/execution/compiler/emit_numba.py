@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.base.user_cache import digest, read_sealed, write_sealed
 from gradcli.execution.compiler.emit_numpy import places, show_view
 from gradcli.execution.compiler.ir import ADDED, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, REDUCE, VIEW, Op, base
 from gradcli.execution.compiler.schedule import Loop
@@ -28,7 +29,6 @@ from gradcli.execution.emit_python import OPERATORS as WORDS
 from gradcli.execution.emit_python import Printer, turn_lines
 from gradcli.execution.generated import function
 from gradcli.execution.namespaces import math_
-from gradcli.user_cache import digest, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -30,12 +30,12 @@ from gradcli.graph.node import is_reader
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from gradcli.base.results.calculations import Value as Result
     from gradcli.execution.compiler.ir import Recording
     from gradcli.execution.evaluate import Tape
     from gradcli.execution.scan import Scan
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
-    from gradcli.results.calculations import Value as Result
 
 MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
 MOST_POINT_NODES = 10_000

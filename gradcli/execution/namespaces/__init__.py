@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from gradcli.diagnostics import did_you_mean, error
+from gradcli.base.diagnostics import did_you_mean, error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

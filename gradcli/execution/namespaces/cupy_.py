@@ -9,7 +9,7 @@ import cupy
 import cupyx
 import numpy as np
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.execution.namespaces.arrays import ArrayNamespace
 
 if TYPE_CHECKING:

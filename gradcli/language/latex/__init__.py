@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import Diagnostic, GradcliError
+from gradcli.base.diagnostics import Diagnostic, GradcliError
 from gradcli.language.latex.latex_parser import statements
 from gradcli.language.latex.latex_tokens import Tokens
 from gradcli.language.source import LINE_END, Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import GradcliError, visible
+from gradcli.base.diagnostics import GradcliError, visible
 from gradcli.language.latex.latex_commands import (
     ALPHABETS,
     CLOSING,

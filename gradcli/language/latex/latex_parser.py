@@ -15,7 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from gradcli.diagnostics import visible
+from gradcli.base.diagnostics import visible
+from gradcli.base.records import NamedTuple
 from gradcli.language.latex.ambiguities import (
     call_or_product,
     may_be_called,
@@ -64,7 +65,6 @@ from gradcli.language.latex.latex_commands import (
     TRANSPOSES,
 )
 from gradcli.language.latex.latex_tokens import ATOM, POWER, PRODUCT, SUM, Part, Tokens
-from gradcli.records import NamedTuple
 
 DEEPEST = 40  # brackets inside each other: the reader recurses
 SIDES = "write == between two values; else the left side is a name, f(x), or \\frac{\\partial f}{\\partial x}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gradcli.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
+from gradcli.base.diagnostics import Diagnostic, GradcliError, did_you_mean, visible
+from gradcli.base.records import NamedTuple
 from gradcli.language.latex.latex_commands import (
     BARS,
     BLACKBOARD,
@@ -20,7 +21,6 @@ from gradcli.language.latex.latex_commands import (
     WORDS,
 )
 from gradcli.language.source import Source
-from gradcli.records import NamedTuple
 
 # bounds of an environment, an escaped sign, a command, letters, a number, space, any other sign
 TOKEN = re.compile(

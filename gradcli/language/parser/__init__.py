@@ -6,7 +6,7 @@ parser_expressions (operators), parser_brackets (calls, subscripts, lists).
 
 from __future__ import annotations
 
-from gradcli.diagnostics import ERROR, Diagnostic, GradcliError, Span
+from gradcli.base.diagnostics import ERROR, Diagnostic, GradcliError, Span
 from gradcli.language.lexer import END, NEWLINE, tokenise
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser.parser_blocks import BlockParser

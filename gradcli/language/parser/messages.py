@@ -5,7 +5,7 @@ Only tokens are read. Common habits from Python, NumPy and other languages are r
 
 from __future__ import annotations
 
-from gradcli.diagnostics import did_you_mean, visible
+from gradcli.base.diagnostics import did_you_mean, visible
 from gradcli.language.lexer import (
     DEDENT,
     END,

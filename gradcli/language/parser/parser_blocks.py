@@ -13,7 +13,7 @@ On one line, `return` ends a function's suite: what follows the `;` belongs to t
 
 from __future__ import annotations
 
-from gradcli.diagnostics import ERROR, Diagnostic, Span, cover
+from gradcli.base.diagnostics import ERROR, Diagnostic, Span, cover
 from gradcli.language.lexer import BROKEN, DEDENT, END, INDENT, NAME, NEWLINE
 from gradcli.language.parser import messages
 from gradcli.language.parser.parser_errors import Stop

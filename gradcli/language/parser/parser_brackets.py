@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import gcd
 
-from gradcli.diagnostics import ERROR, NOTE, Diagnostic, Span, visible
+from gradcli.base.diagnostics import ERROR, NOTE, Diagnostic, Span, visible
 from gradcli.language.lexer import END, NAME, NEWLINE, STRING
 from gradcli.language.parser import messages
 from gradcli.language.parser.parser_comprehensions import ComprehensionParser
@@ -28,7 +28,7 @@ from gradcli.language.syntax import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.language.limits import Limits
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import ERROR, Diagnostic, Span
+from gradcli.base.diagnostics import ERROR, Diagnostic, Span
 from gradcli.language.lexer import BROKEN, END, NEWLINE
 from gradcli.language.parser import messages
 

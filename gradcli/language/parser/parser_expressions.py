@@ -11,7 +11,7 @@ A number or `)` in front of a name or `(` multiplies; a name in front of `(` cal
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Span
+from gradcli.base.diagnostics import Span
 from gradcli.language.lexer import NAME, NUMBER
 from gradcli.language.parser.parser_brackets import DONE, OPERAND, BracketParser
 from gradcli.language.parser.parser_errors import BARS, CALL, GROUP, INDEX, LIST, ROOT, Frame

@@ -9,7 +9,7 @@ domain  = ( "(" | "[" ) value "," value ( ")" | "]" ) | "real" | "positive" | "n
 
 from __future__ import annotations
 
-from gradcli.diagnostics import Span, did_you_mean
+from gradcli.base.diagnostics import Span, did_you_mean
 from gradcli.language.lexer import BROKEN, END, NAME, NEWLINE
 from gradcli.language.parser import messages
 from gradcli.language.parser.parser_errors import Stop

@@ -6,7 +6,7 @@ the caller that computes the surrounding expression, so nested comprehensions do
 
 from __future__ import annotations
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.language.syntax import Comprehension

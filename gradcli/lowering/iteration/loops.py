@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import inf
 
-from gradcli.diagnostics import GradcliError, cover, error
+from gradcli.base.diagnostics import GradcliError, cover, error
 from gradcli.graph.exact import count_text
 from gradcli.graph.loop import close
 from gradcli.graph.node import Node

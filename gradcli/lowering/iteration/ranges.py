@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.diagnostics import cover, error
+from gradcli.base.diagnostics import cover, error
 from gradcli.graph.exact import count_text, number_text
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.language.syntax import Expression, Name
     from gradcli.lowering.lowerer import Lowerer
 

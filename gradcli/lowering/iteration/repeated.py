@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.lowering.lowerer import Lowerer
 
     Names = frozenset[str]

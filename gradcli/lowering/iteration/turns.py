@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.language.syntax import Subscript
     from gradcli.lowering.lowerer import Lowerer
 

@@ -7,7 +7,7 @@ relatives reduce. Conditions, and ends of ranges that depend on variables of cla
 
 from __future__ import annotations
 
-from gradcli.diagnostics import GradcliError, error, visible
+from gradcli.base.diagnostics import GradcliError, error, visible
 from gradcli.graph.node import Node, reachable
 from gradcli.graph.types import Type
 from gradcli.language.syntax import Binary, Call, Name, Subscript, Unary, children, names_in, nodes_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from gradcli.diagnostics import Span
+    from gradcli.base.diagnostics import Span
     from gradcli.language.syntax import Clause, Comprehension, Syntax
     from gradcli.lowering.lowerer import Lowerer
 

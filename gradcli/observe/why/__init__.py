@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gradcli.diagnostics import did_you_mean, error, visible
+from gradcli.base.diagnostics import did_you_mean, error, visible
+from gradcli.base.results.findings import Explanation, Finding, Looked
 from gradcli.observe.why.accumulated import discarded, sums
 from gradcli.observe.why.graphs_kept import kept_graphs
 from gradcli.observe.why.hooks import of_hooks
@@ -24,12 +25,11 @@ from gradcli.observe.why.stopped import stops
 from gradcli.observe.why.story import Story
 from gradcli.observe.why.units import alike, dead_units
 from gradcli.observe.why.zeros import zero_gradients
-from gradcli.results.findings import Explanation, Finding, Looked
 
 if TYPE_CHECKING:
-    from gradcli.observe.run_record import Watch
-    from gradcli.observe.tensors import Subject
     from gradcli.observe.why.fixes import Dialect
+    from gradcli.recording.runs.run_record import Watch
+    from gradcli.recording.runs.tensors import Subject
 
     Pairs = list[tuple[int | None, Finding]]
 

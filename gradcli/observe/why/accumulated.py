@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradcli.base.results.findings import Accumulated
 from gradcli.observe.why import edits
-from gradcli.results.findings import Accumulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.source_lines import Line
-    from gradcli.observe.tensors import Event, Reached, Sweep
+    from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding, Patch
+    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.tensors import Event, Reached, Sweep
 
 LEAST = 2  # backwards whose gradients were lost
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradcli.observe.source_tree import called, dotted
+from gradcli.base.results.findings import Saved
 from gradcli.observe.why import edits
 from gradcli.observe.why.fixes import ATOMS
-from gradcli.results.findings import Saved
+from gradcli.recording.runs.source_tree import called, dotted
 
 if TYPE_CHECKING:
-    from gradcli.observe.source_lines import Line
+    from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding, Patch
+    from gradcli.recording.runs.source_lines import Line
 
 
 def cloned_read(story: Story, line: Line | None, writer: Line | None) -> Patch | None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.observe.source_tree import called, dotted
 from gradcli.observe.why.fixes import ATOMS, Dialect, bracketed
+from gradcli.recording.runs.source_tree import called, dotted
 
 if TYPE_CHECKING:
-    from gradcli.observe.source_lines import Line
-    from gradcli.observe.source_tree import SourceTree
-    from gradcli.observe.tensors import Entry
+    from gradcli.base.results.findings import Edit, Patch
     from gradcli.observe.why.story import End, Story
-    from gradcli.results.findings import Edit, Patch
+    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_tree import SourceTree
+    from gradcli.recording.runs.tensors import Entry
 
 WITHOUT_RSAMPLE = ("bernoulli", "binomial", "categorical", "geometric", "multinomial", "one_hot", "poisson")
 

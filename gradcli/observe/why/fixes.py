@@ -11,7 +11,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from gradcli.observe.source_tree import SourceTree
+    from gradcli.recording.runs.source_tree import SourceTree
 
 
 class Answer(NamedTuple):

@@ -6,18 +6,18 @@ import ast
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from gradcli.base.results.findings import Histories, Retained
 from gradcli.observe.why import edits
 from gradcli.observe.why.fixes import bracketed
 from gradcli.observe.why.story import walk
-from gradcli.results.findings import Histories, Retained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.source_tree import SourceTree
-    from gradcli.observe.tensors import Sweep
+    from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding, Patch
+    from gradcli.recording.runs.source_tree import SourceTree
+    from gradcli.recording.runs.tensors import Sweep
 
 LOOP = 3  # backwards at one line that make a loop
 OUTPUTS = 5  # graphs that no backward walks and a name keeps

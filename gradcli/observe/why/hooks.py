@@ -10,10 +10,10 @@ from gradcli.observe.why.story import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.source_lines import Line
-    from gradcli.observe.tensors import Hook, Step, Sweep
+    from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding, Patch
+    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.tensors import Hook, Step, Sweep
 
 
 def of_hooks(story: Story) -> Iterator[tuple[int | None, Finding]]:

@@ -7,16 +7,16 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gradcli.observe.source_tree import called, dotted, targets
 from gradcli.observe.why import edits
 from gradcli.observe.why.fixes import Answer, bracketed
 from gradcli.observe.why.hooks import cloned
 from gradcli.observe.why.jax_programs import KNOWN as KNOWN_OF_JAX
 from gradcli.observe.why.missing import reason as why_none
+from gradcli.recording.runs.source_tree import called, dotted, targets
 
 if TYPE_CHECKING:
+    from gradcli.base.results.findings import Finding
     from gradcli.observe.why.story import End, Story
-    from gradcli.results.findings import Finding
 
 
 def known_answer(story: Story, problem: BaseException) -> Finding | None:

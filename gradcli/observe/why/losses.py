@@ -6,20 +6,20 @@ import ast
 import math
 from typing import TYPE_CHECKING
 
-from gradcli.observe.remarks import Probabilities
+from gradcli.base.results.findings import AtNode
 from gradcli.observe.why import edits
 from gradcli.observe.why.fixes import bracketed
 from gradcli.observe.why.readings import kind_of, reads
 from gradcli.observe.why.story import walk
-from gradcli.results.findings import AtNode
+from gradcli.recording.runs.operand_notes import Probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.source_lines import Line
-    from gradcli.observe.tensors import Entry
+    from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding, Patch
+    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.tensors import Entry
 
 ACTIVATIONS = ("Softmax", "Sigmoid")
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradcli.observe.source_tree import dotted
+from gradcli.base.results.findings import AtNode
 from gradcli.observe.why import edits
 from gradcli.observe.why.hooks import earlier
 from gradcli.observe.why.story import End, Story, walk
-from gradcli.results.findings import AtNode
+from gradcli.recording.runs.source_tree import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.source_lines import Line
-    from gradcli.observe.tensors import Entry, Event
-    from gradcli.results.findings import Finding, Patch
+    from gradcli.base.results.findings import Finding, Patch
+    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.tensors import Entry, Event
 
 
 NOTHING = "no gradient reached it"

@@ -11,21 +11,21 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.observe.remarks import Domain, MaskedRows, Operand
-from gradcli.observe.source_tree import called
+from gradcli.base.results.findings import AtNode, Branch, Growth, Masked, Operands
 from gradcli.observe.why import edits
 from gradcli.observe.why.fixes import bracketed
 from gradcli.observe.why.readings import kind_of, reads
 from gradcli.observe.why.story import walk
-from gradcli.results.findings import AtNode, Branch, Growth, Masked, Operands
+from gradcli.recording.runs.operand_notes import Domain, MaskedRows, Operand
+from gradcli.recording.runs.source_tree import called
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.source_lines import Line
-    from gradcli.observe.tensors import Entry, Event, Step, Sweep
+    from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding, Patch
+    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.tensors import Entry, Event, Step, Sweep
 
 GROWN = 1e3  # times: gradients that grew so much from update to update diverge
 TURNS = 4  # values of one line, each made of the one before, that grow

@@ -7,18 +7,18 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from gradcli.observe.source_tree import called, dotted
+from gradcli.base.results.findings import Unregistered
 from gradcli.observe.why import edits
-from gradcli.results.findings import Unregistered
+from gradcli.recording.runs.source_tree import called, dotted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradcli.observe.names import Loose
-    from gradcli.observe.source_lines import Line
-    from gradcli.observe.tensors import Optimizer, Sweep, Update
+    from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding, Patch
+    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.tensors import Optimizer, Sweep, Update
+    from gradcli.recording.runs.variable_names import Loose
 
 
 LAYERS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict"}

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.observe.source_tree import LOOPS, dotted
+from gradcli.base.results.findings import Saved
 from gradcli.observe.why import edits
 from gradcli.observe.why.missing import assigned_name
 from gradcli.observe.why.story import walk
-from gradcli.results.findings import Saved
+from gradcli.recording.runs.source_tree import LOOPS, dotted
 
 if TYPE_CHECKING:
-    from gradcli.observe.source_lines import Line
-    from gradcli.observe.source_tree import SourceTree
-    from gradcli.observe.tensors import Entry, Sweep
+    from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding, Patch
+    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_tree import SourceTree
+    from gradcli.recording.runs.tensors import Entry, Sweep
 
 
 class Boundary(NamedTuple):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from gradcli.base.results.findings import GradientPath, NodeNorm
 from gradcli.observe.why.readings import flat_reason, reads
-from gradcli.results.findings import GradientPath, NodeNorm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.tensors import Step, Sweep
+    from gradcli.base.results.findings import Finding
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding
+    from gradcli.recording.runs.tensors import Step, Sweep
 
     Way = list[tuple[Step, tuple[str, int], float]]
 

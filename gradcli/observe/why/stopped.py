@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradcli.observe.source_tree import dotted, targets
 from gradcli.observe.why import edits
 from gradcli.observe.why.changed_in_place import changed
 from gradcli.observe.why.known_errors import known_answer
 from gradcli.observe.why.readings import is_float
 from gradcli.observe.why.second_backward import freed
+from gradcli.recording.runs.source_tree import dotted, targets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.tensors import Entry
+    from gradcli.base.results.findings import Finding
     from gradcli.observe.why.story import End, Story
-    from gradcli.results.findings import Finding
+    from gradcli.recording.runs.tensors import Entry
 
 
 def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:

@@ -10,19 +10,19 @@ from collections import deque
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from gradcli.observe.source_lines import Line, file_name, filename_of
-from gradcli.observe.source_tree import SourceTree
+from gradcli.base.results.findings import Finding
 from gradcli.observe.why.fixes import Dialect, JaxDialect
 from gradcli.observe.why.readings import is_float, reads
-from gradcli.results.findings import Finding
+from gradcli.recording.runs.source_lines import Line, file_name, filename_of
+from gradcli.recording.runs.source_tree import SourceTree
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Iterable, Iterator
 
-    from gradcli.observe.run_record import Watch
-    from gradcli.observe.tensors import Entry, Event, Optimizer, Reached, Step, Subject, Sweep, Update
-    from gradcli.results.findings import Evidence, Patch
+    from gradcli.base.results.findings import Evidence, Patch
+    from gradcli.recording.runs.run_record import Watch
+    from gradcli.recording.runs.tensors import Entry, Event, Optimizer, Reached, Step, Subject, Sweep, Update
 
 
 T = TypeVar("T")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.observe.remarks import Units
-from gradcli.results.findings import DeadUnits
+from gradcli.base.results.findings import DeadUnits
+from gradcli.recording.runs.operand_notes import Units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.tensors import Entry
+    from gradcli.base.results.findings import Finding
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding
+    from gradcli.recording.runs.tensors import Entry
 
 CHANCE, LEAST_ROWS = 0.02, 3
 

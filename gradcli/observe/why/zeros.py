@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from gradcli.base.results.findings import AtNode
 from gradcli.observe.why import edits
 from gradcli.observe.why.hooks import changed_between
 from gradcli.observe.why.readings import flat_reason, kind_of, reads
 from gradcli.observe.why.story import walk
-from gradcli.results.findings import AtNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.observe.tensors import Entry, Event, Step, Sweep
+    from gradcli.base.results.findings import Finding
     from gradcli.observe.why.story import Story
-    from gradcli.results.findings import Finding
+    from gradcli.recording.runs.tensors import Entry, Event, Step, Sweep
 
 
 ORDINARY = {"flat", "times-zero", "not-selected", "outside-bounds", "no-path"}  # zeros that may be meant

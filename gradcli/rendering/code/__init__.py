@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.results.calculations import SelfContained
+    from gradcli.base.results.calculations import SelfContained
 
 TARGETS = ("numpy", "torch", "jax", "c")
 

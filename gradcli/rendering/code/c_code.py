@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from gradcli.diagnostics import error, visible
+from gradcli.base.diagnostics import error, visible
 from gradcli.language.substitution import expression_of
 from gradcli.language.syntax import (
     Binary,
@@ -32,8 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gradcli.base.results.calculations import SelfContained
     from gradcli.language.syntax import Syntax
-    from gradcli.results.calculations import SelfContained
 
     Sizes = tuple[str, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from keyword import kwlist
 
-from gradcli.diagnostics import error, visible
+from gradcli.base.diagnostics import error, visible
 from gradcli.language.substitution import expression_of
 from gradcli.language.syntax import (
     Binary,
@@ -29,8 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from gradcli.base.results.calculations import SelfContained
     from gradcli.language.syntax import Syntax
-    from gradcli.results.calculations import SelfContained
 
 SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 6)
 # functions with the same name and arguments in all three

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from gradcli.base.results.calculations import Evaluation, Gradient, Hessian, Jacobian, Value
     from gradcli.rendering.document import Block
     from gradcli.rendering.mathematics import Mathematics
-    from gradcli.results.calculations import Evaluation, Gradient, Hessian, Jacobian, Value
 
     Row = tuple[str, str, str]
 

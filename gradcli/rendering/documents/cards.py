@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gradcli.records import NamedTuple
+from gradcli.base.records import NamedTuple
 from gradcli.rendering.diagnostics import bare, headline, snippet
 from gradcli.rendering.document import GAP, Column, Facts, Grid, Line, Style
 from gradcli.rendering.values import inline, number, without_zero
@@ -101,8 +101,8 @@ def tables(evidence: Mapping[str, Any], style: Style) -> Iterator[Block]:
     if isinstance(evidence.get("witnesses"), dict):
         yield from witness_table(evidence["witnesses"], style)
     if isinstance(evidence.get("ladder"), dict):
+        from gradcli.base.results.curves import step_sequence
         from gradcli.rendering.documents.convergence import convergence  # few reports have one
-        from gradcli.results.curves import step_sequence
 
         yield from convergence(step_sequence(evidence["ladder"]), style)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from gradcli.codes import CodeDoc
+    from gradcli.base.codes import CodeDoc
     from gradcli.rendering.document import Block
 
 REAL_LINE = {"(-inf, inf)": "every real number"}

@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gradcli.base.results.curves import StepSequence
     from gradcli.rendering.document import Block
-    from gradcli.results.curves import StepSequence
 
 HEIGHT = 12  # rows of the plot
 PITCH = 4  # columns between two steps

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from gradcli.base.results.calculations import derivative_label, wherever
 from gradcli.rendering.document import GAP, Column, Document, Facts, Formula, Grid, Line, Style, document
-from gradcli.results.calculations import derivative_label, wherever
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gradcli.base.results.calculations import Derivation, DerivationStep
     from gradcli.rendering.document import Block
     from gradcli.rendering.mathematics import Mathematics
-    from gradcli.results.calculations import Derivation, DerivationStep
 
 RANKS = ("a number", "a vector", "a matrix")
 REMARKS = {

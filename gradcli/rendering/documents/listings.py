@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import sys
 
+from gradcli.base.results.graph_vertices import Extent
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
 from gradcli.rendering.graphs.numbers import extent_of, extent_text, norm_of
 from gradcli.rendering.machine import opening
 from gradcli.rendering.values import inline, jsonable, number, positions
-from gradcli.results.graph_vertices import Extent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from gradcli.observe.graphs import Backward, Graphs
+    from gradcli.base.results.graph_vertices import Vertex
+    from gradcli.recording.runs.run_graphs import Backward, Graphs
     from gradcli.rendering.document import Block
-    from gradcli.results.graph_vertices import Vertex
 
 MOST_ROWS, MOST_BACKWARDS = 60, 4
 ENTRIES, WIDEST = 4, 26  # of an array that is shown entry by entry: how many, and how many characters

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from gradcli.base.results.plan_reports import PlanLoop
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.documents.calculus import head
-from gradcli.results.plan_reports import PlanLoop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gradcli.results.plan_reports import PlanReport, PlanStep
+    from gradcli.base.results.plan_reports import PlanReport, PlanStep
 
 REPEATED = 3  # times in a row that a name is written out
 MOST_OPERANDS = 20  # in a line

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from gradcli.base.results.findings import GradientPath
 from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.machine import opening
 from gradcli.rendering.values import jsonable, number
-from gradcli.results.findings import GradientPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any, TypeVar
 
+    from gradcli.base.results.findings import Explanation, Finding, Looked, Patch
+    from gradcli.base.results.training_steps import TrainingSteps
     from gradcli.rendering.document import Block
-    from gradcli.results.findings import Explanation, Finding, Looked, Patch
-    from gradcli.results.training_steps import TrainingSteps
 
     T = TypeVar("T")
 

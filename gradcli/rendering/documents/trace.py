@@ -9,21 +9,21 @@ from __future__ import annotations
 import sys
 from itertools import zip_longest
 
+from gradcli.base.results.calculations import Passes
 from gradcli.graph.exact import count_text
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.documents.calculus import entry_rows, head, unused
 from gradcli.rendering.graphs.numbers import extent_of
 from gradcli.rendering.tabular import is_number
 from gradcli.rendering.values import derivative, inline, number, shape_of, size_of
-from gradcli.results.calculations import Passes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from gradcli.base.results.calculations import BackwardStep, Contribution, ForwardStep, NaiveTrace, Trace, Value
     from gradcli.rendering.document import Block
-    from gradcli.results.calculations import BackwardStep, Contribution, ForwardStep, NaiveTrace, Trace, Value
 
 CELL_ENTRIES, NARROW_ENTRIES, WIDE = 9, 4, 110  # of an array in a cell; on a terminal of less than so many columns
 TERMINAL_DIGITS = 6  # of numbers on a terminal, unless --digits says otherwise

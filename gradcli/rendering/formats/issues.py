@@ -9,8 +9,8 @@ import os
 from collections import Counter
 from hashlib import sha256
 
+from gradcli.base.records import NamedTuple
 from gradcli.checks.report import CODE_OF_VERDICT, NOT_AS_REQUIRED
-from gradcli.records import NamedTuple
 from gradcli.rendering.documents.cards import subject
 from gradcli.rendering.documents.verdicts import sentence, title
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from gradcli.base.diagnostics import Span
     from gradcli.batch.totals import Totals
-    from gradcli.diagnostics import Span
 
 UNUSED = "unused suppression"
 EXPRESSION = "<expression>"  # stands for the path of an expression

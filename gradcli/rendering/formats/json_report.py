@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from gradcli.base.diagnostics import Diagnostic
     from gradcli.batch.totals import Totals
-    from gradcli.diagnostics import Diagnostic
 
 
 class JsonReport:

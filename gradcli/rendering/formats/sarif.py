@@ -10,7 +10,7 @@ import os
 from urllib.parse import quote
 
 from gradcli import __version__
-from gradcli.codes.verdicts import VERDICT_CODES
+from gradcli.base.codes.verdicts import VERDICT_CODES
 from gradcli.rendering.documents.verdicts import title
 from gradcli.rendering.formats.issues import BY_CODE, incomplete, issues
 from gradcli.rendering.machine import text

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
+    from gradcli.base.results.graph_vertices import Graph, Vertex
     from gradcli.rendering.document import Style
-    from gradcli.results.graph_vertices import Graph, Vertex
 
 OFTEN = 8  # operations that the facts of a line count
 

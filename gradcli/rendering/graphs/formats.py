@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from gradcli.diagnostics import error, visible
+from gradcli.base.diagnostics import error, visible
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs.picture import MOST_BOXES, payload, picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gradcli.base.results.graph_vertices import Graph
     from gradcli.rendering.document import Document
-    from gradcli.results.graph_vertices import Graph
 
 __all__ = ["form_of", "payload", "saved", "text"]
 

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gradcli.base.results.graph_vertices import Graph, Group, Vertex
     from gradcli.rendering.document import Style
-    from gradcli.results.graph_vertices import Graph, Group, Vertex
 
 MOST_MEMBERS = 30  # of a group; more are put into groups of their own
 MOST_LEAVES = 4  # that stand in a group one by one

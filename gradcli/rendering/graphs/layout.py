@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from gradcli.records import NamedTuple
+from gradcli.base.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

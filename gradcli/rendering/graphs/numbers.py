@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gradcli.base.results.graph_vertices import Extent
 from gradcli.rendering.values import inline, nested, number, shape_of, size_of
-from gradcli.results.graph_vertices import Extent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from gradcli.rendering.graphs.svg import svg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gradcli.base.results.graph_vertices import Graph
     from gradcli.rendering.document import Style
-    from gradcli.results.graph_vertices import Graph
 
 CONTROLS = (
     '<input id="search" type="search" placeholder="search (/)" aria-label="search"><span id="hits"></span>'

@@ -5,17 +5,17 @@ A graph of many nodes is drawn by source line: the nodes of a line are one box, 
 
 from __future__ import annotations
 
+from gradcli.base.records import NamedTuple
+from gradcli.base.results.graph_vertices import Extent
 from gradcli.graph.exact import count_text
-from gradcli.records import NamedTuple
 from gradcli.rendering.graphs.numbers import brief, detailed
 from gradcli.rendering.values import jsonable
-from gradcli.results.graph_vertices import Extent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gradcli.base.results.calculations import Value
+    from gradcli.base.results.graph_vertices import Graph, Vertex
     from gradcli.rendering.document import Style
-    from gradcli.results.calculations import Value
-    from gradcli.results.graph_vertices import Graph, Vertex
 
 MOST_BOXES = 150  # of nodes of their own; a larger graph is drawn by source line
 TEXT = 40  # characters of a formula that a box shows

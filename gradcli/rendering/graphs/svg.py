@@ -10,7 +10,7 @@ import math
 from html import escape as escaped
 from itertools import pairwise
 
-from gradcli.diagnostics import error
+from gradcli.base.diagnostics import error
 from gradcli.rendering.graphs.layout import layout
 from gradcli.rendering.text import visible, width
 

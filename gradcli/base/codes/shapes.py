@@ -1,0 +1,156 @@
+"""The codes of types and shapes, as rows of the catalogue."""
+
+from __future__ import annotations
+
+from gradcli.base.codes.row import CodeDoc
+
+SHAPES: dict[str, CodeDoc] = {
+    "GC301": CodeDoc(
+        "shapes do not fit",
+        "An operation combines two arrays entry by entry, but an axis has two different sizes, neither of them 1.",
+        "Shapes are compared from the last axis, as in NumPy; an axis of size 1 is repeated, any other must be equal.",
+        "a = [1, 2, 3]\nb = [1, 2]\na + b",
+        "Slice one of them, or add an axis of size 1: a[:, None] + b.",
+    ),
+    "GC302": CodeDoc(
+        "matrices do not fit",
+        "The axes that a matrix product sums over have different sizes, or an operand is a number.",
+        "Each entry of a product is a sum over one axis of each factor, so these axes must have the same size.",
+        "[[1, 2], [3, 4]] @ [1, 2, 3]",
+        "Transpose a factor with .T, or use * to multiply entry by entry.",
+    ),
+    "GC303": CodeDoc(
+        "axis does not fit",
+        "The array has no such axis, the call names an axis twice or omits one, or the axis has the wrong size.",
+        "Axes are numbered 0, 1, ... or, from the last, -1, -2, ...; a number has none.",
+        "sum([1, 2, 3], axis=1)",
+        "Choose an axis that the array has; shape(x) gives the size of each.",
+    ),
+    "GC304": CodeDoc(
+        "entries do not fill the shape",
+        "A reshape names a shape with another number of entries.",
+        "A reshape keeps every entry, in row-major (C) order.",
+        "reshape([1, 2, 3], (2, 2))",
+        "Choose sizes whose product is the number of entries; one of them may be -1.",
+    ),
+    "GC305": CodeDoc(
+        "index does not fit",
+        "An index lies outside its axis, there are more indices than axes, or an index is not a whole number.",
+        "Positions are 0, 1, ... or, from the end, -1, -2, ... The size of x[mask] would depend on data.",
+        "x = [1, 2, 3]\nx[3]",
+        "Choose a position that exists. Instead of x[mask], write where(mask, x, 0), which keeps the shape.",
+    ),
+    "GC306": CodeDoc(
+        "not a size, count or bound",
+        "A size, axis, index, range bound or option is not a number of the kind that is needed, or is not known.",
+        "Such numbers determine the program, so gradcli computes them exactly before the program runs.",
+        "s = 0\nfor i in range(2.5): s = s + i*x\ns",
+        "Give a number of the kind that the message names; const n = 3 gives a name a fixed value.",
+    ),
+    "GC307": CodeDoc(
+        "scalar expected",
+        "The expression to differentiate is an array, not one number.",
+        "A gradient holds the derivatives of one number; an array of outputs has a Jacobian.",
+        "x = [1, 2]\nx*x",
+        "Take sum(...) or mean(...) of it, or use gradcli jacobian.",
+    ),
+    "GC308": CodeDoc(
+        "if on data",
+        "The condition of an if statement depends on values, not only on sizes and loop indices.",
+        "An if is decided before the program runs; a choice that depends on a value must be made while it runs.",
+        "x = 0.5\nif x > 0: y = x\nelse: y = -x\ny",
+        "Write where(condition, a, b), which has a gradient on both sides.",
+    ),
+    "GC309": CodeDoc(
+        "number expected",
+        "A tuple, a text, None, a slice or a complex number stands where a real number or an array is needed.",
+        "A tuple is several values, not an array; texts and None are values of options only.",
+        "(x, y) + 1",
+        "Write an array as [x, y].",
+    ),
+    "GC310": CodeDoc(
+        "rows of different lengths",
+        "The rows of a nested list, the items of a comprehension or the appended values differ in length or shape.",
+        "They become one array, and an array is rectangular.",
+        "[[1, 2], [3]]*x",
+        "Make all rows equally long.",
+    ),
+    "GC311": CodeDoc(
+        "leaf that determines the program",
+        "A leaf is read as a size, index, bound, condition or parameter. This is a note, or an error if you "
+        "differentiate with respect to it.",
+        "With another value the program would be another one, so such a leaf is a constant and has no derivative.",
+        "n = 3\ns = 0\nfor i in range(n): s = s + x**i\ngrad(s*n, n)",
+        "Use two names: a const for the size, and a leaf to differentiate.",
+    ),
+    "GC312": CodeDoc(
+        "number of values",
+        "The number of names on the left of = is not the number of values on the right.",
+        "Each name takes one value; an array gives one value for each position of its first axis.",
+        "a, b = [1, 2, 3]*x",
+        "Give as many names as there are values.",
+    ),
+    "GC313": CodeDoc(
+        "wrong shape",
+        "The value of a declared leaf, a direction or a point does not have the shape that is needed.",
+        "The rest of the script relies on a declared shape. One number is also accepted: it fills every entry.",
+        "w[3] = [1, 2]\nsum(w)",
+        "Give the value the shape that the message names, or one number for all entries.",
+    ),
+    "GC314": CodeDoc(
+        "malformed claim",
+        "An assert is not an equality, its sides differ in shape, or a --claim does not have the shape of its leaf.",
+        "A claim states that two expressions are equal on the domain; check can decide nothing else.",
+        "assert x > 0\nx**2",
+        "Write assert grad(y, x) == 2*x.",
+    ),
+    "GC320": CodeDoc(
+        "no such option value",
+        "An option such as mode=, ord=, delta= or eps= has a value that the function does not have.",
+        "An option selects one of a few definitions.",
+        'pad([1, 2], 1, mode="mirror")*x',
+        "Choose one of the values that the message lists.",
+    ),
+    "GC321": CodeDoc(
+        "array of another rank expected",
+        "The function needs a vector, a matrix or a square matrix, and the operand is something else.",
+        "Functions of linear algebra take the last two axes as rows and columns.",
+        "inv([1, 2, 3])*x",
+        "Give the array another axis with x[:, None], or reshape it.",
+    ),
+    "GC322": CodeDoc(
+        "no entries",
+        "A maximum, minimum, median or the like is taken over no entries, or no arrays are joined.",
+        "The sum of no entries is 0, but these functions have no value for no entries.",
+        "max([])*x",
+        "Give an array that has entries along the axis.",
+    ),
+    "GC323": CodeDoc(
+        "einsum cannot be read",
+        "The subscripts contain something other than letters, commas and an arrow, or do not match the operands.",
+        "Each letter stands for one axis, which has the same size in every operand.",
+        'einsum("ij,jk->iz", [[1]], [[1]])',
+        'Write one term per operand with one letter per axis, such as "ij,jk->ik".',
+    ),
+    "GC324": CodeDoc(
+        "no equal parts",
+        "split cannot divide an axis into this number of equal parts.",
+        "The number of parts must divide the size of the axis.",
+        "split([1, 2, 3], 2)",
+        "Give the positions of the cuts, as in split(x, (1,)), or use array_split, whose parts differ by at most one.",
+    ),
+    "GC332": CodeDoc(
+        "numbers of points differ",
+        "The values of the leaves contain different numbers of points, or no points.",
+        "The first axis of each value of at_points counts the points, so all values must have the same length there.",
+        'f = gradcli.compile("x + y"); f.at_points(x=[1, 2], y=[1, 2, 3])  # in Python',
+        'Give each leaf the same number of points, and name leaves with one value for all points: shared=("W",).',
+    ),
+    "GC333": CodeDoc(
+        "value is not an array of numbers",
+        "The value of a leaf, or an array for results, contains text, objects or numbers of the wrong kind.",
+        "Values are numbers and arrays of numbers; objects are never read, because they could run code.",
+        'f = gradcli.compile("x"); f(x="two")  # in Python',
+        "Give numbers; for complex values add --dtype complex128.",
+    ),
+}

@@ -1,0 +1,1 @@
+"""Derives formulas: gradients with their conditions, derivations step by step, and quizzes; begin in `deriving.py`."""

@@ -1,0 +1,216 @@
+"""Compressed Jacobians: which directions to sweep for a pattern, and how to read the entries from the results.
+
+Columns that share no row get one colour, because their sum can be separated again. Cyclic colourings are tried first,
+because they are perfect for bands; else each column takes the first free colour. Column compression reads J[i, j] in
+the sweep along all columns of the colour of j; row compression is the same on the transposed matrix. In a symmetric
+matrix long rows (hubs) are swept on their own and read as columns, and their mirror images are not read at all. Random
+directions confirm the pattern: their products have to be what the entries give.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.execution.sparsity.flows import Flow, distinct, of_pairs, transposed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Places = NDArray[np.int64]
+    Array = NDArray[Any]
+
+CYCLES = 16  # cyclic colourings that are tried
+PROBES = 2
+SLACK = 2.0**20  # roundings by which a probe may differ from what the entries give, relative to their sizes
+TINY = 2.0**10  # the same relative to the largest row: what cancels leaves rounding behind
+SEED = 20
+
+
+class Colours(NamedTuple):
+    """The colour of each column (-1: in no row), and the number of colours."""
+
+    of: Any
+    number: int
+
+
+def coloured(flow: Flow, columns: int) -> Colours:
+    """Colours for the columns of a pattern, such that no row has one twice.
+
+    >>> from gradcli.execution.sparsity.flows import identity
+    >>> coloured(identity(1000), 1000).number
+    1
+    """
+    least = int(flow.lengths().max(initial=0))
+    used = np.zeros(columns, dtype=bool)
+    used[flow.columns] = True
+    if not least:
+        return Colours(np.full(columns, -1), 0)
+    for count in range(least, least + CYCLES):
+        cycle = np.arange(columns) % count
+        if len(distinct(flow.row_of_each() * count + cycle[flow.columns])) == flow.pairs:  # each once in a row
+            return Colours(cycle if used.all() else np.where(used, cycle, -1), count)
+    return _first_free(flow, columns)
+
+
+def _first_free(flow: Flow, columns: int) -> Colours:
+    """Each column, those in most rows first, takes the first colour that no other column has in any of its rows."""
+    across = transposed(flow, columns)
+    starts, members = across.starts.tolist(), across.columns.tolist()
+    taken = [0] * flow.rows  # the colours in a row, as bits
+    of = np.full(columns, -1)
+    count = 0
+    for column in np.argsort(-across.lengths(), kind="stable").tolist():
+        rows = members[starts[column] : starts[column + 1]]
+        if not rows:
+            continue
+        busy = 0
+        for row in rows:
+            busy |= taken[row]
+        bit = ~busy & (busy + 1)
+        for row in rows:
+            taken[row] |= bit
+        of[column] = colour = bit.bit_length() - 1
+        count = max(count, colour + 1)
+    return Colours(of, count)
+
+
+def without_hubs(flow: Flow) -> Places:
+    """The rows of a symmetric pattern that are better read as columns: each such hub costs one sweep of its own.
+
+    A row with many columns needs as many colours. Leaving out the h longest rows costs h and leaves the next longest.
+    """
+    lengths = flow.lengths()
+    order = np.argsort(-lengths, kind="stable")
+    cost = np.arange(flow.rows + 1) + np.append(lengths[order], 0)
+    return np.sort(order[: int(np.argmin(cost))])
+
+
+# --- sweeps along colours -----------------------------------------------------------------------------------
+
+
+class Compression:
+    """The directions of the sweeps, and for each pair (row, column) of the matrix the swept entry that is its value.
+
+    `seeds` has a direction per row. Swept results are `[sweeps, width]`; `source` counts their entries in C order.
+    """
+
+    __slots__ = ("_colours", "_seeds", "columns", "rows", "size", "source", "sweeps")
+
+    def __init__(
+        self, colours: Places, sweeps: int, rows: Places, columns: Places, source: Places, size: tuple[int, int]
+    ) -> None:
+        self._colours = colours
+        self._seeds: Array | None = None
+        self.sweeps = sweeps
+        self.rows = rows
+        self.columns = columns
+        self.source = source
+        self.size = size
+
+    @property
+    def seeds(self) -> Array:
+        """For each colour, 1 at its members and 0 elsewhere."""
+        if self._seeds is None:
+            self._seeds = np.zeros((self.sweeps, len(self._colours)))
+            members = np.flatnonzero(self._colours >= 0)
+            self._seeds[self._colours[members], members] = 1.0
+        return self._seeds
+
+    def entries(self, swept: Array) -> Array:
+        """The value of each pair, from the results of the sweeps."""
+        values: Array = swept.take(self.source)
+        return values
+
+    def probes(self) -> Array:
+        """Random directions, of the length of a seed."""
+        directions: Array = np.random.default_rng(SEED).uniform(0.5, 1.5, (PROBES, len(self._colours)))
+        return directions
+
+    def agrees(self, entries: Array, probes: Array, seen: Array, across: bool = False) -> bool:
+        """Whether the matrix of these entries sends the probes where the sweeps have seen them go, up to rounding.
+
+        `across`: the probes went in from the side of the rows.
+        """
+        into, out = (self.columns, self.rows) if not across else (self.rows, self.columns)
+        unit = float(np.finfo(seen.dtype).eps)
+        width = seen.shape[1]
+        for probe, image in zip(probes, seen, strict=True):
+            parts = entries * probe[into]
+            sizes = np.bincount(out, np.abs(parts), width)
+            total = np.bincount(out, parts.real, width)
+            if np.iscomplexobj(parts):
+                total = total + 1j * np.bincount(out, parts.imag, width)
+            slack = unit * (SLACK * sizes + TINY * sizes.max(initial=0.0)) + float(np.finfo(seen.dtype).tiny)
+            if not (np.abs(image - total) <= slack).all():
+                return False
+        return True
+
+
+def by_columns(flow: Flow, columns: int) -> Compression:
+    """Forward sweeps: J[i, j] is entry i of the sweep along the colour of j."""
+    colours = coloured(flow, columns)
+    rows = flow.row_of_each()
+    source = colours.of[flow.columns] * flow.rows + rows
+    return Compression(colours.of, colours.number, rows, flow.columns, source, (flow.rows, columns))
+
+
+def by_rows(flow: Flow, columns: int) -> Compression:
+    """Reverse sweeps: J[i, j] is entry j of the sweep back from the colour of i."""
+    colours = coloured(transposed(flow, columns), flow.rows)
+    rows = flow.row_of_each()
+    source = colours.of[rows] * columns + flow.columns
+    return Compression(colours.of, colours.number, rows, flow.columns, source, (flow.rows, columns))
+
+
+def symmetric(flow: Flow) -> Compression:
+    """Forward sweeps over a gradient: as by columns, but the rows of hubs are read from the sweeps along the hubs."""
+    size = flow.rows
+    mirrored = np.concatenate([flow.row_of_each(), flow.columns]), np.concatenate([flow.columns, flow.row_of_each()])
+    whole = of_pairs(*mirrored, size)
+    hubs = without_hubs(whole)
+    hub = np.zeros(size, dtype=bool)
+    hub[hubs] = True
+    rows, columns = whole.row_of_each(), whole.columns
+    kept = ~hub[rows] & ~hub[columns]
+    rest = coloured(of_pairs(rows[kept], columns[kept], size), size)
+    of = rest.of
+    of[hubs] = rest.number + np.arange(len(hubs))
+    turned = hub[rows] & ~hub[columns]
+    source = np.where(turned, of[rows] * size + columns, of[columns] * size + rows)
+    return Compression(of, rest.number + len(hubs), rows, columns, source, (size, size))
+
+
+class Blocks:
+    """The places of the entries in the blocks of a matrix, whose rows and columns are cut at some sizes."""
+
+    __slots__ = ("parts", "sizes")
+
+    def __init__(self, compression: Compression, rows: Sequence[int], columns: Sequence[int]) -> None:
+        self.sizes = (tuple(rows), tuple(columns))
+        row_ends, column_ends = np.cumsum([0, *rows]), np.cumsum([0, *columns])
+        above = np.searchsorted(row_ends, compression.rows, side="right") - 1
+        left = np.searchsorted(column_ends, compression.columns, side="right") - 1
+        inside = compression.rows - row_ends[above]
+        places = inside * np.asarray(columns, dtype=np.int64)[left] + compression.columns - column_ends[left]
+        self.parts: list[list[tuple[Any, Any]]] = []
+        single = len(rows) == len(columns) == 1
+        for i in range(len(rows)):
+            self.parts.append([])
+            for j in range(len(columns)):
+                chosen = slice(None) if single else np.flatnonzero((above == i) & (left == j))
+                self.parts[-1].append((chosen, places[chosen]))
+
+    def filled(self, entries: Array) -> list[list[Array]]:
+        """The blocks, flat, with zeros where the pattern has nothing."""
+        blocks: list[list[Array]] = []
+        for height, row in zip(self.sizes[0], self.parts, strict=True):
+            blocks.append([])
+            for width, (chosen, places) in zip(self.sizes[1], row, strict=True):
+                block = np.zeros(height * width, dtype=entries.dtype)
+                block[places] = entries[chosen]
+                blocks[-1].append(block)
+        return blocks

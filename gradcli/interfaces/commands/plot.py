@@ -1,0 +1,102 @@
+"""`gradcli plot`: plot a function with its gradient, a claim beside it, or the errors of finite differences by step."""
+
+from __future__ import annotations
+
+from gradcli.base.diagnostics import error
+from gradcli.interfaces.command_parts.check_inputs import boxes, one_claim, ranges_apart
+from gradcli.interfaces.command_parts.views import View
+from gradcli.interfaces.commands import room
+from gradcli.interfaces.options.declaration import Declaration, Option
+from gradcli.interfaces.options.shared_options import EVALUATION, SCRIPT, allowed, load, names, presentation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gradcli.calculator import plotting
+    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.rendering import plots, vector_plots
+else:
+    plotting, plots, vector_plots = room("plotting"), room("plots"), room("vector_plots")
+
+PICTURES = ("png", "pdf", "jpg")  # by matplotlib
+
+
+def plot(
+    output: Output,
+    script: str,
+    *,
+    at: tuple[str, ...],
+    wrt: str | None,
+    box: tuple[str, ...],
+    claim: str | None,
+    step_sizes: bool,
+    limit: tuple[str, ...],
+) -> int:
+    """A function with its gradient, as a plot.
+
+    Along one leaf the value and the derivative are drawn below each other; over two leaves, lines of equal
+    value with the direction of the gradient. --claim draws a hand-written derivative beside the right one,
+    --step-sizes the error of finite differences at the point against their step.
+
+    In a terminal plots are drawn with characters. --output plot.svg draws a picture; .png, .pdf and .jpg need
+    matplotlib (extra: plot).
+
+    Examples:
+      gradcli plot "x*exp(-x**2)"
+      gradcli plot "sin(a*x)" --at a=2,x=0:6.28
+      gradcli plot "x**2 + x*y + 2*y**2"
+      gradcli plot "sin(x**2)" --claim "x = cos(x**2)" --box x=0:2
+      gradcli plot "exp(x)" --at x=1 --step-sizes
+    """
+    bounds = allowed(limit, output)
+    at, ranges = ranges_apart(at)
+    leaf, stated = (None, None) if claim is None else one_claim(claim)
+    if leaf is not None and wrt not in (None, leaf):
+        raise error("GC721", "--claim and --wrt name different leaves", help="leave --wrt out")
+    picture = output.format if output.format in PICTURES else None
+    if picture and output.settings["output"] is None:
+        raise error("GC721", f"--format {picture} needs a file to write", help=f"write --output plot.{picture}")
+    result = plotting.plot(
+        load(script, output, bounds),
+        at=at,
+        wrt=names(leaf or wrt),
+        ranges=boxes((*box, *ranges)),
+        claim=stated,
+        steps=step_sizes,
+        limits=bounds,
+    )
+    if picture:
+        output.save(output.settings["output"], plots.figure(result, picture))
+    elif output.format == "svg":
+        output.write((vector_plots.svg(result),))
+    else:
+        output.emit(
+            View(
+                document=lambda style: plots.plot(result, style),
+                payload=lambda: plots.payload(result),
+                tidy=lambda: plots.tidy(result),
+            )
+        )
+    return 0
+
+
+AT, WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--at", "--wrt", "--limit"))
+DECLARATION = Declaration(
+    plot,
+    (SCRIPT,),
+    (
+        AT,
+        WRT,
+        Option(
+            "--box",
+            many=True,
+            metavar="LEAF=LO:HI",
+            help="The range of a leaf, as --at x=0:1 gives it too. Default: 3 to either side of the point.",
+        ),
+        Option("--claim", metavar="LEAF=SCRIPT", help="A hand-written derivative, drawn next to the right one."),
+        Option("--step-sizes", kind="flag", help="Draw the error of finite differences against their step."),
+        LIMIT,
+        *presentation("table", "plain", "json", "csv", "svg", *PICTURES),
+    ),
+    conflicts={"claim": ("step_sizes",)},
+    renamed={"--steps": "--step-sizes"},
+)

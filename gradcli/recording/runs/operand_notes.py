@@ -1,0 +1,135 @@
+"""What a record notes of the operands of some operations while these can be read: dead units, masked rows, domains.
+
+Sizes are kept of every value. Whether a softmax had nothing to choose from, or an operand of a logarithm was zero, can
+be seen only when the operation runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gradcli.recording.runs.tensors import flat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.tensors import Entry, Tensors
+
+SCORES = {  # which operand of a softmax holds the scores, or of attention the mask that is added to them
+    "Softmax": 0,
+    "LogSoftmax": 0,
+    "ScaledDotProductFlashAttentionForCpu": 3,
+}
+LOGITS = {"LogSoftmax", "NllLoss", "NllLoss2D", "BinaryCrossEntropyWithLogits"}
+LOOKS = 3  # operations of a line whose operands are looked at
+EVEN = 1e-3  # how far the sum of probabilities may be from 1
+
+
+class Units(NamedTuple):
+    """Which units of an activation were zero in every row, then which were positive; of how many rows."""
+
+    signs: Any
+    rows: int
+
+
+class MaskedRows(NamedTuple):
+    """How many rows of a softmax were -inf throughout and became NaN, and of how many."""
+
+    rows: int
+    of: int
+
+
+class Operand(NamedTuple):
+    """What an operand was like when the first NaN or infinity was made of it."""
+
+    size: int
+    zeros: int
+    negative: int
+    low: float
+    high: float
+
+
+class Domain(NamedTuple):
+    """The operands of an operation that made NaN or infinity of finite numbers; None for whole numbers."""
+
+    operands: tuple[Operand | None, ...]
+
+
+class Probabilities(NamedTuple):
+    """The first operand of a loss that takes logits held probabilities."""
+
+    axis: int
+
+
+class Remarks:
+    """Notes what is remarkable about operations of one run."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors = tensors
+        self.looked: dict[tuple[Line | None, str], int] = {}
+
+    def on(self, entry: Entry, name: str, operands: Sequence[Any], result: Any) -> Any:
+        """The remark on an operation of this name, if there is one."""
+        name = name.partition("Backward")[0]
+        if name == "Relu":
+            signs, shape = self.tensors.unit_signs(result), entry.shape
+            return None if signs is None else Units(signs, shape[0] if len(shape) > 1 else 1)
+        if not entry.finite:
+            return self._masked(name, operands, result) or (self._domain(operands) if entry.calm else None)
+        if name in LOGITS and entry.wanted and operands:
+            times = self.looked[entry.line, name] = self.looked.get((entry.line, name), 0) + 1
+            if times <= LOOKS:
+                return probabilities(self.tensors.array(operands[0]), name.startswith("Binary"))
+        return None
+
+    def _masked(self, name: str, operands: Sequence[Any], result: Any) -> MaskedRows | None:
+        if name not in SCORES or len(operands) <= SCORES[name]:
+            return None
+        scores = self.tensors.array(operands[SCORES[name]])
+        if scores.dtype.kind == "b":  # a mask that says which scores count
+            scores = np.where(scores, 0.0, -np.inf)
+        return masked_rows(scores, self.tensors.array(result))
+
+    def _domain(self, operands: Sequence[Any]) -> Domain:
+        arrays = [self.tensors.array(x) for x in flat(operands) if self.tensors.is_tensor(x)]
+        return Domain(tuple(map(operand, arrays)))
+
+
+def operand(array: Any) -> Operand | None:
+    """What an operand is like; None for whole numbers and complex ones."""
+    if array.dtype.kind != "f":
+        return None
+    if not array.size:
+        return Operand(0, 0, 0, 0.0, 0.0)
+    return Operand(array.size, int((array == 0).sum()), int((array < 0).sum()), float(array.min()), float(array.max()))
+
+
+def probabilities(array: Any, binary: bool) -> Probabilities | None:
+    """Whether an array holds probabilities of two classes or more, which sum to 1, or `binary` ones."""
+    if array.dtype.kind != "f" or array.size < 2 or not (array.min() >= 0 and array.max() <= 1):
+        return None
+    if binary:
+        return Probabilities(-1) if array.size >= LOOKS else None
+    for axis in (1, -1) if array.ndim > 1 else (-1,):
+        if array.shape[axis] > 1 and np.abs(array.sum(axis=axis, dtype=np.float64) - 1).max() < EVEN:
+            return Probabilities(axis)
+    return None
+
+
+def masked_rows(scores: Any, result: Any) -> MaskedRows | None:
+    """How many rows of scores are -inf throughout and NaN in a softmax of them, and of how many; None for none.
+
+    Rows lie along the last axis for which this holds. `result` may be an attention with these weights, whose last axis
+    differs, and `scores` what is added to its scores.
+    """
+    shape = result.shape
+    for axis in range(scores.ndim - 1, -1, -1) if scores.shape == shape else (-1,):
+        rows = np.isneginf(scores).all(axis=axis)
+        moved = np.moveaxis(result, axis, -1)
+        rows = np.broadcast_to(rows, moved.shape[:-1])
+        if rows.any() and np.isnan(moved[rows]).all():
+            return MaskedRows(int(rows.sum()), int(rows.size))
+    return None

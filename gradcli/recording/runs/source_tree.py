@@ -1,0 +1,250 @@
+"""The syntax of a user's file: the expression that ran at a line, its statement, the loop around it, what names carry.
+
+A record says which line ran; which variable it assigned to, and what else could stand there, is in the text.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from gradcli.base.results.findings import Edit, Patch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gradcli.recording.runs.source_lines import Line
+
+N = TypeVar("N", bound=ast.AST)
+LOOPS = (ast.For, ast.While, ast.AsyncFor)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module, ast.ClassDef)
+MUTATING = ("append", "extend", "add", "insert", "update", "push", "put", "setdefault")
+
+
+class SourceTree:
+    """A file as a tree, empty where it cannot be read."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.lines = linecache.getlines(file)
+        self.text = "".join(self.lines)
+        try:
+            self.root = ast.parse(self.text)
+        except (SyntaxError, ValueError):
+            self.root = ast.parse("")
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """For each node the one around it."""
+        return {inner: outer for outer in ast.walk(self.root) for inner in ast.iter_child_nodes(outer)}
+
+    def around(self, node: ast.AST, *kinds: type[N]) -> Iterator[N]:
+        """The nodes of some kinds around a node, the innermost first; not beyond the function that it is in."""
+        outer = self.parents.get(node)
+        while outer is not None:
+            if isinstance(outer, kinds):
+                yield outer
+            if isinstance(outer, SCOPES):
+                return
+            outer = self.parents.get(outer)
+
+    def scope(self, node: ast.AST) -> ast.AST:
+        """The function, class or module around a node."""
+        outer = self.parents.get(node, self.root)
+        while not isinstance(outer, SCOPES):
+            outer = self.parents.get(outer, self.root)
+        return outer
+
+    def source(self, node: ast.AST) -> str:
+        """The text of a node."""
+        return ast.get_source_segment(self.text, node) or ""
+
+    # --- places ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _statements(self) -> list[ast.stmt]:
+        return [node for node in ast.walk(self.root) if isinstance(node, ast.stmt)]
+
+    def statements(self, number: int) -> list[ast.stmt]:
+        """The innermost statements that cover a line; several where `;` divides it."""
+        covering = [node for node in self._statements if node.lineno <= number <= (node.end_lineno or node.lineno)]
+        if not covering:
+            return []
+        least = min((node.end_lineno or node.lineno) - node.lineno for node in covering)
+        inner = [node for node in covering if (node.end_lineno or node.lineno) - node.lineno == least]
+        return [node for node in inner if not any(self.parents.get(other) is node for other in inner)]
+
+    def statement(self, line: Line) -> ast.stmt | None:
+        """The statement in which something ran."""
+        statements = self.statements(line.number)
+        if line.span is not None:
+            start = line.span[0]
+            inner = [s for s in statements if s.lineno < line.number or s.col_offset <= start]
+            statements = inner[-1:] or statements
+        return statements[0] if statements else None
+
+    def node(self, line: Line) -> ast.expr | None:
+        """The expression that ran."""
+        if line.span is None:
+            return None
+        start, last, stop = line.span
+        place = line.number, start, last, stop
+        for node in ast.walk(self.root):
+            if isinstance(node, ast.expr):
+                if (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == place:
+                    return node
+        return None
+
+    def loop(self, line: Line) -> ast.stmt | None:
+        """The innermost loop in whose body a line stands."""
+        statement = self.statement(line)
+        if statement is None:
+            return None
+        return next((loop for loop in self.around(statement, *LOOPS) if statement not in (loop,)), None)
+
+    def within(self, number: int, node: ast.stmt | ast.expr) -> bool:
+        """Whether a line belongs to a node."""
+        return node.lineno <= number <= (node.end_lineno or node.lineno)
+
+    def calls(self, *names: str) -> Iterator[ast.Call]:
+        """The calls of functions or methods of some names, in the order of the file."""
+        for node in ast.walk(self.root):
+            if isinstance(node, ast.Call) and called(node) in names:
+                yield node
+
+    def bare(self, *names: str) -> Iterator[ast.Attribute]:
+        """Statements that are no more than a method, which is not called: `optimizer.step`."""
+        for node in self._statements:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr in names:
+                yield node.value
+
+    # --- edits ----------------------------------------------------------------------------------------------------
+
+    def replaced(self, node: ast.stmt | ast.expr, text: str) -> Edit:
+        """An edit that puts a text in the place of a node."""
+        return Edit(node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0, text)
+
+    def put(self, start: ast.stmt | ast.expr, stop: ast.stmt | ast.expr, text: str) -> Edit:
+        """An edit that puts a text between the ends of two nodes."""
+        first, last = (
+            (start.end_lineno or 0, start.end_col_offset or 0),
+            (stop.end_lineno or 0, stop.end_col_offset or 0),
+        )
+        return Edit(*first, *last, text)
+
+    def inserted(self, statement: ast.stmt, text: str, after: bool = False) -> Edit:
+        """An edit that adds lines before or after a statement, as far to the right as it stands."""
+        line = self.lines[statement.lineno - 1]
+        indent = line[: len(line) - len(line.lstrip())]
+        lines = "".join(f"{indent}{each}\n" for each in text.splitlines())
+        number = (statement.end_lineno or 0) + 1 if after else statement.lineno
+        if number > len(self.lines) and self.lines and not self.lines[-1].endswith("\n"):
+            lines = "\n" + lines
+            end = len(self.lines[-1].encode())
+            return Edit(len(self.lines), end, len(self.lines), end, lines)
+        return Edit(number, 0, number, 0, lines)
+
+    def removed(self, statement: ast.stmt) -> Edit:
+        """An edit that takes a statement out, with its lines if nothing else stands on them."""
+        block = self.block(statement)
+        at = block.index(statement)
+        following = block[at + 1] if at + 1 < len(block) else None
+        before = block[at - 1] if at else None
+        if following is not None and following.lineno == statement.end_lineno:
+            return Edit(statement.lineno, statement.col_offset, following.lineno, following.col_offset, "")
+        if before is not None and before.end_lineno == statement.lineno:
+            return self.put(before, statement, "")
+        if len(block) == 1:
+            return self.replaced(statement, "pass")
+        return Edit(statement.lineno, 0, (statement.end_lineno or 0) + 1, 0, "")
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements among which a statement stands."""
+        outer = self.parents[statement]
+        blocks = (getattr(outer, field, None) for field in ("body", "orelse", "finalbody"))
+        return next(block for block in blocks if isinstance(block, list) and statement in block)
+
+    def patch(self, *edits: Edit) -> Patch:
+        """A patch of this file."""
+        return Patch(self.file, edits)
+
+    # --- names ----------------------------------------------------------------------------------------------------
+
+    def assignments(self, name: str, scope: ast.AST | None = None) -> list[ast.stmt]:
+        """The statements that give a name its value, in the order of the file; of one scope if it is given."""
+        assigning = [node for node in self._statements if name in targets(node)]
+        return sorted((n for n in assigning if scope is None or self.scope(n) is scope), key=lambda node: node.lineno)
+
+    def carries(self, start: ast.stmt, lines: set[int]) -> bool:
+        """Whether what a statement computes reaches one of some lines through names, containers and returns."""
+        carried: set[str] = set()
+        fresh = {start}
+        done: set[ast.stmt] = set()
+        while fresh:
+            statement = fresh.pop()
+            done.add(statement)
+            if isinstance(statement, ast.Return):
+                scope = self.scope(statement)
+                carried.add(getattr(scope, "name", ""))
+            carried |= targets(statement)
+            for other in self._statements:
+                if other not in done and not isinstance(other, SCOPES) and reads(other) & carried:
+                    if any(self.within(number, other) for number in lines):
+                        return True
+                    fresh.add(other)
+        return False
+
+
+def called(call: ast.Call) -> str:
+    """The last name of what is called: `backward` of `loss.backward()`."""
+    function = call.func
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
+def dotted(node: ast.AST) -> str:
+    """`self.w` of such an expression; nothing for others."""
+    parts: list[str] = []
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        if isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def own_expressions(statement: ast.stmt) -> Iterable[ast.AST]:
+    """The expressions of a statement without those of the statements in it."""
+    waiting: list[ast.AST] = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt))
+
+
+def targets(statement: ast.stmt) -> set[str]:
+    """The names that a statement gives a value, or whose container it adds to."""
+    names = set()
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        if isinstance(function, ast.Attribute) and function.attr in MUTATING:
+            names.add(dotted(function.value))
+    for node in own_expressions(statement):
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+            names.add(dotted(node))
+    return names - {""}
+
+
+def reads(statement: ast.stmt) -> set[str]:
+    """The names that a statement reads: of `self.w.grad` all that it begins with."""
+    names = set()
+    for node in own_expressions(statement):
+        if isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Store):
+            names.add(dotted(node))
+            if isinstance(node, ast.Attribute):
+                names.add(node.attr)  # a method of the user's, by its name
+    if isinstance(statement, ast.AugAssign):
+        names.add(dotted(statement.target))
+    return names - {""}
