@@ -505,6 +505,24 @@ def names_in(tree: Syntax) -> set[str]:
     return {node.id for node in nodes_of(tree) if isinstance(node, Name) and id(node) not in called}
 
 
+def whole_number(node: Syntax | None) -> int | None:
+    """The whole number that a tree writes, as `-1`; None for any other tree."""
+    if isinstance(node, Unary) and node.op == "-":
+        below = whole_number(node.operand)
+        return None if below is None else -below
+    return node.ratio[0] if isinstance(node, Number) and node.ratio[1] == 1 else None
+
+
+def is_whole(item: Syntax) -> bool:
+    """Whether an item of a subscript is `:`."""
+    return isinstance(item, Slice) and item.lower is item.upper is item.step is None
+
+
+def is_reversal(item: Syntax) -> bool:
+    """Whether an item of a subscript is `::-1`."""
+    return isinstance(item, Slice) and item.lower is item.upper is None and whole_number(item.step) == -1
+
+
 def same(a: Syntax, b: Syntax) -> bool:
     """Return whether two trees have the same structure, apart from spans and spelling (implicit, method, prefix)."""
     pending: list[tuple[object, object]] = [(a, b)]

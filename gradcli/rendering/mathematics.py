@@ -6,28 +6,34 @@ ranks of the operands. A notation decides how to write it: that of the class is 
 
 from __future__ import annotations
 
-import re
 from unicodedata import lookup
 
 from gradcli.base.diagnostics import GradcliError
+from gradcli.language.notation import ATOM, BINDS, COMPARISON, HADAMARD, POWER, PRODUCT, SUM, TUPLE, Notation
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.language.syntax import (
     Assign,
     Binary,
     Call,
+    Clause,
     Compare,
-    Expression,
+    Comprehension,
+    Domain,
     ExpressionStatement,
+    Keyword,
     List,
     Name,
     NewAxis,
     Number,
     Slice,
+    String,
     Subscript,
     Transpose,
     Tuple,
     Unary,
+    is_whole,
+    nodes_of,
 )
 from gradcli.language.unparse import unparse
 from gradcli.rendering.text import visible
@@ -38,9 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from gradcli.language.notation import Pieces
     from gradcli.language.syntax import Syntax
 
-SUM, HADAMARD, PRODUCT, POWER, ATOM = 1, 2, 3, 4, 5
 GREEK = frozenset(
     [
         "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu",
@@ -87,7 +93,7 @@ def escaped_latex(text: str) -> str:
     return visible(text).translate(LATEX)
 
 
-class Mathematics:
+class Mathematics(Notation):
     """Writes syntax trees as mathematics; `ranks` are those of names."""
 
     top = r"\top"
@@ -109,6 +115,8 @@ class Mathematics:
         "and": r"\land",
         "or": r"\lor",
     }
+
+    foreign = (Comprehension, Clause, Domain, Keyword, NewAxis, Slice, String)
 
     def __init__(self, ranks: Mapping[str, int]) -> None:
         self.ranks = ranks
@@ -148,7 +156,7 @@ class Mathematics:
         if not isinstance(statement, ExpressionStatement):
             return self.verbatim(text)
         value = statement.value
-        return self.joined(list(map(self.text, value.items)), ",") if isinstance(value, Tuple) else self.text(value)
+        return self.listed(value.items, ",") if isinstance(value, Tuple) else self.text(value)
 
     # --- results as equations
 
@@ -209,95 +217,100 @@ class Mathematics:
         ten = self.power(self.number("10"), self.number(str(int(exponent))))
         return self.operator(self.number(mantissa), "×", ten)
 
-    def text(self, node: Syntax, place: int = 0) -> str:
+    def text(self, root: Syntax, place: int = TUPLE) -> str:
         """A tree, in brackets where its place binds more tightly."""
-        text, binds = self.written(node)
-        return text if binds >= place else self.bracketed(text)
+        parts, binds = self.pieces(root)
+        text = "".join([part if isinstance(part, str) else self.text(*part) for part in parts])
+        return text if binds >= place else self.bracketed(text, is_tall(root))
 
-    def written(self, node: Syntax) -> tuple[str, int]:
-        """A tree, and how tightly its outermost operation binds."""
-        if isinstance(node, Number):
-            return self.decimal(node.text), PRODUCT if "e" in node.text else ATOM
-        if isinstance(node, Name):
-            return self.name(node.id), ATOM
-        if isinstance(node, Unary):
-            return self.prefixed(node.op, self.text(node.operand, PRODUCT)), SUM
-        if isinstance(node, Binary):
-            return self.binary(node)
-        if isinstance(node, Transpose):
-            inner = node.value
-            if isinstance(inner, Call) and inner.function.id == "inv":
-                return self.power(self.text(inner.args[0], ATOM), self.prefixed("-", self.top)), POWER
-            return self.power(self.text(inner, ATOM), self.top), POWER
-        if isinstance(node, Compare):
-            text = self.text(node.operands[0], SUM)
-            for sign, operand in zip(node.ops, node.operands[1:], strict=True):
-                text = self.operator(text, sign, self.text(operand, SUM))
-            return text, 0
-        if isinstance(node, List):
-            rows = [item.items if isinstance(item, List) else (item,) for item in node.items]
-            return self.matrix([[self.text(item) for item in row] for row in rows]), ATOM
+    def listed(self, nodes: Sequence[Syntax], sign: str) -> str:
+        return self.joined(list(map(self.text, nodes)), sign)
+
+    def write_foreign(self, node: Syntax) -> Pieces:
+        """What has no sign in mathematics is written as in a script."""
+        return [self.verbatim(unparse(node))], ATOM
+
+    def write_number(self, node: Number) -> Pieces:
+        return [self.decimal(node.text)], PRODUCT if "e" in node.text else ATOM
+
+    def write_name(self, node: Name) -> Pieces:
+        return [self.name(node.id)], ATOM
+
+    def write_unary(self, node: Unary) -> Pieces:
+        return [self.prefixed(node.op, self.text(node.operand, PRODUCT))], SUM
+
+    def write_transpose(self, node: Transpose) -> Pieces:
+        inner = node.value
+        if isinstance(inner, Call) and inner.function.id == "inv":
+            return [self.power(self.text(inner.args[0], ATOM), self.prefixed("-", self.top))], POWER
+        return [self.power(self.text(inner, ATOM), self.top)], POWER
+
+    def write_compare(self, node: Compare) -> Pieces:
+        text = self.text(node.operands[0], SUM)
+        for sign, operand in zip(node.ops, node.operands[1:], strict=True):
+            text = self.operator(text, sign, self.text(operand, SUM))
+        return [text], COMPARISON
+
+    def write_list(self, node: List) -> Pieces:
+        rows = [item.items if isinstance(item, List) else (item,) for item in node.items]
+        return [self.matrix([list(map(self.text, row)) for row in rows])], ATOM
+
+    def write_subscript(self, node: Subscript) -> Pieces:
         if (vector := vector_of(node)) is not None:
-            return self.written(vector)
-        if isinstance(node, Subscript):
-            places = [
-                self.text(item) if isinstance(item, Expression) else self.verbatim(unparse(item)) for item in node.items
-            ]
-            return self.index(self.text(node.value, ATOM), self.joined(places, ",")), ATOM
-        if isinstance(node, Tuple):
-            return self.bracketed(self.joined([self.text(item) for item in node.items], ",")), ATOM
-        if isinstance(node, Call):
-            return self.call(node)
-        return self.verbatim(unparse(node)), ATOM
+            return self.pieces(vector)
+        return [self.index(self.text(node.value, ATOM), self.listed(node.items, ","))], ATOM
 
-    def binary(self, node: Binary) -> tuple[str, int]:
+    def write_tuple(self, node: Tuple) -> Pieces:
+        return [self.bracketed(self.listed(node.items, ","), is_tall(node))], ATOM
+
+    def write_binary(self, node: Binary) -> Pieces:
         """An operator between two operands."""
         left, right = node.left, node.right
         if isinstance(left, Unary) and left.op == "-" and node.op in "*/@":  # the sign stands in front of the product
             positive = Binary(node.op, left.operand, right, node.implicit, node.span)
-            return self.prefixed("-", self.text(positive, PRODUCT)), SUM
+            return [self.prefixed("-", self.text(positive, PRODUCT))], SUM
         for column, matrix in ((left, right), (right, left)):
             scales = vector_of(column) if node.op == "*" else None  # the rows of the matrix
             if scales is not None:
-                diagonal = self.function("diag", [self.text(scales)])
-                return self.beside(diagonal, self.text(matrix, PRODUCT)), PRODUCT
-        if node.op in ("+", "-"):
-            return self.operator(self.text(left, SUM), node.op, self.text(right, HADAMARD)), SUM
+                return [self.beside(self.function("diag", [scales]), self.text(matrix, PRODUCT))], PRODUCT
         if node.op == "/":
-            return self.fraction(self.text(left), self.text(right)), ATOM
+            return [self.fraction(self.text(left), self.text(right))], ATOM
         if node.op == "**":
-            return self.power(self.text(left, ATOM), self.text(right), self.rank(left) > 0), POWER
+            return [self.power(self.text(left, ATOM), self.text(right), self.rank(left) > 0)], POWER
         if node.op == "@":
             first = self.power(self.text(left, ATOM), self.top) if self.rank(left) == 1 else self.text(left, PRODUCT)
-            return self.beside(first, self.text(right, PRODUCT)), PRODUCT
+            return [self.beside(first, self.text(right, PRODUCT))], PRODUCT
         if node.op == "*" and self.rank(left) and self.rank(right):
-            return self.operator(self.text(left, HADAMARD), "⊙", self.text(right, PRODUCT)), HADAMARD
+            return [self.operator(self.text(left, HADAMARD), "⊙", self.text(right, PRODUCT))], HADAMARD
         if node.op == "*":
             first, second = (self.text(operand, POWER if is_dot(operand) else PRODUCT) for operand in (left, right))
-            return (self.dotted if self.begins_with_digit(second) else self.beside)(first, second), PRODUCT
-        return self.operator(self.text(left), node.op, self.text(right)), 0
+            return [(self.dotted if begins_with_digit(right) else self.beside)(first, second)], PRODUCT
+        own = BINDS[node.op]
+        return [self.operator(self.text(left, own), node.op, self.text(right, own + 1))], own
 
-    def call(self, node: Call) -> tuple[str, int]:
+    def write_call(self, node: Call) -> Pieces:
         """A call, in the notation that its function has."""
-        name, args = node.function.id, [self.text(arg) for arg in node.args]
+        name, args = node.function.id, node.args
         if name == "sqrt":
-            return self.root(args[0]), ATOM
+            return [self.root(self.text(args[0]))], ATOM
         if name in ("abs", "norm") and len(args) == 1:
-            return self.fenced(name, args[0]), ATOM
+            return [self.fenced(name, self.text(args[0]))], ATOM
         if name == "grad" and len(args) == 2:
-            operator = self.fraction(self.partial_sign, self.beside(self.partial_sign, args[1]))
-            return self.beside(operator, self.text(node.args[0], POWER)), PRODUCT
+            operator = self.fraction(self.partial_sign, self.beside(self.partial_sign, self.text(args[1])))
+            return [self.beside(operator, self.text(args[0], POWER))], PRODUCT
         if name == "inv":
-            return self.power(self.text(node.args[0], ATOM), self.prefixed("-", self.number("1"))), POWER
+            return [self.power(self.text(args[0], ATOM), self.prefixed("-", self.number("1")))], POWER
         if name == "outer":
-            column, row = self.text(node.args[0], PRODUCT), self.text(node.args[1], ATOM)
-            return self.beside(column, self.power(row, self.top)), PRODUCT
+            return [self.beside(self.text(args[0], PRODUCT), self.power(self.text(args[1], ATOM), self.top))], PRODUCT
         if name in ("eye", "ones", "zeros"):
-            return self.index(self.symbols[name], self.joined(args, "×")), ATOM
+            return [self.index(self.symbols[name], self.listed(args, "×"))], ATOM
         if name == "where" and len(args) == 3:
-            return self.cases(*args), ATOM
-        named = [self.verbatim(unparse(keyword)) for keyword in node.keywords]
-        return self.function({"trace": "tr"}.get(name, name), [*args, *named]), ATOM
+            return [self.cases(*map(self.text, args))], ATOM
+        return [self.function({"trace": "tr"}.get(name, name), [*args, *node.keywords])], ATOM
+
+    def function(self, name: str, args: Sequence[Syntax]) -> str:
+        """A function applied to arguments."""
+        return self.applied(name, self.bracketed(self.listed(args, ","), any(map(is_tall, args))))
 
     # the notation: LaTeX, unless a class replaces it
 
@@ -313,8 +326,8 @@ class Mathematics:
     def words(self, text: str) -> str:
         return rf"\text{{{escaped_latex(text)}}}"
 
-    def bracketed(self, text: str) -> str:
-        return rf"\left({text}\right)" if r"\frac" in text else f"({text})"
+    def bracketed(self, text: str, tall: bool = False) -> str:
+        return rf"\left({text}\right)" if tall else f"({text})"
 
     def prefixed(self, sign: str, text: str) -> str:
         return (r"\lnot " if sign == "not" else sign) + text
@@ -327,9 +340,6 @@ class Mathematics:
 
     def dotted(self, left: str, right: str) -> str:
         return rf"{left} \cdot {right}"
-
-    def begins_with_digit(self, text: str) -> bool:
-        return text[0].isdigit()
 
     def fraction(self, above: str, below: str) -> str:
         return rf"\frac{{{above}}}{{{below}}}"
@@ -358,22 +368,35 @@ class Mathematics:
     def cases(self, condition: str, yes: str, no: str) -> str:
         return rf"\begin{{cases}} {yes} & {condition} \\ {no} & \text{{else}} \end{{cases}}"
 
-    def function(self, name: str, parts: Sequence[str]) -> str:
-        head = f"\\{name}" if name in NAMED else rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}"
-        return head + self.bracketed(", ".join(parts))
+    def applied(self, name: str, arguments: str) -> str:
+        return (f"\\{name}" if name in NAMED else rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}") + arguments
 
 
 def vector_of(node: Syntax) -> Syntax | None:
     """The vector of which a column is made: v of `v[:, None]`."""
     if not isinstance(node, Subscript) or len(node.items) != 2 or not isinstance(node.items[1], NewAxis):
         return None
-    whole = node.items[0]
-    return node.value if isinstance(whole, Slice) and whole.lower is whole.upper is whole.step is None else None
+    return node.value if is_whole(node.items[0]) else None
 
 
 def is_dot(node: Syntax) -> bool:
     """Whether a factor is itself a product of vectors or matrices."""
     return isinstance(node, Binary) and node.op == "@"
+
+
+def begins_with_digit(factor: Syntax) -> bool:
+    """Whether a factor is written with a digit first."""
+    while isinstance(factor, Binary) and factor.op in ("*", "**"):
+        factor = factor.left
+    return isinstance(factor, Number) and factor.text[0] in ".0123456789"
+
+
+def is_tall(tree: Syntax) -> bool:
+    """Whether a tree is written with a fraction, which needs high brackets."""
+    return any(
+        node.op == "/" if isinstance(node, Binary) else isinstance(node, Call) and node.function.id == "grad"
+        for node in nodes_of(tree)
+    )
 
 
 def stem_and_index(name: str) -> tuple[str, str]:
@@ -452,7 +475,7 @@ class MathML(Mathematics):
 
     words = verbatim
 
-    def bracketed(self, text: str) -> str:
+    def bracketed(self, text: str, tall: bool = False) -> str:
         return f"<mrow><mo>(</mo>{text}<mo>)</mo></mrow>"
 
     def prefixed(self, sign: str, text: str) -> str:
@@ -469,9 +492,6 @@ class MathML(Mathematics):
 
     def dotted(self, left: str, right: str) -> str:
         return self.operator(left, "·", right)
-
-    def begins_with_digit(self, text: str) -> bool:
-        return re.match("(<mrow>|<msup>)*<mn>", text) is not None
 
     def fraction(self, above: str, below: str) -> str:
         return f"<mfrac>{row(above)}{row(below)}</mfrac>"
@@ -501,8 +521,8 @@ class MathML(Mathematics):
         cells = "".join(f"<mtr><mtd>{value}</mtd><mtd>{when}</mtd></mtr>" for value, when in lines)
         return row(f"<mo>{{</mo><mtable>{cells}</mtable>")
 
-    def function(self, name: str, parts: Sequence[str]) -> str:
-        return f"<mi>{escaped(name)}</mi><mo>{FUNCTION_APPLICATION}</mo>{self.bracketed(self.joined(parts, ','))}"
+    def applied(self, name: str, arguments: str) -> str:
+        return f"<mi>{escaped(name)}</mi><mo>{FUNCTION_APPLICATION}</mo>{arguments}"
 
 
 def row(text: str) -> str:

@@ -401,3 +401,33 @@ def test_the_architecture_stays_on_two_pages() -> None:
     ]
     missing = [name for name in named if not any((room / name).exists() for room in rooms)]
     assert len(named) > 30 and not missing
+
+
+LEVELS = {"SUM", "PRODUCT", "SIGN", "POWER", "ATOM"}  # of precedence
+
+
+def ranks_operators(tree: ast.Module) -> bool:
+    """Whether a module says itself how tightly operators bind: numbers for levels, or for operators by their signs."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            targets = [part for target in node.targets for part in getattr(target, "elts", [target])]
+            names = {part.id.lstrip("_") for part in targets if isinstance(part, ast.Name)}
+            if len(names & LEVELS) > 1:
+                return True
+        if isinstance(node, ast.Dict):
+            ranked = {
+                key.value
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant)
+                and {type(part.value) for part in ast.walk(value) if isinstance(part, ast.Constant)}
+                in ({int}, {int, str})
+            }
+            if {"+", "*"} <= ranked:
+                return True
+    return False
+
+
+def test_one_table_of_precedence() -> None:
+    assert ranks_operators(ast.parse("_SUM, _POWER = 1, 2")) and ranks_operators(ast.parse("B = {'+': 1, '*': (2, 0)}"))
+    tables = {path.relative_to(PACKAGE).as_posix() for path in modules() if ranks_operators(parsed(path))}
+    assert tables == {"language/notation.py", "graph/text.py", "formulas/matrix_text.py"}  # the last two are to go

@@ -15,7 +15,8 @@ from gradcli.language.latex.latex_commands import (
     PAIRS,
     TIMES,
 )
-from gradcli.language.latex.latex_tokens import ATOM, Part, Tokens
+from gradcli.language.latex.latex_tokens import Part, Tokens
+from gradcli.language.notation import ATOM
 
 TIME = re.compile(r"(?:[a-z]|[+*/=]\s?|(?<!\^\{)-\s?|\\sqrt\{)T(?![A-Za-z])")  # T as a number: rT, \sqrt{T}
 INDEX = re.compile(r"(?:^|\*)[A-Za-z]\w*_([i-t]{1,3})$")  # of the last factor: A_ij

@@ -64,7 +64,8 @@ from gradcli.language.latex.latex_commands import (
     TIMES,
     TRANSPOSES,
 )
-from gradcli.language.latex.latex_tokens import ATOM, POWER, PRODUCT, SUM, Part, Tokens
+from gradcli.language.latex.latex_tokens import Part, Tokens
+from gradcli.language.notation import ATOM, POWER, PRODUCT, SUM
 
 DEEPEST = 40  # brackets inside each other: the reader recurses
 SIDES = "write == between two values; else the left side is a name, f(x), or \\frac{\\partial f}{\\partial x}"

@@ -20,6 +20,7 @@ from gradcli.language.latex.latex_commands import (
     SPACES,
     WORDS,
 )
+from gradcli.language.notation import ATOM
 from gradcli.language.source import Source
 
 # bounds of an environment, an escaped sign, a command, letters, a number, space, any other sign
@@ -37,7 +38,6 @@ ARRAYS = re.compile(
 )
 VECTOR = re.compile(r"(?:\\\||\|\||\\lVert|\\Vert) ?([a-z]) ?(?=\\\||\|\||\\[rV]|\\right)")  # x in \|x\|
 BOUND = re.compile(r"\\(?:sum|prod)\s*_\s*\{[^{}]*\}\s*\^\s*\{?\s*([A-Za-z])(?![A-Za-z])")  # n in \sum_{i=1}^n
-SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly the text of a part is bound
 
 
 class Part(NamedTuple):

@@ -1,10 +1,10 @@
 """Parses expressions: a Pratt parser with an explicit stack.
 
 Nothing recurses: pending operators and open brackets lie on lists, so depth is bounded by the limit `nesting`
-alone. Binding powers, from loose to tight, left-associative unless said:
+alone. From loose to tight (`notation.BINDS`), left-associative unless said:
 
-    or 1 · and 2 · not 3 · == != < <= > >= 4 (chained) · + - 5 · * / @ and products without sign 6
-    · unary + - 7 · ** and ^ 8 (right) · calls, subscripts, .T and methods bind tightest
+    or · and · not · == != < <= > >= (chained) · + - · * / @ and products without sign · unary + - · ** and ^ (right)
+    · calls, subscripts, .T and methods
 
 A number or `)` in front of a name or `(` multiplies; a name in front of `(` calls.
 """
@@ -13,27 +13,17 @@ from __future__ import annotations
 
 from gradcli.base.diagnostics import Span
 from gradcli.language.lexer import NAME, NUMBER
+from gradcli.language.notation import BINDS, COMPARISON, NOT, POWER, PREFIXES, SIGN
 from gradcli.language.parser.parser_brackets import DONE, OPERAND, BracketParser
 from gradcli.language.parser.parser_errors import BARS, CALL, GROUP, INDEX, LIST, ROOT, Frame
 from gradcli.language.syntax import Binary, Compare, Expression, Name, Unary
 
-COMPARISON, SUM, PRODUCT, SIGN, POWER = 4, 5, 6, 7, 8
 # operator -> the least power that it takes from the stack, its own power, its name in the tree
-INFIX: dict[str, tuple[int, int, str]] = {
-    "or": (1, 1, "or"),
-    "and": (2, 2, "and"),
-    **{op: (COMPARISON + 1, COMPARISON, op) for op in ("==", "!=", "<", "<=", ">", ">=")},
-    "+": (SUM, SUM, "+"),
-    "-": (SUM, SUM, "-"),
-    "*": (PRODUCT, PRODUCT, "*"),
-    "/": (PRODUCT, PRODUCT, "/"),
-    "@": (PRODUCT, PRODUCT, "@"),
-    "**": (POWER + 1, POWER, "**"),
-    "^": (POWER + 1, POWER, "**"),
-}
-IMPLICIT = (PRODUCT, PRODUCT, "*")
+INFIX = {op: (power + (power in (COMPARISON, POWER)), power, op) for op, power in BINDS.items()}
+INFIX["^"] = INFIX["**"]
+IMPLICIT = INFIX["*"]
 STOP = (1, 0, "")
-PREFIX_POWER = {"-": SIGN, "+": SIGN, "not": 3}
+SIGNS = (SIGN, NOT)
 
 
 class ExpressionParser(BracketParser):
@@ -72,7 +62,7 @@ class ExpressionParser(BracketParser):
                 values.append(self.number(i))
                 starts.append(i)
                 i += 1
-            elif (power := PREFIX_POWER.get(kind, 0)) and (power == SIGN or powers[-1] <= power):
+            elif (power := PREFIXES.get(kind, 0)) and (power == SIGN or powers[-1] <= power):
                 depth += 1
                 if depth > most:
                     raise self.too_deep(i)
@@ -160,7 +150,7 @@ class ExpressionParser(BracketParser):
                     last = i - 1
                     right = values.pop()
                     start = starts.pop()
-                    if top == SIGN or top == 3:
+                    if top in SIGNS:
                         depth -= 1
                         start = mark
                     elif top != COMPARISON:
@@ -175,7 +165,7 @@ class ExpressionParser(BracketParser):
                         start = starts[first]
                         del values[first:], starts[first:]
                     span = make(Span, (lines[start], columns[start], lines[last], columns[last] + len(texts[last])))
-                    if top == SIGN or top == 3:
+                    if top in SIGNS:
                         values.append(Unary(name, right, span))
                     elif top != COMPARISON:
                         values.append(Binary(name, left, right, mark == 1, span))

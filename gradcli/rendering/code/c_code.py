@@ -11,6 +11,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from gradcli.base.diagnostics import error, visible
+from gradcli.language.notation import SCRIPT, SIGN
 from gradcli.language.substitution import expression_of
 from gradcli.language.syntax import (
     Binary,
@@ -25,6 +26,9 @@ from gradcli.language.syntax import (
     Transpose,
     Tuple,
     Unary,
+    is_reversal,
+    is_whole,
+    whole_number,
 )
 from gradcli.language.unparse import unparse
 
@@ -111,10 +115,15 @@ def is_c_word(name: str) -> bool:
 
 
 class Array(NamedTuple):
-    """The sizes of an array, and the function that writes its entry at given indices."""
+    """The sizes of an array, and the function that writes its entry at given indices.
+
+    `name` is that of an array in memory, and `stored` says of one that its entries are read there, in whatever order.
+    """
 
     sizes: Sizes
     at: Callable[..., str]
+    name: str = ""
+    stored: bool = False
 
 
 class CCode:
@@ -193,7 +202,7 @@ class CCode:
             return array
         kept = self.buffer(array)
         count = "*".join(array.sizes)
-        flat = leaf_array(kept.at(*["0"] * len(array.sizes)).partition("[")[0], (f"({count})",))
+        flat = leaf_array(kept.name, (f"({count})",))
         name = self.total(count, flat.at, start, join)
         return Array((), lambda: name)
 
@@ -219,7 +228,7 @@ class CCode:
             return self.binary(node)
         if isinstance(node, Transpose):
             inner = self.array(node.value)
-            return Array(inner.sizes[::-1], lambda *at: inner.at(*at[::-1]))
+            return Array(inner.sizes[::-1], lambda *at: inner.at(*at[::-1]), stored=inner.stored)
         if isinstance(node, Compare):
             parts = [self.array(operand) for operand in node.operands]
             pairs = list(zip(parts, node.ops, parts[1:], strict=False))
@@ -276,8 +285,7 @@ class CCode:
 
     def stored(self, array: Array) -> Array:
         """An array whose entries are cheap to read, buffered if necessary."""
-        entry = array.at(*["0"] * len(array.sizes))
-        return array if entry.partition("[")[0].isidentifier() and entry.count("[") == 1 else self.buffer(array)
+        return array if array.stored else self.buffer(array)
 
     def listed(self, node: List) -> Array:
         """A list of entries as a buffer."""
@@ -299,7 +307,7 @@ class CCode:
             part = self.subscript(Subscript(node.value, node.items[:1], node.span))
             if len(part.sizes) != 1:  # not a column
                 raise lacks(unparse(node))
-            return Array((*part.sizes, "1"), lambda i, j: part.at(i))
+            return Array((*part.sizes, "1"), lambda i, j: part.at(i), stored=part.stored)
         inner = self.array(node.value)
         sizes: list[str] = []
         places: list[tuple[str, str, str]] = []  # before the next index, and behind it, or a fixed position
@@ -314,34 +322,35 @@ class CCode:
                 sizes += labels.sizes
                 places.append((f"(size_t){item.id}[", "]", ""))
             else:
-                text = unparse(item)
-                fixed = f"({size} - {text[1:]})" if text.startswith("-") else text
-                places.append(("", "", fixed))
+                before_end = from_end(item)
+                places.append(("", "", unparse(item) if before_end is None else f"({size} - {before_end})"))
 
         def at(*indices: str) -> str:
             left = list(indices)
             return inner.at(*[fixed or f"{before}{left.pop(0)}{behind}" for before, behind, fixed in places])
 
-        return Array(tuple(sizes), at)
+        labelled = any(behind == "]" for _, behind, _ in places)
+        return Array(tuple(sizes), at, stored=inner.stored and not labelled)
 
     def stretch(self, item: Slice | None, size: str) -> tuple[str, str]:
         """The start of a slice, empty for a whole axis, and its direction: + or -."""
-        if item is None or (item.lower is item.upper is item.step is None):
+        if item is None or is_whole(item):
             return "", "+"
-        step = 1 if item.step is None else unparse(item.step)
-        if step == "-1" and item.lower is item.upper is None:
+        if is_reversal(item):
             return f"{size} - 1", "-"
-        if step in (1, "1"):
+        if item.step is None or whole_number(item.step) == 1:
             return "0" if item.lower is None else unparse(item.lower), "+"
         raise lacks(unparse(item))
 
     def length(self, item: Slice, size: str) -> str:
         """The length of a slice."""
-        low = "0" if item.lower is None else unparse(item.lower)
-        high = size if item.upper is None else unparse(item.upper)
-        if low.startswith("-"):
+        if from_end(item.lower) is not None:
             raise lacks(unparse(item))
-        return f"({size} - {high[1:]} - {low})" if high.startswith("-") else f"({high} - {low})"
+        low = "0" if item.lower is None else unparse(item.lower)
+        before_end = from_end(item.upper)
+        if before_end is not None:
+            return f"({size} - {before_end} - {low})"
+        return f"({size if item.upper is None else unparse(item.upper)} - {low})"
 
     def call(self, node: Call) -> Array:
         """A call of a function."""
@@ -386,7 +395,9 @@ class CCode:
         """The size of an axis."""
         whole = node.value if isinstance(node, Subscript) else node
         if isinstance(whole, Call) and whole.function.id in ("len", "shape"):
-            axis = int(unparse(node.items[0])) if isinstance(node, Subscript) else 0
+            axis = whole_number(node.items[0]) if isinstance(node, Subscript) else 0
+            if axis is None:
+                raise lacks(unparse(node))
             return self.array(whole.args[0]).sizes[axis]
         if isinstance(node, (Name, Number)):
             return unparse(node)
@@ -415,22 +426,22 @@ class CCode:
         sizes = node.args[1].items if hasattr(node.args[1], "items") else node.args[1:]
         shape = tuple(map(self.size, sizes))
         if len(inner.sizes) == 1 and len(shape) == 2 and "1" in shape:
-            return Array(shape, lambda i, j: inner.at(i if shape[1] == "1" else j))
+            return Array(shape, lambda i, j: inner.at(i if shape[1] == "1" else j), stored=inner.stored)
         raise lacks(unparse(node))
 
     def reduction(self, node: Call, name: str, args: Sequence[Array]) -> Array:
         """A reduction of all entries such as a sum, mean or norm, or a function of a whole vector."""
         array = args[0]
-        last = not node.keywords or unparse(node.keywords[0].value) in ("-1", str(len(array.sizes) - 1))
+        last = not node.keywords or whole_number(node.keywords[0].value) in (-1, len(array.sizes) - 1)
         whole = len(array.sizes) == 1 or (name != "logsumexp" or node.keywords)
         if name in ROWS and array.sizes and last and whole:
             return self.exponentials(name, array)
         if node.keywords:
-            key, value = node.keywords[0].name, unparse(node.keywords[0].value)
+            key, value = node.keywords[0].name, whole_number(node.keywords[0].value)
             if key != "axis" or (len(array.sizes) > 1 and name not in ("sum",)):
                 raise lacks(unparse(node))
             if len(array.sizes) == 2:
-                rows = value in ("-1", "1")
+                rows = value in (-1, 1)
                 ones = Array((array.sizes[1 if rows else 0],), lambda *_: "1.0")
                 return self.product(array, ones) if rows else self.product(ones, array)
         count = Array((), lambda: f"(double)({'*'.join(array.sizes) or '1'})")
@@ -447,9 +458,9 @@ class CCode:
             kept = self.stored(array)
             text = self.total(array.sizes[0], lambda i: kept.at(i, i))
             return Array((), lambda: text)
-        if name == "norm" and (len(args) == 1 or unparse(node.args[1]) in ("1", "2")):
+        if name == "norm" and (len(args) == 1 or whole_number(node.args[1]) in (1, 2)):
             kept = self.stored(array)
-            if len(args) == 2 and unparse(node.args[1]) == "1":
+            if len(args) == 2 and whole_number(node.args[1]) == 1:
                 return self.reduced(Array(array.sizes, lambda *at: f"fabs({kept.at(*at)})"))
             squares = self.reduced(Array(array.sizes, lambda *at: f"{kept.at(*at)}*{kept.at(*at)}"))
             return Array((), lambda: f"sqrt({squares.at()})")
@@ -496,11 +507,10 @@ class CCode:
     def inverse(self, array: Array, name: str) -> Array:
         """The inverse or the determinant of a matrix."""
         kept = self.buffer(array)
-        pointer = kept.at("0", "0").partition("[")[0]
         to, det, size = self.fresh("t"), self.fresh("s"), array.sizes[0]
         self.buffers.append(to)
         self.lines.append(f"double *{to} = calloc({size}*{size}, sizeof *{to});")
-        self.lines.append(f"double {det} = {self.helper('inverse')}({size}, {pointer}, {to});")
+        self.lines.append(f"double {det} = {self.helper('inverse')}({size}, {kept.name}, {to});")
         self.lines += [f"(void){det};"]
         return leaf_array(to, array.sizes) if name == "inv" else Array((), lambda: det)
 
@@ -520,7 +530,14 @@ def leaf_array(name: str, sizes: Sizes) -> Array:
             )
         return f"{name}[{place}]"
 
-    return Array(sizes, at)
+    return Array(sizes, at, name, stored=bool(sizes))
+
+
+def from_end(position: Syntax | None) -> str | None:
+    """How far a negative position is from the end of an axis; None for one that counts from the start."""
+    if isinstance(position, Unary) and position.op == "-":
+        return SCRIPT.text(position.operand, SIGN)
+    return None
 
 
 def divided(left: Array, right: Array) -> Array:

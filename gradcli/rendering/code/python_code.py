@@ -6,21 +6,26 @@ import math
 from keyword import kwlist
 
 from gradcli.base.diagnostics import error, visible
+from gradcli.language.notation import ATOM, SUM, Notation, joined
 from gradcli.language.substitution import expression_of
 from gradcli.language.syntax import (
     Binary,
     Call,
     Compare,
+    Comprehension,
+    Domain,
     List,
     Name,
     NewAxis,
     Number,
     Slice,
+    String,
     Subscript,
-    Transpose,
     Tuple,
     Unary,
     children,
+    is_reversal,
+    is_whole,
     names_in,
     nodes_of,
 )
@@ -30,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gradcli.base.results.calculations import SelfContained
+    from gradcli.language.notation import Pieces
     from gradcli.language.syntax import Syntax
 
-SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 6)
 # functions with the same name and arguments in all three
 SAME = frozenset(
     [
@@ -117,8 +122,11 @@ LAST_PLAIN = ("arange", "eye", "matrix_power", "norm", "triu", "tril", "diag")  
 LOGICAL = {"and": "logical_and", "or": "logical_or", "not": "logical_not"}
 
 
-class PythonCode:
+class PythonCode(Notation):
     """Writes trees for one library; notes which helpers and imports they need."""
+
+    bracketed_dots = True
+    foreign = (Comprehension, Domain, String)
 
     def __init__(self, target: str, names: frozenset[str]) -> None:
         self.target = target
@@ -128,43 +136,24 @@ class PythonCode:
         self.helpers: dict[str, str] = {}
         self.math = False
 
-    def text(self, node: Syntax, place: int = 0) -> str:
-        """A tree, in brackets where its place binds more tightly."""
-        text, binds = self.written(node)
-        return text if binds >= place else f"({text})"
+    def pieces(self, node: Syntax) -> Pieces:
+        """A condition is a number: 1 or 0."""
+        if isinstance(node, Compare) or getattr(node, "op", "") in LOGICAL:
+            numbers = f"{self.tensor('1.0')}, {self.tensor('0.0')}"
+            return [f"{self.module}.where({self.truth(node)}, {numbers})"], ATOM
+        return super().pieces(node)
 
-    def written(self, node: Syntax) -> tuple[str, int]:
-        """A tree, and how tightly its outermost operation binds."""
-        if isinstance(node, Number):
-            return {"True": "1.0", "False": "0.0"}.get(node.text, node.text), ATOM
-        if isinstance(node, Name):
-            if node.id in self.names or node.id not in CONSTANTS:
-                return node.id, ATOM
-            self.math = True
-            return CONSTANTS[node.id], ATOM
-        if isinstance(node, Unary):
-            if node.op == "not":
-                return self.number_of(node)
-            return node.op + self.text(node.operand, SIGN), SIGN
-        if isinstance(node, Binary):
-            return self.binary(node)
-        if isinstance(node, Transpose):
-            return f"{self.text(node.value, ATOM)}.T", ATOM
-        if isinstance(node, Compare):
-            return self.number_of(node)
-        if isinstance(node, List):
-            return self.array(node), ATOM
-        if isinstance(node, Tuple):
-            return f"({', '.join(map(self.text, node.items))}{',' if len(node.items) == 1 else ''})", ATOM
-        if isinstance(node, Subscript):
-            return self.subscript(node), ATOM
-        if isinstance(node, Call):
-            return self.call(node), ATOM
+    def write_foreign(self, node: Syntax) -> Pieces:
         raise error("GC512", f"--emit {self.target} has no counterpart for {visible(type(node).__name__)}")
 
-    def number_of(self, condition: Syntax) -> tuple[str, int]:
-        """A condition as a number: 1 or 0."""
-        return f"{self.module}.where({self.truth(condition)}, {self.tensor('1.0')}, {self.tensor('0.0')})", ATOM
+    def write_number(self, node: Number) -> Pieces:
+        return [{"True": "1.0", "False": "0.0"}.get(node.text, node.text)], ATOM
+
+    def write_name(self, node: Name) -> Pieces:
+        if node.id in self.names or node.id not in CONSTANTS:
+            return [node.id], ATOM
+        self.math = True
+        return [CONSTANTS[node.id]], ATOM
 
     def truth(self, node: Syntax) -> str:
         """A condition; a number is true where it is not 0."""
@@ -199,48 +188,32 @@ class PythonCode:
         """An argument of a function of tensors, or an entry of an array."""
         return self.tensor(self.text(node)) if self.is_plain(node) else self.text(node)
 
-    def binary(self, node: Binary) -> tuple[str, int]:
-        """An operator between two operands."""
-        if node.op in LOGICAL:
-            return self.number_of(node)
-        if node.op == "**":
-            return f"{self.text(node.left, ATOM)}**{self.text(node.right, SIGN)}", POWER
-        own = SUM if node.op in "+-" else PRODUCT
-        dot = isinstance(node.left, Binary) and node.left.op == "@" and node.op in "*/"
-        left, right = self.text(node.left, ATOM if dot else own), self.text(node.right, own + 1)
-        return f"{left} {node.op} {right}" if node.op in "+-@" else f"{left}{node.op}{right}", own
-
-    def array(self, node: List) -> str:
+    def write_list(self, node: List) -> Pieces:
         """A list of entries as an array; PyTorch stacks them."""
         if self.target != "torch":
-            return f"{self.module}.array({self.entries(node)})"
-        parts = [self.array(item) if isinstance(item, List) else self.argument(item) for item in node.items]
-        return f"torch.stack([{', '.join(parts)}])"
+            return [f"{self.module}.array({self.entries(node)})"], ATOM
+        parts = [self.text(item) if isinstance(item, List) else self.argument(item) for item in node.items]
+        return [f"torch.stack([{', '.join(parts)}])"], ATOM
 
     def entries(self, node: Syntax) -> str:
         """Entries in brackets."""
         return f"[{', '.join(map(self.entries, node.items))}]" if isinstance(node, List) else self.text(node)
 
-    def subscript(self, node: Subscript) -> str:
+    def write_subscript(self, node: Subscript) -> Pieces:
         """Entries, rows and slices of an array; PyTorch has no negative steps."""
-        items = [self.item(item) for item in node.items]
-        value = self.text(node.value, ATOM)
+        value, items = self.text(node.value, ATOM), list(node.items)
         if self.target == "torch":
-            axes = [text for item, text in zip(node.items, items, strict=True) if not isinstance(item, NewAxis)]
-            turned = [str(axis) for axis, text in enumerate(axes) if text == "::-1"]
+            axes = [item for item in items if not isinstance(item, NewAxis)]
+            turned = [str(axis) for axis, item in enumerate(axes) if is_reversal(item)]
             if turned:
                 value = f"torch.flip({value}, ({', '.join(turned)}{',' * (len(turned) == 1)}))"
-                items = [":" if text == "::-1" else text for text in items]
-            if any(text.rpartition(":")[2].startswith("-") for text in items if text.count(":") == 2):
-                raise error("GC512", f"--emit torch has no counterpart for {visible(', '.join(items))}")
-        return value if set(items) == {":"} else f"{value}[{', '.join(items)}]"
+                items = [Slice(None, None, None, item.span) if is_reversal(item) else item for item in items]
+            if any(isinstance(item, Slice) and isinstance(item.step, Unary) for item in items):
+                raise error("GC512", f"--emit torch has no counterpart for {visible(', '.join(map(self.text, items)))}")
+        return [value, *([] if all(map(is_whole, items)) else ["[", *joined(items), "]"])], ATOM
 
-    def item(self, item: Syntax) -> str:
-        """A position or a slice."""
-        if isinstance(item, Slice):
-            bounds = ["" if bound is None else self.text(bound) for bound in (item.lower, item.upper, item.step)]
-            return ":".join(bounds if bounds[2] else bounds[:2])
-        return "None" if isinstance(item, NewAxis) else self.text(item)
+    def write_call(self, node: Call) -> Pieces:
+        return [self.call(node)], ATOM
 
     def call(self, node: Call) -> str:
         """A call of a function of the library, or of a helper."""
@@ -271,10 +244,10 @@ class PythonCode:
             return f"{'torch.nn.functional' if self.target == 'torch' else self.module}.pad({args[0]}, {widths})"
         if name in ("concatenate", "stack") and len(args) == 1 and isinstance(node.args[0], (List, Tuple)):
             axis = keywords.get("axis", "0")
-            joined = {"concatenate": "cat"}.get(name, name) if self.target == "torch" else name
+            own = {"concatenate": "cat"}.get(name, name) if self.target == "torch" else name
             key = "dim" if self.target == "torch" else "axis"
             parts = ", ".join(map(self.argument, node.args[0].items))
-            return f"{self.module}.{joined}([{parts}]{f', {key}={axis}' if axis != '0' else ''})"
+            return f"{self.module}.{own}([{parts}]{f', {key}={axis}' if axis != '0' else ''})"
         if name == "cumsum" and self.target == "torch":
             return f"torch.cumsum({args[0]}, 0)"
         if name == "norm" and len(args) == 2 and args[1] not in ("1", "2"):
