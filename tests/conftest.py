@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -48,6 +49,29 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
             return f"{file}::{test.partition('[')[2].partition('-')[0].rstrip(']')}" if divided else file
 
     return ByFile(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """What all tests share is no garbage: left to the collector, it makes each `gc.collect()` of a test take a second."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        keep_all()
+        gc.enable()
+
+
+def keep_all() -> None:
+    """The collector leaves alone what is there now, and looks at what comes only."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def results_that_a_file_shares_are_kept() -> Iterator[None]:
+    yield
+    keep_all()
 
 
 @pytest.fixture(scope="session", autouse=True)
