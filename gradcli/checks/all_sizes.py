@@ -27,7 +27,7 @@ from gradcli.language.source import Source
 from gradcli.language.syntax import Assert, Call, Declare, FunctionDef, Name, nodes_of
 from gradcli.lowering import lower
 from gradcli.lowering.calls import FILLED
-from gradcli.lowering.names import OpenShapes
+from gradcli.lowering.open_shapes import OpenShapes
 from gradcli.lowering.ranks import PAIRS, probes
 from gradcli.lowering.scan import assigned_names
 from gradcli.primitives import functions
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
     from gradcli.formulas.index_proof import Assumed, Identity
+    from gradcli.graph.builder import Builder
     from gradcli.graph.node import Node
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script, Statement
     from gradcli.lowering import Claim, Lowered
-    from gradcli.lowering.names import Names, OpenCount
+    from gradcli.lowering.open_shapes import OpenCount
 
 UNIFORM = frozenset((  # functions of whole arrays that are defined alike at every size, as those of numbers are
     "amax", "amin", "arange", "argsort", "concatenate", "cross_entropy", "cumsum", "det", "diag", "diff", "dot",
@@ -103,17 +104,17 @@ class SymbolicSizes(OtherSizes):
             raise NoFormula("there are too many sizes")
         return super().size(name, others)
 
-    def node(self, names: Names, name: str, size: int) -> Node:
-        node = names.builder.leaf(name, ())
-        names.leaves[name] = Leaf(name, node, None, None, True, None, True)
+    def node(self, builder: Builder, leaves: dict[str, Leaf], name: str, size: int) -> Node:
+        node = builder.leaf(name, ())
+        leaves[name] = Leaf(name, node, None, None, True, None, True)
         self.nodes[node] = size
         return node
 
-    def number(self, names: Names, number: Any) -> Node:
+    def number(self, builder: Builder, leaves: dict[str, Leaf], number: Any) -> Node:
         """The symbol of a size that is read of an array; any other number is an input that nothing is known of."""
         symbol = next((name for name, size in self.sizes.items() if size == number), f"size {number}")
-        known = names.leaves.get(symbol)
-        return self.node(names, symbol, number) if known is None else known.node
+        known = leaves.get(symbol)
+        return self.node(builder, leaves, symbol, number) if known is None else known.node
 
     def size_of(self, node: Any) -> int | None:
         return self.nodes.get(node) if not isinstance(node, tuple) else None

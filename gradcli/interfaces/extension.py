@@ -24,7 +24,7 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
-from gradcli.lowering.names import OpenShapes
+from gradcli.lowering.open_shapes import OpenShapes
 from gradcli.lowering.scan import CONSTANTS, DERIVATIVES
 from gradcli.primitives import declare, declared, forget
 from gradcli.primitives.sample_points import sample_points

@@ -1,7 +1,7 @@
 """Lowers a syntax tree to a program at a point: names, arity, shapes and domains are decided here.
 
-`Lowerer` has the state; each construct has a module of its own with plain functions of that state. Expressions run on a
-stack machine without recursion; functions are inlined, and equal calls are looked up (`repeated.py`). Decisions:
+`Lowerer` is the state; each construct has a module of plain functions of it, which `script_pass.py` calls. Expressions
+run on a stack machine without recursion; functions are inlined, and equal calls are looked up. Decisions:
 
 - An `if` may read sizes, loop indices, const names, and scalar leaves with a whole default, which become const with a
   note. Any other condition on a leaf is an error that proposes `where`: the branch would hide half of the derivative.
@@ -24,10 +24,10 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.syntax import Call, FunctionDef, Name, nodes_of
 from gradcli.lowering.lowered import Claim, Lowered
-from gradcli.lowering.lowerer import Lowerer
-from gradcli.lowering.names import OpenCount
+from gradcli.lowering.open_shapes import OpenCount
 from gradcli.lowering.operands import ScriptList, number, tagged
 from gradcli.lowering.scan import assigned_names
+from gradcli.lowering.script_pass import ScriptPass
 from gradcli.primitives import catalogue, functions
 from gradcli.primitives.broadcasting import stretch
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script
-    from gradcli.lowering.names import OpenShapes
+    from gradcli.lowering.open_shapes import OpenShapes
 
 __all__ = ["Claim", "HandRule", "Lowered", "lower"]
 
@@ -76,7 +76,7 @@ def lower(
     <program of k, w -> 1 outputs, 6 nodes>
     """
     while True:
-        lowerer = Lowerer(script, catalogue(), functions(), limits or DEFAULT_LIMITS, at or {}, plane)
+        lowerer = ScriptPass(script, catalogue(), functions(), limits or DEFAULT_LIMITS, at or {}, plane)
         lowerer.claiming, lowerer.loops, lowerer.random_arrays = claiming, loops, random_arrays
         if shapes is not None:
             lowerer.open_shapes = shapes
@@ -99,7 +99,7 @@ def lower(
                 return lowered
 
 
-def _lowered(lowerer: Lowerer, wrt: Sequence[str] | None, claims: Mapping[str, str]) -> Lowered:
+def _lowered(lowerer: ScriptPass, wrt: Sequence[str] | None, claims: Mapping[str, str]) -> Lowered:
     script = lowerer.script
     lowerer.run()
     builder = lowerer.builder
@@ -133,7 +133,7 @@ def _lowered(lowerer: Lowerer, wrt: Sequence[str] | None, claims: Mapping[str, s
     )
 
 
-def _intermediates(lowerer: Lowerer) -> dict[Node, str]:
+def _intermediates(lowerer: ScriptPass) -> dict[Node, str]:
     """The names of the values that the script computes; a list stands for the array that was read from it."""
     names = {}
     for name, value in lowerer.scope.items():
@@ -143,14 +143,14 @@ def _intermediates(lowerer: Lowerer) -> dict[Node, str]:
     return names
 
 
-def _fix_positions(lowerer: Lowerer) -> None:
+def _fix_positions(lowerer: ScriptPass) -> None:
     """A leaf that is read as positions or labels is data: it is never differentiated."""
     for node in reachable(lowerer.outputs):
         if node.primitive.name == "cast" and node.params["kind"] == "int" and node.args[0].primitive is LEAF:
             lowerer.leaves[node.args[0].params["name"]].const = True
 
 
-def _wrt(lowerer: Lowerer, wrt: Sequence[str] | None) -> tuple[str, ...]:
+def _wrt(lowerer: ScriptPass, wrt: Sequence[str] | None) -> tuple[str, ...]:
     if wrt is None:
         return tuple(name for name, leaf in lowerer.leaves.items() if not leaf.const)
     for name in wrt:
@@ -165,7 +165,7 @@ def _wrt(lowerer: Lowerer, wrt: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(wrt))
 
 
-def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
+def _unknown_leaf(lowerer: ScriptPass, name: str) -> GradcliError:
     if name in lowerer.scope:
         return error(
             "GC206",
@@ -183,7 +183,7 @@ def _unknown_leaf(lowerer: Lowerer, name: str) -> GradcliError:
     return error("GC206", f"unknown leaf `{visible(name)}`", help=hint)
 
 
-def _claim(lowerer: Lowerer, leaf: str, text: str) -> Claim:
+def _claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     """A hand-written gradient, or Jacobian of an array: a script that sees the names and functions of the script, and
     those of the point.
 
@@ -197,7 +197,7 @@ def _claim(lowerer: Lowerer, leaf: str, text: str) -> Claim:
         raise error("GC307", "a claim is about one output, and this script has several", help=hint)
     target, output = lowerer.leaves[leaf].node, lowerer.outputs[0]
     script = with_own_names(parse(source, lowerer.limits), {*lowerer.scope, *lowerer.leaves, *lowerer.functions})
-    inner = Lowerer(script, lowerer.vocabulary, lowerer.library, lowerer.limits, lowerer.at)
+    inner = ScriptPass(script, lowerer.vocabulary, lowerer.library, lowerer.limits, lowerer.at)
     inner.builder, inner.loops, inner.sizes = lowerer.builder, lowerer.loops, lowerer.sizes
     inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
     known = {**lowerer.scope, **{name: leaf.node for name, leaf in lowerer.leaves.items()}}

@@ -18,6 +18,7 @@ from gradcli.graph.types import Type, broadcast_shapes
 from gradcli.language.parser import messages
 from gradcli.language.unparse import unparse
 from gradcli.lowering.expressions import raised, refuse_entry_beside_array
+from gradcli.lowering.lowerer import SEVERAL
 from gradcli.lowering.operands import ScriptList, number, tagged, truth
 from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives import plugins
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 MOST_ECHOED = 40  # characters of an argument that a proposal repeats
 COMPLEX = "z"  # the parameter of a declared function that takes complex numbers too
-SEVERAL = "arrays"  # the parameter of a declared function that takes several operands in brackets
 FILLED = ("eye", "ones", "zeros")  # functions whose sizes may be symbols
 
 # PyTorch's names of parameters, where the function has NumPy's.
@@ -169,7 +169,7 @@ def result_value(lowerer: Lowerer, result: Any) -> Any:
         return lowerer.builder.lifted(result)
     if hasattr(result, "make"):  # an array that is made when the program runs
         return lowerer.builder.array(result.key, result, Type("float", result.shape))
-    return lowerer.open_shapes.number(lowerer, result)
+    return lowerer.open_shapes.number(lowerer.builder, lowerer.leaves, result)
 
 
 def load(lowerer: Lowerer, args: Sequence[Any], keywords: Mapping[str, Any], syntax: Call) -> Node:

@@ -80,7 +80,7 @@ def evaluate(lowerer: Lowerer, expression: Expression) -> Any:
                     right = stack.pop()
                     stack[-1] = binary(lowerer, step, stack[-1], right)
                 else:
-                    suspended.append((_iterations(lowerer, step), steps))
+                    suspended.append((lowerer.iterations(step), steps))
                     break
             else:
                 value = stack.pop()
@@ -286,12 +286,6 @@ def _call(lowerer: Lowerer, syntax: Call, operands: list[Any]) -> Any:
             raise error("GC205", f"the keyword `{keyword.name}` is given twice", keyword.span)
         keywords[keyword.name] = value
     return lowerer.call(syntax, operands[:split], keywords)
-
-
-def _iterations(lowerer: Lowerer, syntax: Comprehension | Call) -> Any:
-    from gradcli.lowering.iteration.comprehensions import computed  # most scripts have no comprehension
-
-    return computed(lowerer, syntax)
 
 
 # --- subscripts ---------------------------------------------------------------------------------------

@@ -12,22 +12,39 @@ from gradcli.graph.exact import is_fraction
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader, reachable
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
-from gradcli.lowering.operands import ScriptList
+from gradcli.lowering.open_shapes import OpenShapes
 from gradcli.lowering.scan import CONSTANTS
 from gradcli.lowering.statics import Settled, Untraceable, exact_value, read_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, Protocol
 
     from gradcli.base.diagnostics import GradcliError, Span
     from gradcli.graph.domain import Interval
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
-    from gradcli.lowering.iteration.turns import Trace
-    from gradcli.lowering.open_sizes import Reach
+    from gradcli.language.syntax import Subscript
+
+    class TracedTurn(Protocol):
+        """One iteration of a loop while it is traced (`iteration/turns.py`), as expressions use it."""
+
+        index: Node
+        count: int
+        rows: dict[Any, Any]
+        exponents: list[list[Node]]
+        times: int
+        work: int
+
+        def depends(self, node: Node) -> bool: ...
+        def leaves(self, roots: Iterable[Node]) -> set[Node]: ...
+        def condition(self, lowerer: Any, node: Node, span: Span) -> bool: ...
+        def raised_to(self, lowerer: Any, exponent: Node) -> None: ...
+        def differentiate(self, lowerer: Any, output: Node, target: Node) -> None: ...
+        def entry(self, lowerer: Any, x: Node, items: list[Any], syntax: Subscript) -> Node: ...
+        def part(self, lowerer: Any, x: Node, items: list[Any], span: Span | None) -> Node: ...
 
     Values = Mapping[str, Any]
 
@@ -37,64 +54,6 @@ class Poisoned(Exception):
 
 
 POISON = object()
-
-
-class OpenCount(Exception):
-    """Raised when a range ends at a free name: it is a size, so the script is lowered again with it as one."""
-
-    def __init__(self, name: str, problem: GradcliError) -> None:
-        self.name = name
-        self.problem = problem  # what is wrong with a name that cannot be one
-
-
-class OpenShapes:
-    """The shapes of names without value and declaration, and the values of symbols for sizes.
-
-    `chosen`: a size was chosen among many, which a note tells the user.
-    `symbolic`: sizes stand for others; `guessed`: ranks are tried out. `counts` are the free names that are sizes.
-    """
-
-    __slots__ = ()
-    chosen = True
-    symbolic = False
-    guessed = False
-    counts: frozenset[str] = frozenset()
-
-    def shape(self, name: str) -> Shape:
-        """The shape of a name: that of a number, unless another is known."""
-        return ()
-
-    def size(self, name: str, others: int) -> int:
-        """The size for a symbol; `others` were chosen before it."""
-        return 2 + others
-
-    def node(self, names: Names, name: str, size: int) -> Node:
-        """The node of a symbol that the script computes with."""
-        return names.builder.constant(size)
-
-    def number(self, names: Names, number: Any) -> Node:
-        """The node of a number that a function returned, such as the size of an array."""
-        return names.builder.constant(number)
-
-    def size_of(self, node: Any) -> int | None:
-        """The size for a node, if it is that of a symbol and not a constant."""
-        return None
-
-    def counting(self, open_count: OpenCount) -> None:
-        """Take a free name for a size; raises GradcliError where sizes are known."""
-        raise open_count.problem
-
-    def reached(self, reaches: Sequence[Reach]) -> None:
-        """Take note of how far arrays are read; raises GradcliError where that is too far, or not far enough."""
-        for reach in reaches:
-            if (reach.whole and reach.end != reach.size) or (self.symbolic and reach.end > reach.size):
-                from gradcli.lowering.open_sizes import LengthsDiffer  # few scripts need it
-
-                raise LengthsDiffer(reach, reaches)
-
-    def fit(self, problem: GradcliError | None) -> bool:
-        """Change sizes after an attempt and its error, if there was one; whether that makes another attempt."""
-        return False
 
 
 class Names:
@@ -124,7 +83,7 @@ class Names:
         self.random_arrays = 0  # those without a seed so far
         self.fixed_leaves = 0
         self.has_loops = False  # whether a loop of the script has become a node
-        self.traces: list[Trace] = []  # turns of loops that are being traced, the innermost last
+        self.traces: list[TracedTurn] = []  # turns of loops that are being traced, the innermost last
         self.reads_positions = False  # whether a function was called that may take positions
 
     # --- meaning of a name --------------------------------------------------------------------------
@@ -164,7 +123,7 @@ class Names:
 
     def size_symbol(self, name: str, size: int) -> Node:
         """A name that is a size, with its value."""
-        node: Node = self.open_shapes.node(self, name, size)
+        node: Node = self.open_shapes.node(self.builder, self.leaves, name, size)
         self.scope[name], self.sizes[name] = node, size
         return node
 
@@ -228,8 +187,6 @@ class Names:
 
     def static(self, value: Any, span: Span | None) -> Any:
         """The exact value of a node, of several, or of a text; every leaf that it reads becomes const."""
-        if type(value) is ScriptList:
-            value = value.as_array(self)
         if type(value) is not Node:
             return tuple(self.static(item, span) for item in value) if isinstance(value, tuple) else value
         if value.primitive is CONSTANT and type(exact := value.params["value"]) is int and not value.type.shape:

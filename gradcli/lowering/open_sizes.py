@@ -7,32 +7,19 @@ whose entries it counts: each of them ends where the largest position that is re
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
-from gradcli.lowering.names import OpenShapes
+from gradcli.base.diagnostics import Diagnostic, GradcliError, error
+from gradcli.lowering.open_shapes import LengthsDiffer, OpenShapes
 from gradcli.primitives.sizes import named_size, sum_of_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.base.diagnostics import Span
-    from gradcli.lowering.names import OpenCount
+    from gradcli.lowering.open_shapes import OpenCount, Reach
 
 # primes whose sums in pairs are far apart, so that a sum shows what it consists of
 GUESSED = (101, 127, 173, 317, 557, 821, 1163, 1447, 1931, 2459, 2861, 3659)
-
-
-class Reach(NamedTuple):
-    """How far an iteration reads an axis of an array: of `size` entries, those before `end`."""
-
-    variable: str
-    array: str
-    axis: int
-    size: int
-    end: int
-    whole: bool  # whether it has to be all of the axis
-    span: Span | None
 
 
 class OpenSizes(OpenShapes):
@@ -158,18 +145,6 @@ class OpenSizes(OpenShapes):
     def unknown(self) -> list[str]:
         """The counts of which nothing gives the size."""
         return [name for name in sorted(self.counts) if not isinstance(self.first(name), int)]
-
-
-class LengthsDiffer(GradcliError):
-    """The error for arrays of different lengths that one variable runs over, one of which is given."""
-
-    def __init__(self, reach: Reach, reaches: Sequence[Reach]) -> None:
-        name, end = visible(reach.variable), reach.end
-        same = [own for own in reaches if own.variable == reach.variable and own.size == own.end == end]
-        parts = [f"`{visible(own.array)}` has {own.size}" for own in (*same[:1], reach)]
-        text = f"`{name}` runs over {' and '.join(parts)}" if same else f"`{name}` takes {end} values, and {parts[0]}"
-        hint = "give them one length, or end the range where it is meant"
-        super().__init__(Diagnostic("GC301", f"{text} entries", reach.span, help=hint))
 
 
 def value_of(size: str | int, value: Callable[[str], int]) -> int:

@@ -28,7 +28,7 @@ from gradcli.language.syntax import (
     nodes_of,
 )
 from gradcli.lowering import lower
-from gradcli.lowering.names import OpenShapes
+from gradcli.lowering.open_shapes import OpenShapes
 from gradcli.lowering.open_sizes import OpenSizes, factors, in_names, value_of
 from gradcli.primitives import functions
 from gradcli.primitives.sizes import MAX_ENTRIES, MOST_MORE, named_size, sum_of_sizes, sum_text

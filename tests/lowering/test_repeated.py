@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 import time
 from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import gradcli
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
-from gradcli.lowering.iteration.repeated import MOST_KEPT, Repeated
+from gradcli.lowering.iteration import repeated
 
 functions = import_module("gradcli.lowering.functions")
 
@@ -90,7 +92,7 @@ def test_bodies_are_run_once_for_equal_calls(script: str, count: int, monkeypatc
 @pytest.mark.parametrize("script", [script for script, _ in CALLS])
 def test_the_program_is_that_of_every_call_made(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = described(script)
-    monkeypatch.setattr(Repeated, "key", lambda self, lowerer, name, values: None)
+    monkeypatch.setattr(repeated, "key_of", lambda lowerer, name, values: None)
     assert found == described(script)
 
 
@@ -123,7 +125,7 @@ def random_script(chance: random.Random) -> str:
 def test_random_scripts_lower_as_if_every_call_were_made(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     script = random_script(random.Random(seed))
     found = described(script)
-    monkeypatch.setattr(Repeated, "key", lambda self, lowerer, name, values: None)
+    monkeypatch.setattr(repeated, "key_of", lambda lowerer, name, values: None)
     assert found == described(script)
 
 
@@ -148,8 +150,9 @@ def test_a_long_loop_may_repeat_a_call() -> None:
 
 
 def test_no_more_than_so_many_calls_are_kept() -> None:
-    kept = Repeated()
-    for number in range(3 * MOST_KEPT):
-        kept.keep(number, number, None)
-        assert len(kept.known) <= MOST_KEPT
-    assert kept.known[3 * MOST_KEPT - 1] == (3 * MOST_KEPT - 1, None)
+    state: Any = SimpleNamespace(known_calls={}, builder=SimpleNamespace(span=None))
+    most = repeated.MOST_KEPT
+    for number in range(3 * most):
+        repeated.keep(state, number, number)
+        assert len(state.known_calls) <= most
+    assert state.known_calls[3 * most - 1] == (3 * most - 1, None)

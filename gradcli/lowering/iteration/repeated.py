@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from gradcli.base.diagnostics import Span
     from gradcli.lowering.lowerer import Lowerer
 
     Names = frozenset[str]
@@ -27,46 +26,35 @@ _FIXED = frozenset((*CONSTANTS, "None", "True", "False"))
 _ABSENT = object()
 
 
-class Repeated:
-    """The values of calls that were made; `reads`: the outer names and functions that a function uses.
+def key_of(lowerer: Lowerer, name: str, values: Sequence[Any]) -> Any:
+    """What equal calls of a function have in common; None for a call that has to be made."""
+    if name not in lowerer.function_reads:
+        lowerer.function_reads[name] = _outside(lowerer, name)
+    reads = lowerer.function_reads[name]
+    if reads is None or lowerer.builder.simplifying:
+        return None
+    scope, (names, called) = lowerer.scope, reads
+    if not scope.keys().isdisjoint(called):
+        return None  # it is a value by now: an error
+    for variable in names:
+        if variable not in scope and (variable not in _FIXED or variable in lowerer.at):
+            return None  # the call makes it a leaf
+        if type(scope.get(variable)) is ScriptList:
+            return None  # it grows
+    # a leaf that has become a constant since then makes another power of x**n
+    key = (name, lowerer.fixed_leaves, *values, *[scope.get(variable, _ABSENT) for variable in names])
+    try:
+        hash(key)
+    except TypeError:  # a slice
+        return None
+    return key
 
-    None stands there for a function whose calls are never looked up.
-    """
 
-    __slots__ = ("known", "reads")
-
-    def __init__(self) -> None:
-        self.known: dict[Any, tuple[Any, Span | None]] = {}
-        self.reads: dict[str, tuple[Names, Names] | None] = {}
-
-    def key(self, lowerer: Lowerer, name: str, values: Sequence[Any]) -> Any:
-        """What equal calls of a function have in common; None for a call that has to be made."""
-        if name not in self.reads:
-            self.reads[name] = _outside(lowerer, name)
-        reads = self.reads[name]
-        if reads is None or lowerer.builder.simplifying:
-            return None
-        scope, (names, called) = lowerer.scope, reads
-        if not scope.keys().isdisjoint(called):
-            return None  # it is a value by now: an error
-        for variable in names:
-            if variable not in scope and (variable not in _FIXED or variable in lowerer.at):
-                return None  # the call makes it a leaf
-            if type(scope.get(variable)) is ScriptList:
-                return None  # it grows
-        # a leaf that has become a constant since then makes another power of x**n
-        key = (name, lowerer.fixed_leaves, *values, *[scope.get(variable, _ABSENT) for variable in names])
-        try:
-            hash(key)
-        except TypeError:  # a slice
-            return None
-        return key
-
-    def keep(self, key: Any, value: Any, span: Span | None) -> None:
-        """Remember the value of a call, and where its last step stands."""
-        if len(self.known) >= MOST_KEPT:
-            self.known.clear()
-        self.known[key] = value, span
+def keep(lowerer: Lowerer, key: Any, value: Any) -> None:
+    """Remember the value of a call, and where its last step stands."""
+    if len(lowerer.known_calls) >= MOST_KEPT:
+        lowerer.known_calls.clear()
+    lowerer.known_calls[key] = value, lowerer.builder.span
 
 
 def _outside(lowerer: Lowerer, name: str) -> tuple[Names, Names] | None:

@@ -34,7 +34,7 @@ class Snapshot:
         self.exponents = set(lowerer._exponents)
         self.const = {leaf: leaf.const for leaf in lowerer.leaves.values()}
         self.notes, self.blocks = len(lowerer.notes), len(lowerer.blocks)
-        self.known = dict(lowerer.repeated.known)
+        self.known = dict(lowerer.known_calls)
         self.count, self.span, self.data = builder.count, builder.span, len(builder.data)
         self.other_spans = {node: list(spans) for node, spans in builder.other_spans.items()}
         self.traces = [(trace.count, dict(trace.rows), list(trace.exponents), trace.work) for trace in lowerer.traces]
@@ -48,7 +48,7 @@ class Snapshot:
             _refill(lowerer.local, self.local)
         for name, value in self.values.items():
             setattr(lowerer, name, value)
-        _refill(lowerer.repeated.known, self.known)
+        _refill(lowerer.known_calls, self.known)
         lowerer._exponents.intersection_update(self.exponents)
         for leaf, const in self.const.items():
             leaf.const = const

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradcli.base.diagnostics import Span
     from gradcli.language.syntax import Subscript
     from gradcli.lowering.lowerer import Lowerer
+    from gradcli.lowering.names import TracedTurn
 
     Affine = dict[Node | None, Any]  # factors of numbers of iterations, and under None what is added
 
@@ -49,7 +50,7 @@ class Trace:
     __slots__ = ("_dependent", "carries", "count", "exponents", "first", "index", "outer", "rows", "times", "work")
 
     def __init__(self, lowerer: Lowerer, count: int) -> None:
-        self.outer: Trace | None = lowerer.traces[-1] if lowerer.traces else None
+        self.outer: TracedTurn | None = lowerer.traces[-1] if lowerer.traces else None
         self.count = count
         self.times: int = count * (self.outer.times if self.outer else 1)  # how often the turn runs in all
         self.index = lowerer.builder.fresh_leaf(FLOAT)
@@ -213,9 +214,9 @@ class Trace:
             else index_item(lowerer, item, part)
             for item, part in zip(items, syntax.items, strict=True)
         ]
-        return self._entry(lowerer, x, read, syntax.span)
+        return self.part(lowerer, x, read, syntax.span)
 
-    def _entry(self, lowerer: Lowerer, x: Node, items: list[Any], span: Span | None) -> Node:
+    def part(self, lowerer: Lowerer, x: Node, items: list[Any], span: Span | None) -> Node:
         moving = [
             at for at, item in enumerate(items) if isinstance(item, Node) and self.depends(item) and not item.shape
         ]
@@ -280,9 +281,9 @@ class Trace:
         return lowerer.builder.call("permute", stacked, axes=tuple([axis - rank for axis in axes]))
 
 
-def selected(lowerer: Lowerer, trace: Trace | None, x: Node, items: list[Any], span: Span | None) -> Node:
+def selected(lowerer: Lowerer, trace: TracedTurn | None, x: Node, items: list[Any], span: Span | None) -> Node:
     """x[items] in a turn, or in none."""
-    return index(lowerer, x, items, span) if trace is None else trace._entry(lowerer, x, items, span)
+    return index(lowerer, x, items, span) if trace is None else trace.part(lowerer, x, items, span)
 
 
 def moves(lowerer: Lowerer, node: Node) -> bool:

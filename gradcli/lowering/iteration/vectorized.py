@@ -18,8 +18,8 @@ from gradcli.lowering.iteration.loops import number_of_turn
 from gradcli.lowering.iteration.ranges import length, range_of
 from gradcli.lowering.iteration.snapshot import Snapshot
 from gradcli.lowering.iteration.turns import Trace, affine, moves, selected
-from gradcli.lowering.names import OpenCount, Poisoned, without_value
-from gradcli.lowering.open_sizes import LengthsDiffer, Reach
+from gradcli.lowering.names import Poisoned, without_value
+from gradcli.lowering.open_shapes import LengthsDiffer, OpenCount, Reach
 from gradcli.lowering.operands import ScriptList, number, plain, truth
 from gradcli.lowering.scan import CONSTANTS
 from gradcli.lowering.statics import Untraceable
@@ -307,7 +307,7 @@ class Vectorized(Trace):
             self.stacks[known] = stack
         return known
 
-    def _entry(self, lowerer: Lowerer, x: Node, items: list[Any], span: Span | None) -> Node:
+    def part(self, lowerer: Lowerer, x: Node, items: list[Any], span: Span | None) -> Node:
         moving = [at for at, item in enumerate(items) if _is_number(item) and self.depends(item)]
         if not self.depends(x) and not moving and not any(self.depends(item) for item in items if _is_node(item)):
             return selected(lowerer, self.outer, x, items, span)
@@ -320,7 +320,7 @@ class Vectorized(Trace):
             rows = [slice(None) if at in others else item for at, item in enumerate(items)]
             left = [at for at, item in enumerate(items) if at in others or item is None or isinstance(item, slice)]
             rest = [items[at] if at in others else slice(None) for at in left]
-            return self._entry(lowerer, self._entry(lowerer, x, rows, span), rest, span)
+            return self.part(lowerer, self.part(lowerer, x, rows, span), rest, span)
         if others:
             return self._leaf(lowerer, self._at_data(lowerer, x, items, others, span))
         return self._leaf(lowerer, self._at_ranges(lowerer, x, items, positions, span))
