@@ -13,8 +13,8 @@ from math import cos, exp, sin
 import pytest
 
 import gradcli
-from gradcli import cli
 from gradcli.execution.evaluate import Tape
+from gradcli.interfaces import cli
 from gradcli.language.parser import parse
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
