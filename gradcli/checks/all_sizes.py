@@ -113,8 +113,7 @@ class SymbolicSizes(OtherSizes):
     def number(self, builder: Builder, leaves: dict[str, Leaf], number: Any) -> Node:
         """The symbol of a size that is read of an array; any other number is an input that nothing is known of."""
         symbol = next((name for name, size in self.sizes.items() if size == number), f"size {number}")
-        known = leaves.get(symbol)
-        return self.node(builder, leaves, symbol, number) if known is None else known.node
+        return leaves[symbol].node if symbol in leaves else self.node(builder, leaves, symbol, number)
 
     def size_of(self, node: Any) -> int | None:
         return self.nodes.get(node) if not isinstance(node, tuple) else None
