@@ -7,6 +7,7 @@ is wrong.
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -209,6 +210,12 @@ def worst(gradient: Any, known: Any, seen: float = 1e-16) -> float:
     return float(np.max(errors)) if np.isfinite(flat).all() else np.inf
 
 
+@cache
+def gradient_at(text: str, point: tuple[float, ...], turns: int = 1) -> Any:
+    """The gradient by x, which the few functions and points of this file share."""
+    return truth(Formula(text), {"x": np.array(point)}, ("x",), turns=turns).gradient
+
+
 def of_a_function(random: Any) -> list[Judged]:
     """A function, recorded or as a black box, with a gradient that has some trait."""
     text, whole, boxed, gradient = pick(random, SUBJECTS)
@@ -225,8 +232,7 @@ def of_a_function(random: Any) -> list[Judged]:
     steps = ((1.01, 0.003), (0.97, -0.004), (1.0, away), (1.0, -away), (1.7, 0.3))
     others = [x, x, *(x * factor + size * step for factor, step in steps)]
     with mp.workdps(DIGITS):
-        formula = Formula(text)
-        known = [truth(formula, {"x": point}, ("x",), turns=1).gradient for point in others]
+        known = [gradient_at(text, tuple(point)) for point in others]
         if known[0] is None:
             errors, smooth = [np.inf], False
         else:
@@ -291,7 +297,7 @@ def of_a_jacobian(random: Any) -> list[Judged]:
     texts = [str(pick(random, OUTPUTS)) for _ in range(m)]
     x = np.array(pick(random, ((2.0, 3.0), (1.0, 1.0), (0.5, -1.25), (1e-6, 2.0))))
     with mp.workdps(DIGITS):
-        rows = [truth(Formula(text), {"x": x}, ("x",)).gradient for text in texts]
+        rows = [gradient_at(text, tuple(x), turns=2) for text in texts]
         smooth = all(row is not None for row in rows)
         known = np.array([exact(np.zeros(2)) if row is None else row for row in rows], dtype=object)
         slip = pick(random, ("none", "none", "sign", "zero", "slip", "swap", "transposed", "double"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,3 +95,87 @@ def test_digits_of_a_sum_do_not_pass_an_entry_that_was_not_measured() -> None:
         at=np.array([1.0, 1e-10]),
     ).checks[0]
     assert check.verdict == "INCONCLUSIVE"
+
+
+FLOOR = {
+    "floor": lambda n: lambda x: np.floor(x * n) / n,
+    "ceil": lambda n: lambda x: np.ceil(x * n) / n,
+    "round": lambda n: lambda x: np.rint(x * n) / n,
+    "trunc": lambda n: lambda x: np.trunc(x * n) / n,
+    "a remainder": lambda n: lambda x: x - np.mod(x, 1 / n),
+    "integers": lambda n: lambda x: np.asarray(x * n).astype(int) / n,
+    "a sum": lambda n: lambda x: x * 0 + np.floor(x * n) / n,
+    "a black box": lambda n: lambda x: math.floor(float(x) * n) / n,
+}
+
+
+@pytest.mark.parametrize("name", FLOOR)
+@pytest.mark.parametrize("n", [1e2, 1e4, 1e5, 1e6, 1e9, 1e12])
+def test_steps_have_the_slope_0_at_any_scale(name: str, n: float) -> None:
+    f = FLOOR[name](n)
+    assert gradcli.check(f, lambda x: 0.0, at=0.3333333).checks[0].verdict in ("PROVED", "AGREES", "INCONCLUSIVE")
+    wrong = gradcli.check(f, lambda x: 1.0, at=0.3333333).checks[0]
+    if name != "a black box":
+        assert wrong.verdict == "DISAGREES"
+    elif n <= 1e6:  # what is finer may come from an iteration
+        assert wrong.verdict == "INCONCLUSIVE"
+
+
+def central(f: Any, h: float) -> Any:
+    return lambda x: (f(x + h) - f(x - h)) / (2 * h)
+
+
+def richardson(f: Any, h: float) -> Any:
+    return lambda x: (4 * central(f, h / 2)(x) - central(f, h)(x)) / 3
+
+
+def each(f: Any, h: float) -> Any:
+    return lambda x: np.stack([central(lambda t, way=way: f(x + t * way), h)(0.0) for way in np.eye(len(x))])
+
+
+def wave(x: Any) -> Any:
+    return np.exp(x) * np.sin(x)
+
+
+def bowl(x: Any) -> Any:
+    return np.sum(np.sin(x) * x) + x[0] * x[1]
+
+
+DIFFERENCES: dict[str, tuple[Any, Any, Any]] = {
+    "central": (wave, central(wave, 1e-5), 0.7),
+    "Richardson": (wave, richardson(wave, 1e-3), 0.7),
+    "Richardson, of large steps": (wave, richardson(wave, 1e-2), 1.5),
+    "forward": (wave, lambda x: (wave(x + 1e-6) - wave(x)) / 1e-6, 0.7),
+    "entry by entry": (bowl, each(bowl, 1e-5), np.array([0.7, 1.5, -0.3])),
+    "in place": (lambda x: np.sin(x) * x, lambda x: (np.sin(x + 1e-5) * (x + 1e-5) - np.sin(x - 1e-5) * (x - 1e-5)) / 2e-5, 0.7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_a_finite_difference_is_imprecise_and_an_error_beyond_its_own_does_not_pass(name: str) -> None:
+    f, df, at = DIFFERENCES[name]
+    assert gradcli.check(f, df, at=at).checks[0].verdict == "IMPRECISE"
+    for slip in (1e-3, 6e-5):
+        wrong = gradcli.check(f, lambda x, k=slip: (1 + k) * df(x), at=at).checks[0]
+        assert wrong.verdict in ("DISAGREES", "INCONCLUSIVE"), wrong
+
+
+@pytest.mark.parametrize("slip", [1e-6, 1e-9, 2e-13])
+@pytest.mark.parametrize("noise", [0.0, 1e4, 1e8])
+def test_the_noise_of_a_formula_excuses_no_error_of_it(slip: float, noise: float) -> None:
+    check = gradcli.check(lambda x: x**3, lambda x: 3 * ((noise + x * x) - noise) * (1 + slip), at=0.7).checks[0]
+    assert check.verdict in ("DISAGREES", "INCONCLUSIVE")
+
+
+def test_what_is_cut_to_whole_numbers_swallows_no_small_entry() -> None:
+    at = np.array([1e6, 1e-6, 1.0])
+    for cut in (lambda x: np.asarray(x, int) * 1.0, np.rint, np.floor, lambda x: np.around(x, 3)):
+        check = gradcli.check(lambda x: np.sqrt(np.sum(x * x)), lambda x, c=cut: c(x) / np.sqrt(np.sum(x * x)), at=at)
+        assert check.checks[0].verdict in ("DISAGREES", "INCONCLUSIVE"), check
+
+
+def test_a_box_of_data_that_a_proof_holds_fixed_is_not_proved() -> None:
+    """Of more entries than a proof has symbols for: what is right in the middle of the box alone is no proof."""
+    about: Any = {"at": {"z": 2.0, "y": np.full(30, 0.5)}, "box": {"y": (0, 1)}}
+    for claim in ("sum(y**2) + 1e-40*(y[0] - 0.5)", "sum(y**2) + (y[0] - 0.5)"):
+        assert check_script("z*sum(y**2)", claims={"z": claim}, **about).checks[-1].verdict != "PROVED"

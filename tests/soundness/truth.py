@@ -96,6 +96,16 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+class Entries(np.ndarray[Any, Any]):
+    """An array of mpmath's numbers. A number times an array is slow without it: mpmath words an error, and drops it."""
+
+    def __repr__(self) -> str:
+        return "Entries"
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else array.view(Entries)
+
+
 def exact(value: Any) -> Any:
     """A float, or an array of floats, as mpmath has it."""
     if isinstance(value, mp.mpf):
@@ -103,7 +113,7 @@ def exact(value: Any) -> Any:
     if isinstance(value, (float, int)):
         return mp.mpf(value)
     flat = [mp.mpf(float(entry)) for entry in np.ravel(value)]
-    return np.array(flat, dtype=object).reshape(np.shape(value))
+    return np.array(flat, dtype=object).reshape(np.shape(value)).view(Entries)
 
 
 class Exactly(ast.NodeTransformer):

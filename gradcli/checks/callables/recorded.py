@@ -23,7 +23,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide import sample_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.decide.numerical import ALIKE, of_differences, remark_on
+from gradcli.checks.decide.numerical import ALIKE, STEPPED, of_differences, remark_on
 from gradcli.checks.decide.refutation import blaming, disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, readings
 from gradcli.checks.differences.step_sequences import EPSILON, seeded_directions, suspicious
@@ -35,7 +35,7 @@ from gradcli.checks.scripts import verdict_on
 from gradcli.checks.subjects import Subject, combined, cotangent, of_rule, paired, surfaces_of
 from gradcli.graph.builder import building
 from gradcli.graph.flat import Table, restore_nodes
-from gradcli.graph.node import reachable
+from gradcli.graph.node import dependents, reachable
 from gradcli.graph.program import Leaf, cotangent_name
 from gradcli.graph.text import subscript
 from gradcli.primitives import catalogue
@@ -65,10 +65,12 @@ CLOSE = 1e-12  # a smaller relative gap refutes nothing where no double shows it
 CONSTANT = 2.0**-50  # a relative error of the constants of a graph, each of which may have been rounded a few times
 NONLINEAR = "the backward pass is not linear in its cotangent: checked at a cotangent that shows it"
 LONG = 1.0 + 2.0**-12 / 3.0  # times a cotangent: it then has all digits of a double
-UNSMOOTH = "f is not smooth on the scale of its last digits"
 SCALES = (1.0, -1.0, 2.0**20, 2.0**-20)  # of a cotangent, which a rule must be linear in
 BESIDE = 3  # points at which the recording has to give the function's values
 ABOUT = ("moving", "leaf", "line", "text", "rule", "file", "values")  # of a rule inside the function
+MOST_PLACES, LONGEST = 256, 0.05  # of finite differences in a graph; and their longest step, in sizes of the point
+WHOLE = {"floor", "ceil", "round", "trunc", "mod"}  # operations that a whole number decides
+ROUNDED = "rounded to whole numbers inside"
 DECIDED = (*GOOD, "DISAGREES", *NONSMOOTH)
 
 
@@ -125,7 +127,8 @@ def by_recording(box: Box, recorded: Message, seed: int, settings: Settings) -> 
         options = Settings(settings.samples, seed=seed, witnesses=settings.witnesses)
         verdicts = judged(box, known, options)
         inside = [pair for pair in verdicts if pair[0].file is not None]
-        own = [pair for pair in verdicts if pair[0].file is None and stands(box, known, *pair)]
+        pairs = [(subject, standing(box, known, subject, out)) for subject, out in verdicts if subject.file is None]
+        own = [(subject, out) for subject, out in pairs if out is not None]
     except (OutOfTime, GradcliError):
         return undecided
     except Opaque as problem:
@@ -292,8 +295,8 @@ def read(box: Box, recorded: Message, seed: int) -> Recorded:
     return known
 
 
-def stands(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> bool:
-    """Whether a verdict on a recording holds for the function.
+def standing(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> Outcome | None:
+    """A verdict on a recording as one on the function; None where values have to decide.
 
     What is sent has to be finite to pass. A graph of PyTorch or JAX does not show what is detached, or computed under
     no_grad: outside a rule only what is right counts. Where it computes in fewer digits than float64, its constants are
@@ -301,23 +304,27 @@ def stands(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> boo
     """
     right = verdict.verdict in GOOD
     if not (np.isfinite(known.sent[str(subject.leaf)]) if right else known.refutes):
-        return False
+        return None
     if (subject.surfaces or verdict.verdict in GOOD[1:]) and not backed(box, known, subject, verdict.verdict):
-        return False
+        rounded = verdict.verdict in DECIDED and WHOLE & {surface.node.primitive.name for surface in subject.surfaces}
+        text = f"{verdict.message.partition('; ')[0]}; but finite differences do not confirm it: f is {ROUNDED}"
+        return Outcome("INCONCLUSIVE", text, verdict.evidence) if rounded else None
     if verdict.verdict != "DISAGREES" or box.library.name == EAGER:
-        return True
+        return verdict
     if box.x.size > 1 and of_dust(box, known, subject):
-        return False
+        return None
     gap, unit = relative_gap(subject), known.unit
-    return gap > max(CLOSE, ROUNDINGS * unit) or (unit == EPSILON and not same_double(verdict))
+    sure = gap > max(CLOSE, ROUNDINGS * unit) or (unit == EPSILON and not same_double(verdict))
+    return verdict if sure else None
 
 
 def backed(box: Box, known: Recorded, subject: Subject, verdict: str) -> bool:
     """Whether differences of the function's own values do not contradict a verdict on its recording.
 
     A graph that compares values, as a bisection does, may be smooth between two jumps that are closer than floats: its
-    derivative is then not that of the values. A refutation needs differences that side with it. And what is no proof
-    may not be wrong at points nearby whose numbers are longer: a claim may be rounded as the point is.
+    derivative is then not that of the values. A refutation needs differences that side with it, be it on small steps
+    where the graph jumps between whole numbers alone. And what is no proof may not be wrong at points nearby whose
+    numbers are longer: a claim may be rounded as the point is.
     """
     leaf, both = str(subject.leaf), evaluator(sides(subject))
     part = box.slices[leaf]
@@ -330,12 +337,14 @@ def backed(box: Box, known: Recorded, subject: Subject, verdict: str) -> bool:
     near = sample_points.rescaled(box.x[part], BESIDE, subject.settings.seed or 0)
     if verdict in GOOD and min(map(gap_at, near), default=0.0) > ALIKE:
         return False
-    if not subject.surfaces:
+    rounded = {surface.node.primitive.name for surface in subject.surfaces} <= WHOLE
+    if not subject.surfaces or (verdict in GOOD and rounded):
         return True
+    survey, _ = surveyed(box, known, subject)
     if verdict == "DISAGREES":
         seen, exact = farthest_off(box, known, subject)
-        return (seen.seen.estimate.reason is None or seen.seen.still) and abs(seen.slope - exact) <= seen.slack
-    survey, _ = surveyed(box, known, subject)
+        siding = (seen.seen.estimate.reason is None or seen.seen.still) and abs(seen.slope - exact) <= seen.slack
+        return siding or (rounded and survey.seen_closer(seen, exact, seen.claimed))
     alone = np.zeros(box.x.size)
     alone[part] = 1.0
     findings = survey.along([alone * d for d in survey.directions(2)])
@@ -382,9 +391,40 @@ def as_sent(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> Ou
             return Outcome("INCONCLUSIVE", f"{text}: f is not smooth on the scale of its last digits", verdict.evidence)
     if not 0 < (gap := relative_gap(subject)) < ALIKE:
         return verdict
-    if outcome := of_differences(box, gap, verdict.message.partition("; ")[0]):
-        return outcome._replace(evidence=verdict.evidence)
+    text, error = verdict.message.partition("; ")[0], error_of_differences(known, subject)
+    if error:
+        text = f"{text}: a finite difference of f, which is off by a relative {gap:.1g}"
+        return Outcome("IMPRECISE" if gap <= error else "INCONCLUSIVE", text, verdict.evidence)
+    if outcome := of_differences(box, gap, text):  # maybe, of a part of f
+        return outcome._replace(verdict="INCONCLUSIVE", evidence=verdict.evidence)
     return verdict._replace(message=verdict.message + remark_on(gap))
+
+
+def error_of_differences(known: Recorded, subject: Subject) -> float:
+    """The relative error that what is judged may have as a finite difference: it contains f at places beside the point.
+
+    0 where it is none. Steps both ways, and of several sizes, have a higher order.
+    """
+    assert subject.target is not None
+    target, inside, nodes = subject.target, reachable([subject.judged]), reachable(known.outputs)
+    outputs = [output for output in known.outputs if output in dependents(nodes, [target])]
+    moved = [node for node in dependents(inside, [target]) if node.type == target.type and node is not target]
+    with building(target.builder, [*inside, *nodes]) as builder:
+        builder.simplifying = False  # as it was recorded
+        copies = [(node, builder.substituted(outputs, {target: node})) for node in moved[:MOST_PLACES]]
+    places = [node for node, copy in copies if not {*inside}.isdisjoint(copy)]
+    at, *values = (value.reshape(-1) for value in evaluated([target, *places], subject.values))
+    ways: dict[bytes, list[float]] = {}
+    for way in (value - at for value in values):
+        step = float(way[np.argmax(np.abs(way))])
+        if 0 < abs(step) <= LONGEST * max(float(np.abs(at).max()), 1.0):
+            ways.setdefault((way != 0).tobytes(), []).append(step)
+    if not ways:
+        return 0.0
+    sizes = [{float(f"{abs(step):.3g}") for step in steps} for steps in ways.values()]
+    both = all(abs(sum(steps)) < 1e-3 * max(map(abs, steps)) for steps in ways.values())
+    longest, shortest = max(map(max, sizes)), min(map(min, sizes))
+    return STEPPED * float(longest ** (2 * min(map(len, sizes)) if both else 1) + EPSILON / shortest)
 
 
 def same_double(verdict: Outcome) -> bool:

@@ -273,13 +273,14 @@ class BoxCheck:
         return self.exact.ask("cover", parts=sides, tolerance=tolerance, pieces=pieces, **about)
 
     def is_proved(self, place: Values) -> bool:
-        """Whether there is a proof at a point that holds throughout its region of the box."""
+        """Whether there is a proof at a point that holds throughout its region of the box.
+
+        Where it assumes that the region is connected, what bounds it is singular: a join, whose parts are proved apart.
+        """
         about: Any = {"output": self.output, "target": self.target, "entries": list(range(self.target.type.size))}
         moving = list(dict.fromkeys((*self.subject.moving, *self.sides)))
         proof = by_normal_forms(self.exact.prove(self.subject.judged, place, moving=moving, **about))
-        return (
-            proof is not None and not proof.assumes("connected") and self.sides.keys().isdisjoint(proof.texts("fixed"))
-        )
+        return proof is not None and self.sides.keys().isdisjoint(proof.texts("fixed"))
 
     def signs(self, nodes: Sequence[Node], values: Values) -> list[Any]:
         """The signs of the entries of nodes: -1, 0, 1, or None where they are not known."""

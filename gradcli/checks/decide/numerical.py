@@ -24,6 +24,7 @@ from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entrie
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import (
     EPSILON,
+    JUMPS,
     STILL,
     UNMOVED,
     Estimate,
@@ -51,12 +52,12 @@ if TYPE_CHECKING:
 SHOWN = 5  # of the worst entries
 # a smaller relative gap is a matter of digits: IMPRECISE
 DIGITS = {"float64": 1e-8, "float32": 1e-5, "float16": 1e-2, "bfloat16": 0.1}
+SINGLE = 2.0**-23  # the relative spacing of float32
 SLIGHT = 3e-7  # smaller relative gaps: f or the gradient may be the approximation, and values do not show which
 ALIKE = 1e-4  # a smaller relative gap may come from a solver or an iteration in f
 EXAMINED = 6  # entries whose sides are examined, or that are looked at beside the point
 STATIONARY, LEAST_BESIDE = 1e-3, 2  # a slope of 0, to this part of those nearby, at so many points
 LARGEST = 64  # numerators and denominators of a constant factor
-CLOSER = 2.0 ** -np.arange(28.0, 46.0, 2.0)  # steps of the point's size that are smaller than those of sequences
 SO_NEAR = "f has a kink so near the point that finite differences cannot decide on which side it lies"
 FEW = 3  # numbers at one point: they are in some simple ratio by chance
 SHARP = 4e-5  # the largest slope has to be known at least so well
@@ -178,7 +179,8 @@ class ByDifferences:
         if farthest.state == "not finite" and reason not in (None, STILL):
             text = f"{self.label(farthest)} is {farthest.claimed}, and finite differences cannot decide: {reason}"
             return Outcome("INCONCLUSIVE", text, {})
-        if all(w.gap <= self.precise * max(abs(w.claimed), abs(w.slope)) < math.inf for w in wrong):
+        precise = max(self.precise, SINGLE if in_single(farthest.claimed) else 0.0)
+        if all(w.gap <= precise * max(abs(w.claimed), abs(w.slope)) < math.inf for w in wrong):
             return self.imprecise(farthest)
         evidence = {
             **self.worst([*wrong, *self.own]),
@@ -205,6 +207,8 @@ class ByDifferences:
             return "but larger steps see another slope: f is not smooth on the scale of the small ones"
         if seen < step_sequences.DECADES:
             return "but only steps within one decade tell them apart, which rounding or noise may do"
+        if self.survey.seen_closer(finding, finding.claimed, finding.slope):
+            return f"but smaller steps see the claimed slope: {JUMPS}"
         try:
             return "" if self.confirmed(finding) else "but not along a second direction"
         except OutOfTime:
@@ -473,19 +477,12 @@ class ByDifferences:
 
     def bends(self, finding: Finding, left: float | None, right: float | None) -> bool:
         """Whether slopes on both sides stay apart down to steps that rounding limits: else a kink is near the point."""
-        survey, i = self.survey, finding.entry
         gap = abs((right or 0.0) - (left or 0.0))
-        if i is None or not 0 < gap < math.inf:
+        if finding.entry is None or not 0 < gap < math.inf:
             return True
-        x, row = survey.x, finding.row
-        for step in (abs(float(x[i])) or survey.scale(i)) * CLOSER:
-            sides = np.array([x - step * survey.axis(i), x + step * survey.axis(i)])
-            values = step_sequences.evaluated(survey.f, sides) @ survey.weights[row]
-            slopes = (values - survey.center[row]) / (sides[:, i] - x[i])
-            noise = 8.0 * (EPSILON * abs(survey.center[row]) + survey.noise[row]) / step
-            if noise <= 0.1 * gap and abs(slopes[1] - slopes[0]) <= 0.2 * gap:
-                return False
-        return True
+        (slopes, steps), row = self.survey.closer(finding), finding.row
+        noise = 8.0 * (EPSILON * abs(self.survey.center[row]) + self.survey.noise[row]) / steps
+        return not ((noise <= 0.1 * gap) & (np.abs(slopes[1] - slopes[0]) <= 0.2 * gap)).any()
 
     def invisible(self, finding: Finding) -> bool:
         """Whether a finding has no slope, and a kink may be the reason."""
@@ -548,9 +545,9 @@ class ByDifferences:
 
 AS_DIFFERENCES = "{}: it has a noise of {:.0e}, as finite differences have"
 NOISE = 1e-12  # relative scatter of a derivative over tiny steps that an exact formula does not have
-NOISIER = 1e3  # times the scatter of f, from which an exact formula has its own
+NOISIER = 4e3  # times the scatter of f, from which an exact formula has its own
 STEPPED = 32.0  # times their noise, and the step that makes it: so far off may finite differences be
-TINY, TRIALS = 1e-9, 6  # those steps
+TINY, TRIALS = (1e-9, 1e-12), 6  # those steps, on each side
 
 
 def of_differences(box: Box, gap: float, text: str) -> Outcome | None:
@@ -561,24 +558,38 @@ def of_differences(box: Box, gap: float, text: str) -> Outcome | None:
     """
     if gap >= ALIKE:
         return None
-    sent = box.pullback(box.x, np.ones(box.size))
-    noise = 0.0 if (sent == np.round(sent)).all() else scatter_of(box)  # cut to whole numbers: steps are no noise
-    if not NOISE < noise < ALIKE or noise <= NOISIER * scatter_of(box, box.value):
+    noise = scatter_of(box)
+    if not NOISE < noise < ALIKE or noise <= NOISIER * max(scatters(box, box.value)):
         return None
     verdict = "IMPRECISE" if gap <= STEPPED * (noise + EPSILON / noise) else "INCONCLUSIVE"
     return Outcome(verdict, AS_DIFFERENCES.format(text, noise), {})
 
 
-def scatter_of(box: Box, of: Callable[[Floats], Floats] | None = None) -> float:
-    """How far the derivative, or a function, lies from a parabola through its values over tiny steps, relatively."""
+def scatter_of(box: Box) -> float:
+    """How far the derivative lies from parabolas through its values over tiny steps, relatively.
+
+    The least of both sides and of two sizes of steps: noise is in all of them, and a jump is not.
+    """
     weights = np.random.default_rng(1).uniform(0.5, 1.5, box.size)
+    return min(scatters(box, partial(box.pullback, weights=weights)))
+
+
+def scatters(box: Box, of: Callable[[Floats], Floats]) -> list[float]:
+    """How far a function lies from parabolas through its values, relatively, by size of steps and side."""
     d = np.random.default_rng(2).uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
-    steps = np.arange(-TRIALS, TRIALS + 1)
-    of = of or partial(box.pullback, weights=weights)
-    rows = np.array([of(box.x + TINY * step * d) for step in steps])
-    fitted = np.polynomial.polynomial.polyval(steps, np.polynomial.polynomial.polyfit(steps, rows, 2)).T
-    size = float(np.abs(rows).max())
-    return float(np.abs(rows - fitted).max()) / size if size and np.isfinite(size) else 0.0
+    steps, gaps = np.arange(1, TRIALS + 1), []
+    for step in (sign * tiny for tiny in TINY for sign in (-1.0, 1.0)):
+        rows = np.array([of(box.x + step * k * d) for k in steps])
+        fitted = np.polynomial.polynomial.polyval(steps, np.polynomial.polynomial.polyfit(steps, rows, 2)).T
+        size = float(np.abs(rows).max())
+        gaps.append(float(np.abs(rows - fitted).max()) / size if size and np.isfinite(size) else 0.0)
+    return gaps
+
+
+def in_single(value: float) -> bool:
+    """Whether a number has the digits of float32, and all of them."""
+    with np.errstate(all="ignore"):
+        return float(np.float32(value)) == value != float(np.float16(value))
 
 
 def remark_on(gap: float) -> str:

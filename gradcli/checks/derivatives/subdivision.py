@@ -21,7 +21,7 @@ from flint import arb, arb_series, fmpq
 
 from gradcli.checks.derivatives.claim_comparison import DISJOINT, relation
 from gradcli.checks.derivatives.derivative_query import PointEvaluation
-from gradcli.checks.derivatives.jets import DirectionalJets, ExactJets
+from gradcli.checks.derivatives.jets import DirectionalJets
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.ball_numbers import START_BITS, precision
 from gradcli.checks.evaluate.balls import BallField, ExactField
@@ -221,8 +221,8 @@ class Join:
     def answer(self, zero: Node, entry: int, ends: Side, reach: Side | None) -> Answer:
         """What is known of the place between two ends: the comparison there as at a tie, and how sure it is.
 
-        With a `reach`, the ends of a part of the box, it is `sure` that nothing else happens up to there, that both
-        sides are equal, and that the claim is what they are. Raises Undecided where the place is not found.
+        With a `reach`, the ends of a part of the box, it is `sure` that nothing else happens up to there. Raises
+        Undecided where the place is not found.
         """
         x, query = self.place(zero, entry, *ends), self.judging.query
         flat, shape = self.point[self.leaf]
@@ -234,7 +234,7 @@ class Join:
         answer["place"] = str(x.ball.mid().str(17, radius=False) if whole is None else whole)
         if reach is not None and "given" in answer:
             sides = [self.side(x, end) for end in reach]
-            answer["sure"] = self.meets(exact) and all(known for _, known in sides)
+            answer["sure"] = all(known for _, known in sides)
             answer["followed"] = all(followed for followed, _ in sides)
         return answer
 
@@ -299,19 +299,6 @@ class Join:
             if sides[0] == sides[1] or not low <= x <= high:
                 raise Undecided("a zero that cannot be enclosed")
             return arb(x, radius)
-
-    def meets(self, exact: PointEvaluation) -> bool:
-        """Whether the value, the slopes of both sides and the claim are the same for certain."""
-        lines = exact.lines(START_BITS)
-        assert isinstance(lines, ExactJets)
-        claimed = lines.base[self.judging.judged].flat
-        for i in self.judging.query.entries:
-            seen = lines.sides({i: 1})
-            gaps = [seen.left.slope - slope for slope in (seen.right.slope, claimed[i])]
-            gaps += [seen.value - side.limit for side in (seen.left, seen.right)]
-            if not all(gap.is_zero() for gap in gaps):
-                return False
-        return True
 
     def side(self, x: ExactReal, end: float) -> tuple[bool, bool]:
         """Whether all branches up to an end are as close to the place, and whether all values are surely finite."""

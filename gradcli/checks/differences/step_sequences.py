@@ -46,6 +46,7 @@ SHARP = 0.01  # a larger relative bound, by steps that are larger than the point
 SUDDEN = 4.0**6  # a change by more roundings than this on the first step that shows one did not begin below rounding
 STILL = "f does not change along it"
 UNMOVED = "f does not change here in float64"
+JUMPS = "f stands still over small steps, and jumps"
 BLUNT = "f changes too little along it for so small a slope"
 EVEN = 6  # steps on which an even function has to move
 TABLE = 9  # values in a difference table
@@ -53,6 +54,8 @@ FINER = 7  # a second step sequence begins so many steps further down
 UNEXPLAINED = 8.0  # times the rounding: smaller steps see another slope
 CLEAR = 3.0  # times its error and the slack: by so much a step that contradicts a claim differs from it
 DECADES = 100.0  # ratio of the steps that contradict a claim, at least
+STANDING = 3  # steps, the smallest ones, on which f stands still
+CLOSER = 2.0 ** -np.arange(28.0, 46.0, 2.0)  # steps of the point's size that are smaller than those of sequences
 HIDDEN = 3e-8  # 1 + t**2 is 1 for a t of 1e-8: such a part of a slope no step sees
 UNEVEN = 16.0  # by so much gaps between steps shrink at least, where f is smooth; ORDER in the end
 
@@ -374,6 +377,21 @@ def _sudden(seen: Differences) -> bool:
     if not moving.size or moving[-1] == len(change) - 1:
         return False
     return bool(change[moving[-1]] > SUDDEN * EPSILON * abs(seen.center))
+
+
+def jumping(seen: Differences, claimed: float) -> bool:
+    """Whether f stands still on the smallest steps of a side, on which a slope as claimed would show.
+
+    What has values in float32 stands still between them.
+    """
+    steps, values = seen.tried
+    size = SUDDEN * EPSILON * float(np.abs(values).max(initial=0.0))
+    for side in values[:, 1:3].T:
+        moving = np.flatnonzero(side != seen.center)
+        last = int(moving[-1]) + 1 if moving.size else len(side)
+        if len(side) - last >= STANDING and abs(claimed) * float(steps[last]) > size:
+            return bool((values != values.astype(np.float32)).any())
+    return False
 
 
 def _converges(seen: Differences) -> bool:

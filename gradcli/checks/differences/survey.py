@@ -16,6 +16,7 @@ from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import (
     BLUNT,
     EPSILON,
+    JUMPS,
     SHARP,
     Differences,
     Estimate,
@@ -48,6 +49,7 @@ COARSE = 1e-3  # a slope that rounding would hide, and a claim of 0 does not sta
 DUST = 16.0  # roundings of f and of the largest claim, up to which a claim is 0
 FAR_AWAY = (1.0, -0.7, 30.0, -2e3, 1e6)  # moves of an entry
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
+CLOSE_STEPS = 2  # that see a slope
 REST = 0.25  # how far the other entries move along a second direction
 COMBINED = "a combination of all outputs"
 MEASURED = ("agrees", "near", "differs")  # states of findings with a slope by differences
@@ -225,6 +227,8 @@ class Survey(Neighbourhood):
         far = entry is not None and 0 < abs(float(self.x[entry])) < seen.steps.max(initial=0.0) and not seen.still
         if state == "agrees" and far and bound > SHARP * abs(claimed):
             state, seen = "silent", seen._replace(estimate=Estimate(value, bound, BLUNT))
+        if state in ("agrees", "near") and step_sequences.jumping(seen, claimed):
+            state, seen = "silent", seen._replace(estimate=Estimate(value, bound, JUMPS))
         return Finding(row, entry, claimed, seen, state, ratio, slack)
 
     def settle(self) -> None:
@@ -275,6 +279,23 @@ class Survey(Neighbourhood):
         if EPSILON * np.abs(rows[:, 0]).max(axis=-1).min() > COARSE * size:
             return False
         return not ((change > 0) & (change <= step_sequences.HIDING * EPSILON * np.abs(rows[0, 0]))).any()
+
+    def closer(self, finding: Finding) -> tuple[Floats, Floats]:
+        """The slopes below and above the point on steps that are smaller than those of sequences, and the steps."""
+        i, row = finding.entry or 0, finding.row
+        steps = (abs(float(self.x[i])) or self.scale(i)) * step_sequences.CLOSER
+        points = self.x + np.append(-steps, steps)[:, None] * self.axis(i)
+        values = step_sequences.evaluated(self.f, points) @ self.weights[row]
+        with np.errstate(all="ignore"):
+            return ((values - self.center[row]) / (points[:, i] - self.x[i])).reshape(2, -1), steps
+
+    def seen_closer(self, finding: Finding, slope: float, other: float) -> bool:
+        """Whether these steps see, on one side, a slope and not another one."""
+        if finding.entry is None and self.x.size > 1:
+            return False
+        (slopes, steps), gap = self.closer(finding), 0.1 * abs(slope - other)
+        plain = 8.0 * EPSILON * abs(self.center[finding.row]) / steps <= gap
+        return bool(((np.abs(slopes - slope) <= gap) & plain).sum(axis=1).max() >= CLOSE_STEPS)
 
     def findings(self, name: str) -> tuple[list[Finding], list[Finding]]:
         """The findings about an argument: those by single entries, and all."""
