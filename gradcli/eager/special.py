@@ -1,19 +1,29 @@
-"""`torch.special`: the special functions by the names that they have there."""
+"""`torch.special`: the special functions by the names that they have there, as their declarations say."""
 
 from __future__ import annotations
 
-from gradcli.eager._core.unsupported import room
-from gradcli.eager._ops.elementwise import ROWS as _POINTWISE
-from gradcli.eager._ops.elementwise import logit
+from typing import Any
+
+from gradcli.eager._core.unsupported import missing
+from gradcli.eager._ops.elementwise import function_of, logit
 from gradcli.eager._ops.reductions import log_softmax, logsumexp, softmax
+from gradcli.primitives import addresses
 
-_NAMES = {
-    **{name: name for name in ("erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "digamma", "xlogy", "sinc", "round")},
-    "expit": "sigmoid",
-    "gammaln": "lgamma",
-    "psi": "digamma",
-}
-globals().update({name: _POINTWISE[ours] for name, ours in _NAMES.items()})
-__all__ = [*_NAMES, "log_softmax", "logit", "logsumexp", "softmax"]
+_HOME = "torch.special."
+_OWN = {"log_softmax": log_softmax, "logit": logit, "logsumexp": logsumexp, "softmax": softmax}
+globals().update(_OWN)
 
-__getattr__, __dir__ = room("special", __all__)
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return __dir__()
+    primitive = addresses().get(_HOME + name)
+    if primitive is None or primitive.static:
+        raise missing("special", name, __dir__())
+    function = globals()[name] = function_of(primitive, name)
+    return function
+
+
+def __dir__() -> list[str]:
+    own = [address.removeprefix(_HOME) for address, each in addresses().items() if not each.static]
+    return sorted({*_OWN, *[name for name in own if "." not in name]})

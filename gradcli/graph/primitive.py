@@ -82,6 +82,9 @@ class Primitive:
     static: tuple[str, ...] = ()  # the names of parameters
     internal: bool = False
     aliases: tuple[str, ...] = ()
+    names: str = (
+        ""  # where other libraries have it: "c. numpy.arcsin torch." is C's and PyTorch's `asin`, NumPy's `arcsin`
+    )
     domain: Sequence[Interval] = ()  # of each operand
     kinks: Sequence[Kink] = ()
     sample: Sequence[Any] = ()  # where tests evaluate it
@@ -148,6 +151,27 @@ class Primitive:
     def form(self) -> str:
         """How a script calls the operation, such as `norm(x, ord=None, axis=None, keepdims=False)`."""
         return f"{self.name}({signature_of(self)})"
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where other libraries have the operation, in full: `torch.linalg.inv`."""
+        return [word + self.name if word.endswith(".") else word for word in self.names.split()]
+
+    def called(self, *libraries: str) -> str | None:
+        """Its address in the first of some libraries that has it, in JAX as in NumPy if nothing is said.
+
+        >>> from gradcli.primitives import functions
+        >>> [functions()["asin"].called(library) for library in ("c", "numpy", "torch", "jax", "cuda")]
+        ['c.asin', 'numpy.arcsin', 'torch.asin', 'jax.numpy.arcsin', None]
+        """
+        for library in libraries:
+            address = next((address for address in self.addresses if address.startswith(f"{library}.")), None)
+            if address is None and library == "jax":
+                in_numpy = self.called("numpy")
+                address = in_numpy and f"jax.{in_numpy}"
+            if address is not None:
+                return address
+        return None
 
     def written(self, params: Mapping[str, Any]) -> str:
         """The formula that people read, for these parameters."""

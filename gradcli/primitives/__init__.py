@@ -150,6 +150,8 @@ class Outside:
 
 
 declared: dict[str, Primitive] = {}  # in this process, by name
+_addresses: dict[str, Primitive] = {}  # by addresses in other libraries, and by the last word of them
+_elsewhere: dict[str, Primitive] = {}
 _loading = RLock()
 _catalogue = Catalogue(public=False)
 _functions = Catalogue(public=True)
@@ -170,17 +172,35 @@ def declare(primitive: Primitive) -> None:
             owner = f"of {known.package}" if known.package else "of gradcli"
             raise error("GC216", f"operation {name}: `{name}` is an operation {owner}", help="give it another name")
         declared[name] = _functions[name] = _catalogue[name] = primitive
+        _addresses.clear()
 
 
 def forget(name: str) -> None:
     """Take back what `declare` did."""
     for table in (declared, _functions, _catalogue):
         table.pop(name, None)
+    _addresses.clear()
 
 
 def catalogue() -> Mapping[str, Primitive]:
     """Every declared operation by its name, internal ones included."""
     return _catalogue
+
+
+def addresses() -> Mapping[str, Primitive]:
+    """The operations that work entry by entry, by their addresses in other libraries: `torch.special.expit`."""
+    if not _addresses:
+        pointwise = [primitive for primitive in _catalogue.values() if primitive.pointwise]
+        _elsewhere.clear()
+        _addresses.update({address: each for each in pointwise for address in each.addresses})
+        _elsewhere.update({address.rpartition(".")[2]: each for address, each in _addresses.items()})
+    return _addresses
+
+
+def called_elsewhere(name: str) -> Primitive | None:
+    """The operation that another library has under a name, such as `expit`."""
+    addresses()
+    return _elsewhere.get(name) or _catalogue.get(name) or _functions.get(name)
 
 
 def functions() -> Mapping[str, Primitive]:

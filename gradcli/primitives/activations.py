@@ -56,6 +56,7 @@ sigmoid: Primitive = elementwise(
     examples=[("sigmoid(0)", 0.5), ("sigmoid(1)", 0.7310585786300049), ("sigmoid(-800)", 0)],
     node="SigmoidBackward0",
     formula="1/(1 + exp(-x))",
+    names="scipy.special.expit torch. torch.special.expit jax.nn. jax.lax.logistic",
 )
 
 logit = elementwise(
@@ -70,6 +71,7 @@ logit = elementwise(
     examples=[("logit(0.5)", 0), ("logit(0.25)", -1.0986122886681098)],
     node="LogitBackward0",
     formula="log(x/(1 - x))",
+    names="scipy.special. torch. torch.special. jax.scipy.special.",
 )
 
 logsigmoid = elementwise(
@@ -85,6 +87,7 @@ logsigmoid = elementwise(
     examples=[("logsigmoid(1)", -0.31326168751822286), ("logsigmoid(-800)", -800)],
     node="LogSigmoidBackward0",
     formula="log(1/(1 + exp(-x)))",
+    names="scipy.special.log_expit torch.nn.functional. jax.nn.log_sigmoid aten.log_sigmoid_forward",
 )
 
 softplus = elementwise(
@@ -99,6 +102,7 @@ softplus = elementwise(
     examples=[("softplus(0)", 0.6931471805599453), ("softplus(800)", 800)],
     node="SoftplusBackward0",
     formula="log(1 + exp(x))",
+    names="scipy.special. torch.nn.functional. jax.nn.",
 )
 
 logaddexp = elementwise(
@@ -113,6 +117,7 @@ logaddexp = elementwise(
     examples=[("logaddexp(0, 0)", 0.6931471805599453), ("logaddexp(800, -800)", 800)],
     node="LogaddexpBackward0",
     formula="log(exp(x) + exp(y))",
+    names="numpy. torch.",
 )
 
 # --- rectifiers: at a kink the slope that PyTorch returns ----------------------------------------------------
@@ -130,6 +135,7 @@ relu = elementwise(
     examples=[("relu([-2, 3])", [0, 3])],
     node="ReluBackward0",
     formula="max(x, 0)",
+    names="torch. jax.nn.",
 )
 
 
@@ -152,6 +158,7 @@ leaky_relu: Primitive = elementwise(
     examples=[("leaky_relu([-2, 3])", [-0.02, 3]), ("leaky_relu(-2, 0.5)", -1)],
     node="LeakyReluBackward0",
     formula="x if x > 0 else slope*x",
+    names="torch.nn.functional. jax.nn.",
 )
 
 
@@ -174,6 +181,7 @@ elu: Primitive = elementwise(
     examples=[("elu([-1, 3])", [-0.6321205588285577, 3])],
     node="EluBackward0",
     formula="x if x > 0 else alpha*(exp(x) - 1)",
+    names="torch.nn.functional. jax.nn.",
 )
 
 # The fixed point (mean 0, variance 1) of Klambauer et al., "Self-Normalizing Neural Networks", 2017.
@@ -192,6 +200,7 @@ selu = composite(
     examples=[("selu([-1, 2])", [-1.1113307378125625, 2.101401974710961])],
     node="EluBackward0",
     formula="1.0507*elu(x, 1.6733)",
+    names="torch. jax.nn.",
 )
 
 hardtanh = elementwise(
@@ -208,6 +217,7 @@ hardtanh = elementwise(
     examples=[("hardtanh([-3, 0.5])", [-1, 0.5])],
     node="HardtanhBackward0",
     formula="min(max(x, -1), 1)",
+    names="torch.nn.functional. jax.nn.hard_tanh",
 )
 
 
@@ -229,6 +239,7 @@ hardsigmoid = elementwise(
     examples=[("hardsigmoid([-4, 0, 1.5])", [0, 0.5, 0.75])],
     node="HardsigmoidBackward0",
     formula="min(max(x + 3, 0), 6)/6",
+    names="torch.nn.functional. jax.nn.hard_sigmoid",
 )
 
 # --- gates: x times a smooth step ------------------------------------------------------------------------------
@@ -245,6 +256,7 @@ silu = composite(
     examples=[("silu(1)", 0.7310585786300049)],
     node="SiluBackward0",
     formula="x*sigmoid(x)",
+    names="torch.nn.functional. jax.nn.",
 )
 
 mish = composite(
@@ -258,6 +270,7 @@ mish = composite(
     examples=[("mish(1)", 0.8650983882673103)],
     node="MishBackward0",
     formula="x*tanh(softplus(x))",
+    names="torch.nn.functional. jax.nn.",
 )
 
 
@@ -282,4 +295,5 @@ gelu = composite(
     examples=[("gelu(1)", 0.8413447460685429), ('gelu(1, approximate="tanh")', 0.8411919906082768)],
     node="GeluBackward0",
     formula="x*Φ(x)",
+    names="torch.nn.functional.",
 )

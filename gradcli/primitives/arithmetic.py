@@ -136,6 +136,7 @@ add = elementwise(
     formula="x + y",
     examples=[("2 + 3", 5)],
     domain=[REAL, REAL],
+    names="numpy. torch.",
 )
 
 sub = elementwise(
@@ -153,6 +154,7 @@ sub = elementwise(
     formula="x - y",
     examples=[("2 - 3", -1)],
     domain=[REAL, REAL],
+    names="numpy.subtract torch.",
 )
 
 mul = elementwise(
@@ -173,6 +175,7 @@ mul = elementwise(
     formula="x*y",
     examples=[("2 * 3", 6)],
     domain=[REAL, REAL],
+    names="numpy.multiply torch.",
 )
 
 div = elementwise(
@@ -190,6 +193,7 @@ div = elementwise(
     formula="x/y",
     examples=[("3 / 2", 1.5)],
     domain=[REAL, REAL],
+    names="numpy.divide torch.",
 )
 
 neg = elementwise(
@@ -207,6 +211,7 @@ neg = elementwise(
     formula="-x",
     examples=[("neg(2)", -2)],
     domain=[REAL],
+    names="numpy.negative torch.",
 )
 
 power = elementwise(

@@ -52,6 +52,7 @@ j0: Primitive = elementwise(
     sample=[Closed(-2, 2)],
     examples=[("j0(0)", 1), ("j0(1)", 0.7651976865579666)],
     formula="J₀(x)",
+    names="scipy.special. torch.special.bessel_j0",
 )
 
 j1: Primitive = elementwise(
@@ -66,6 +67,7 @@ j1: Primitive = elementwise(
     sample=[Closed(-2, 2)],
     examples=[("j1(0)", 0), ("j1(1)", 0.4400505857449335)],
     formula="J₁(x)",
+    names="scipy.special. torch.special.bessel_j1",
 )
 
 jn: Primitive = elementwise(
@@ -82,6 +84,7 @@ jn: Primitive = elementwise(
     sample=[Closed(-2, 2)],
     examples=[("jn(2, 1)", 0.11490348493190047), ("jn(3, 0)", 0)],
     formula="Jₙ(x)",
+    names="scipy.special.jv",
 )
 
 # --- modified, of the first kind --------------------------------------------------------------------------
@@ -99,6 +102,7 @@ i0: Primitive = elementwise(
     examples=[("i0(0)", 1), ("i0(1)", 1.2660658777520084)],
     node="SpecialI0Backward0",
     formula="I₀(x)",
+    names="scipy.special. torch.special. torch.special.modified_bessel_i0 jax.scipy.special.",
 )
 
 i1: Primitive = elementwise(
@@ -114,6 +118,7 @@ i1: Primitive = elementwise(
     examples=[("i1(0)", 0), ("i1(1)", 0.5651591039924850)],
     node="SpecialI1Backward0",
     formula="I₁(x)",
+    names="scipy.special. torch.special. torch.special.modified_bessel_i1 jax.scipy.special.",
 )
 
 iv: Primitive = elementwise(
@@ -129,4 +134,5 @@ iv: Primitive = elementwise(
     sample=[Closed(-2, 2)],
     examples=[("iv(2, 1)", 0.13574766976703828), ("iv(3, 0)", 0)],
     formula="Iₙ(x)",
+    names="scipy.special.",
 )

@@ -19,7 +19,7 @@ def _truth(*types: Type) -> Type:
 
 
 def _comparison(
-    name: str, summary: str, sign: str, impl: Callable[..., Any], holds: Callable[[int], bool]
+    name: str, summary: str, sign: str, impl: Callable[..., Any], holds: Callable[[int], bool], names: str
 ) -> Primitive:
     """A comparison is decided by the sign of x - y, in every namespace that has one."""
     return nondifferentiable(
@@ -32,25 +32,37 @@ def _comparison(
         pointwise=True,
         arity=2,
         internal=True,
+        names=names,
         sample=[Closed(-2, 2), Closed(-2, 2)],
         formula=f"x {sign} y",
         examples=[(f"2 {sign} 3", float(holds(-1)))],
     )
 
 
-less = _comparison("less", "Whether x is below y.", "<", lambda xp, x, y: xp.less(x, y), lambda s: s < 0)
+less = _comparison("less", "Whether x is below y.", "<", lambda xp, x, y: xp.less(x, y), lambda s: s < 0, "jax.lax.lt")
 less_equal = _comparison(
-    "less_equal", "Whether x is at most y.", "<=", lambda xp, x, y: xp.less_equal(x, y), lambda s: s <= 0
+    "less_equal", "Whether x is at most y.", "<=", lambda xp, x, y: xp.less_equal(x, y), lambda s: s <= 0, "jax.lax.le"
 )
-greater = _comparison("greater", "Whether x is above y.", ">", lambda xp, x, y: xp.greater(x, y), lambda s: s > 0)
+greater = _comparison(
+    "greater", "Whether x is above y.", ">", lambda xp, x, y: xp.greater(x, y), lambda s: s > 0, "jax.lax.gt"
+)
 greater_equal = _comparison(
-    "greater_equal", "Whether x is at least y.", ">=", lambda xp, x, y: xp.greater_equal(x, y), lambda s: s >= 0
+    "greater_equal",
+    "Whether x is at least y.",
+    ">=",
+    lambda xp, x, y: xp.greater_equal(x, y),
+    lambda s: s >= 0,
+    "jax.lax.ge",
 )
-equal = _comparison("equal", "Whether x and y are the same.", "==", lambda xp, x, y: x == y, lambda s: s == 0)
-not_equal = _comparison("not_equal", "Whether x and y differ.", "!=", lambda xp, x, y: x != y, lambda s: s != 0)
+equal = _comparison(
+    "equal", "Whether x and y are the same.", "==", lambda xp, x, y: x == y, lambda s: s == 0, "jax.lax.eq"
+)
+not_equal = _comparison(
+    "not_equal", "Whether x and y differ.", "!=", lambda xp, x, y: x != y, lambda s: s != 0, "jax.lax.ne"
+)
 
 
-def _connective(name: str, summary: str, impl: Callable[..., Any], plain: Callable[..., bool]) -> Primitive:
+def _connective(name: str, summary: str, impl: Callable[..., Any], plain: Callable[..., bool], names: str) -> Primitive:
     return nondifferentiable(
         name,
         summary,
@@ -60,13 +72,32 @@ def _connective(name: str, summary: str, impl: Callable[..., Any], plain: Callab
         type_rule=_truth,
         pointwise=True,
         internal=True,
+        names=names,
         formula="",
     )
 
 
-and_ = _connective("and", "Whether both hold.", lambda xp, x, y: xp.logical_and(x, y), lambda x, y: bool(x and y))
-or_ = _connective("or", "Whether one of them holds.", lambda xp, x, y: xp.logical_or(x, y), lambda x, y: bool(x or y))
-not_ = _connective("not", "Whether it does not hold.", lambda xp, x: xp.logical_not(x), lambda x: not x)
+and_ = _connective(
+    "and",
+    "Whether both hold.",
+    lambda xp, x, y: xp.logical_and(x, y),
+    lambda x, y: bool(x and y),
+    "numpy.logical_and aten.bitwise_and aten.__and__",
+)
+or_ = _connective(
+    "or",
+    "Whether one of them holds.",
+    lambda xp, x, y: xp.logical_or(x, y),
+    lambda x, y: bool(x or y),
+    "numpy.logical_or aten.bitwise_or aten.__or__",
+)
+not_ = _connective(
+    "not",
+    "Whether it does not hold.",
+    lambda xp, x: xp.logical_not(x),
+    lambda x: not x,
+    "numpy.logical_not numpy.invert aten.bitwise_not",
+)
 
 
 def _where_rewrite(condition: Node, x: Node, y: Node) -> Node | None:
@@ -96,6 +127,7 @@ where: Primitive = linear(
     node="WhereBackward0",
     formula="x if condition else y",
     examples=[("where(2 > 1, 3, 4)", 3)],
+    names="numpy. torch.",
 )
 
 

@@ -126,6 +126,7 @@ logsumexp: Primitive = composite(
     formula="log(sum(exp(x)))",
     examples=[("logsumexp([0, 0])", 0.6931471805599453), ("logsumexp([1000, 1000])", 1000.6931471805599)],
     node="LogsumexpBackward0",
+    names="torch. jax.nn.",
 )
 
 
@@ -167,6 +168,7 @@ softmax: Primitive = composite(
     formula="exp(x)/sum(exp(x))",
     examples=[("softmax([0, 0])", [0.5, 0.5])],
     node="SoftmaxBackward0",
+    names="torch. jax.nn.",
 )
 
 
@@ -194,6 +196,7 @@ log_softmax: Primitive = composite(
     formula="x - log(sum(exp(x)))",
     examples=[("log_softmax([0, 0])", [-0.6931471805599453, -0.6931471805599453])],
     node="LogSoftmaxBackward0",
+    names="torch. jax.nn.",
 )
 
 # --- norm --------------------------------------------------------------------------------------------------
@@ -263,4 +266,5 @@ norm: Primitive = composite(
     plane=lambda z, *, axis: norm(real_part(joined(parts(z), axis[-1])), axis=axis),
     examples=[("norm([3, 4])", 5), ("norm([[1, -2], [3, 4]], 1)", 6), ("norm([[3, 0], [0, 4]], 2)", 4)],
     node="LinalgVectorNormBackward0",
+    names="numpy.linalg. torch.linalg.",
 )

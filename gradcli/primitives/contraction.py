@@ -115,6 +115,7 @@ matmul: Primitive = bilinear(
     node="MmBackward0",
     formula="x @ y",
     examples=[("matmul([[1, 2], [3, 4]], [5, 6])", [17, 39]), ("[1, 2] @ [3, 4]", 11)],
+    names="numpy. torch.",
 )
 
 
@@ -142,6 +143,7 @@ dot = composite(
     formula="sum of x[i]*y[i]",
     examples=[("dot([1, 2], [3, 4])", 11), ("dot([[1, 2]], [[3], [4]])", [[11]])],
     node="DotBackward0",
+    names="numpy. torch.matmul",
 )
 
 
@@ -160,6 +162,7 @@ outer = composite(
     formula="x[i]*y[j]",
     examples=[("outer([1, 2], [3, 4])", [[3, 4], [6, 8]])],
     node="OuterBackward0",
+    names="numpy. torch.",
 )
 
 
@@ -274,6 +277,7 @@ trace = composite(
     formula="sum of x[i, i]",
     examples=[("trace([[1, 2], [3, 4]])", 5)],
     node="TraceBackward0",
+    names="numpy. torch.",
 )
 
 
@@ -297,6 +301,7 @@ kron = composite(
     formula="[[x[0, 0]*y, ...], ...]",
     examples=[("kron([1, 2], [3, 4])", [3, 4, 6, 8])],
     node="KronBackward0",
+    names="numpy. torch.",
 )
 
 
@@ -323,4 +328,5 @@ cross = composite(
     formula="x × y",
     examples=[("cross([1, 0, 0], [0, 1, 0])", [0, 0, 1])],
     node="LinalgCrossBackward0",
+    names="numpy. torch.linalg.",
 )

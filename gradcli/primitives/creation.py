@@ -196,6 +196,7 @@ eye = composite(
     aliases=("identity",),
     formula="1 where i + k = j, else 0",
     examples=[("eye(2)", [[1, 0], [0, 1]]), ("eye(2, 3, 1)", [[0, 1, 0], [0, 0, 1]])],
+    names="numpy. torch.",
 )
 arange = composite(
     "arange",
@@ -204,6 +205,7 @@ arange = composite(
     static=("start", "stop", "step"),
     formula="start, start + step, ...",
     examples=[("arange(3)", [0, 1, 2]), ("arange(1, 2, 0.25)", [1, 1.25, 1.5, 1.75])],
+    names="numpy. torch.",
 )
 linspace = composite(
     "linspace",

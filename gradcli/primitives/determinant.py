@@ -191,6 +191,7 @@ det: Primitive = structured(
     formula="det(x)",
     examples=[("det([[1, 2], [3, 4]])", -2), ("det([[1, 2], [2, 4]])", 0)],
     node="LinalgDetBackward0",
+    names="latex. numpy.linalg. torch.linalg.",
 )
 
 cof0: Primitive = structured(

@@ -22,6 +22,7 @@ exp = elementwise(
     examples=[("exp(0)", 1), ("exp(1)", 2.718281828459045)],
     node="ExpBackward0",
     formula="exp(x)",
+    names="c. latex. numpy. torch.",
 )
 
 exp2 = elementwise(
@@ -36,6 +37,7 @@ exp2 = elementwise(
     examples=[("exp2(3)", 8), ("exp2(0.5)", 1.4142135623730951)],
     node="Exp2Backward0",
     formula="2**x",
+    names="c. numpy. torch. torch.special.",
 )
 
 expm1 = elementwise(
@@ -50,6 +52,7 @@ expm1 = elementwise(
     examples=[("expm1(1)", 1.718281828459045), ("expm1(1e-20)", 1e-20)],
     node="Expm1Backward0",
     formula="exp(x) - 1",
+    names="c. numpy. torch. torch.special.",
 )
 
 log: Primitive = elementwise(
@@ -65,6 +68,7 @@ log: Primitive = elementwise(
     examples=[("log(1)", 0), ("log(10)", 2.302585092994046)],
     node="LogBackward0",
     formula="log(x)",
+    names="c. latex. numpy. torch.",
 )
 
 log2 = elementwise(
@@ -79,6 +83,7 @@ log2 = elementwise(
     examples=[("log2(8)", 3), ("log2(10)", 3.321928094887362)],
     node="Log2Backward0",
     formula="log(x)/log(2)",
+    names="c. numpy. torch.",
 )
 
 log10 = elementwise(
@@ -93,6 +98,7 @@ log10 = elementwise(
     examples=[("log10(1000)", 3), ("log10(2)", 0.3010299956639812)],
     node="Log10Backward0",
     formula="log(x)/log(10)",
+    names="c. numpy. torch.",
 )
 
 log1p = elementwise(
@@ -107,6 +113,7 @@ log1p = elementwise(
     examples=[("log1p(1)", 0.6931471805599453), ("log1p(1e-20)", 1e-20)],
     node="Log1PBackward0",
     formula="log(1 + x)",
+    names="c. numpy. torch. torch.special.",
 )
 
 
@@ -143,4 +150,5 @@ xlogy = elementwise(
     examples=[("xlogy(0, 0)", 0), ("xlogy(2, 10)", 4.605170185988092)],
     node="XlogyBackward0",
     formula="x*log(y)",
+    names="scipy.special. torch. torch.special. jax.scipy.special.",
 )

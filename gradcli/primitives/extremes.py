@@ -195,6 +195,7 @@ def _extreme(name: str, summary: str, sign: int, pair: str, ties: Primitive) -> 
             (f"{name}([[1, 2], [4, 3]], axis=0)", [4, 3] if sign > 0 else [1, 2]),
         ],
         node=f"{name.capitalize()}Backward1",
+        names=f"latex. numpy. torch.a{name}",
     )
     return declared
 

@@ -18,6 +18,7 @@ sinh: Primitive = elementwise(
     examples=[("sinh(1)", 1.1752011936438014)],
     node="SinhBackward0",
     formula="sinh(x)",
+    names="c. latex. numpy. torch.",
 )
 
 cosh: Primitive = elementwise(
@@ -32,6 +33,7 @@ cosh: Primitive = elementwise(
     examples=[("cosh(1)", 1.5430806348152437)],
     node="CoshBackward0",
     formula="cosh(x)",
+    names="c. latex. numpy. torch.",
 )
 
 tanh = elementwise(
@@ -46,6 +48,7 @@ tanh = elementwise(
     examples=[("tanh(1)", 0.7615941559557649), ("tanh(800)", 1)],
     node="TanhBackward0",
     formula="tanh(x)",
+    names="c. latex. numpy. torch.",
 )
 
 asinh = elementwise(
@@ -61,6 +64,7 @@ asinh = elementwise(
     examples=[("asinh(1)", 0.881373587019543)],
     node="AsinhBackward0",
     formula="asinh(x)",
+    names="c. numpy.arcsinh torch.",
 )
 
 acosh = elementwise(
@@ -76,6 +80,7 @@ acosh = elementwise(
     examples=[("acosh(2)", 1.3169578969248167), ("acosh(1)", 0)],
     node="AcoshBackward0",
     formula="acosh(x)",
+    names="c. numpy.arccosh torch.",
 )
 
 atanh = elementwise(
@@ -91,4 +96,5 @@ atanh = elementwise(
     examples=[("atanh(0.5)", 0.5493061443340548)],
     node="AtanhBackward0",
     formula="atanh(x)",
+    names="c. numpy.arctanh torch.",
 )

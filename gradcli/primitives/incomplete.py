@@ -73,6 +73,7 @@ gammainc: Primitive = elementwise(
     ],
     node="IgammaBackward0",
     formula="∫exp(-t)*t**(a - 1) dt from 0 to x, divided by Γ(a)",
+    names="scipy.special. torch.igamma torch.special. jax.scipy.special.",
 )
 
 gammaincc: Primitive = elementwise(
@@ -94,6 +95,7 @@ gammaincc: Primitive = elementwise(
     ],
     node="IgammacBackward0",
     formula="∫exp(-t)*t**(a - 1) dt from x to ∞, divided by Γ(a)",
+    names="scipy.special. torch.igammac torch.special. jax.scipy.special.",
 )
 
 # --- the incomplete beta function ---------------------------------------------------------------------------
@@ -127,4 +129,5 @@ betainc: Primitive = elementwise(
         ("betainc(2.5, 1.5, 0.5)", 0.2877934092108062),
     ],
     formula="∫t**(a - 1)*(1 - t)**(b - 1) dt from 0 to x, divided by B(a, b)",
+    names="scipy.special. jax.scipy.special.",
 )

@@ -58,6 +58,7 @@ inv: Primitive = structured(
     formula="x⁻¹",
     examples=[("inv([[2, 0], [0, 4]])", [[0.5, 0], [0, 0.25]])],
     node="LinalgInvExBackward0",
+    names="numpy.linalg. torch.linalg.",
 )
 
 
@@ -88,6 +89,7 @@ solve: Primitive = composite(
     formula="A⁻¹ @ b",
     examples=[("solve([[2, 0], [0, 4]], [2, 2])", [1, 0.5])],
     node="LinalgSolveExBackward0",
+    names="numpy.linalg. torch.linalg.",
 )
 
 # --- factors -----------------------------------------------------------------------------------------------
@@ -193,6 +195,7 @@ matrix_power = composite(
     formula="x @ x @ ... @ x",
     examples=[("matrix_power([[1, 1], [0, 1]], 3)", [[1, 3], [0, 1]])],
     node="LinalgMatrixPowerBackward0",
+    names="numpy.linalg. torch.linalg.",
 )
 
 

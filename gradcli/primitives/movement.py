@@ -282,4 +282,5 @@ sum_: Primitive = linear(
     sample=[(Closed(-2, 2), (2, 3))],
     formula="sum over entries of x",
     examples=[("sum([1, 2, 3])", 6), ("sum([[1, 2], [3, 4]], axis=0)", [4, 6])],
+    names="numpy. torch.",
 )

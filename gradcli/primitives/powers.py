@@ -30,6 +30,7 @@ sqrt = elementwise(
     examples=[("sqrt(2)", 1.4142135623730951), ("sqrt(0)", 0)],
     node="SqrtBackward0",
     formula="√x",
+    names="c. numpy. torch.",
 )
 
 rsqrt = elementwise(
@@ -44,6 +45,7 @@ rsqrt = elementwise(
     examples=[("rsqrt(4)", 0.5), ("rsqrt(2)", 0.7071067811865476)],
     node="RsqrtBackward0",
     formula="1/√x",
+    names="torch.",
 )
 
 reciprocal = composite(
@@ -57,6 +59,7 @@ reciprocal = composite(
     examples=[("reciprocal(4)", 0.25)],
     node="ReciprocalBackward0",
     formula="1/x",
+    names="numpy. torch.",
 )
 
 
@@ -82,6 +85,7 @@ cbrt = elementwise(
     sample=[Closed(-3, -0.2)],
     examples=[("cbrt(-8)", -2), ("cbrt(2)", 1.2599210498948732)],
     formula="∛x",
+    names="c. numpy.",
 )
 
 square = composite(
@@ -95,6 +99,7 @@ square = composite(
     examples=[("square(-3)", 9)],
     node="PowBackward0",
     formula="x**2",
+    names="numpy. torch.",
 )
 
 # --- x**y -------------------------------------------------------------------------------------------------
@@ -146,6 +151,7 @@ pow_ = elementwise(
     examples=[("pow(2, 0.5)", 1.4142135623730951), ("4**1.5", 8), ("pow(0, 0)", 1)],
     node="PowBackward1",
     formula="x**y",
+    names="c. numpy.power torch.",
 )
 
 
@@ -327,4 +333,5 @@ hypot: Primitive = elementwise(
     examples=[("hypot(3, 4)", 5), ("hypot(3e200, 4e200)", 5e200)],
     node="HypotBackward0",
     formula="√(x² + y²)",
+    names="c. numpy. torch.",
 )

@@ -69,6 +69,7 @@ cumsum: Primitive = linear(
     formula="y[i] = x[0] + ... + x[i]",
     examples=[("cumsum([1, 2, 3])", [1, 3, 6])],
     node="CumsumBackward0",
+    names="numpy.",
 )
 
 # --- the recurrence ----------------------------------------------------------------------------------------
@@ -159,6 +160,7 @@ cumprod: Primitive = composite(
     formula="y[i] = x[0] * ... * x[i]",
     examples=[("cumprod([1, 2, 3])", [1, 2, 6])],
     node="CumprodBackward0",
+    names="numpy.",
 )
 
 
@@ -195,4 +197,5 @@ prod: Primitive = composite(
     formula="product over entries of x",
     examples=[("prod([1, 2, 3])", 6), ("prod([[1, 2], [3, 4]], axis=0)", [3, 8])],
     node="ProdBackward0",
+    names="numpy. torch.",
 )

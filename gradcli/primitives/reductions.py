@@ -43,6 +43,7 @@ mean = composite(
     formula="sum(x)/n",
     examples=[("mean([1, 2, 6])", 3), ("mean([[1, 2], [3, 4]], axis=1)", [1.5, 3.5])],
     node="MeanBackward0",
+    names="numpy. torch.",
 )
 
 
@@ -74,6 +75,7 @@ var = composite(
     examples=[("var([1, 2, 6])", 14 / 3), ("var([1, 2, 6], ddof=1)", 7)],
     plane=lambda z, *args, **options: _both_parts(z, lambda x: _var(x, *args, **options)),
     node="VarBackward0",
+    names="numpy.",
 )
 
 
@@ -110,6 +112,7 @@ std: Primitive = composite(
     examples=[("std([1, 3])", 1)],
     plane=lambda z, *, axis, ddof: root_or_zero(_both_parts(z, lambda x: _squares(x, axis, ddof))),
     node="StdBackward0",
+    names="numpy.",
 )
 
 

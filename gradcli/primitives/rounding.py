@@ -78,6 +78,7 @@ def _whole(
         kinks=[kink],
         node=f"{name.capitalize()}Backward0",
         formula=formula,
+        names="c.rint numpy. torch. torch.special." if name == "round" else "c. numpy. torch.",
         **fields,
     )
 
@@ -151,4 +152,5 @@ mod = elementwise(
     examples=[("mod(7.5, 2)", 1.5), ("mod(-7.5, 2)", 0.5)],
     node="RemainderBackward1",
     formula="x - y*⌊x/y⌋",
+    names="numpy. torch.remainder",
 )

@@ -28,6 +28,7 @@ erf = elementwise(
     examples=[("erf(0)", 0), ("erf(1)", 0.8427007929497149)],
     node="ErfBackward0",
     formula="erf(x)",
+    names="c. scipy.special. torch. torch.special. jax.scipy.special.",
 )
 
 erfc = elementwise(
@@ -42,6 +43,7 @@ erfc = elementwise(
     examples=[("erfc(0)", 1), ("erfc(10)", 2.088487583762545e-45)],
     node="ErfcBackward0",
     formula="1 - erf(x)",
+    names="c. scipy.special. torch. torch.special. jax.scipy.special.",
 )
 
 erfinv = elementwise(
@@ -56,6 +58,7 @@ erfinv = elementwise(
     examples=[("erfinv(0)", 0), ("erfinv(0.5)", 0.4769362762044699)],
     node="ErfinvBackward0",
     formula="erfinv(x)",
+    names="cuda. scipy.special. torch. torch.special. jax.scipy.special. jax.lax.erf_inv",
 )
 
 erfcinv = elementwise(
@@ -69,6 +72,7 @@ erfcinv = elementwise(
     sample=[Closed(0.2, 1.8)],
     examples=[("erfcinv(1)", 0), ("erfcinv(0.5)", 0.4769362762044699), ("erfcinv(1e-50)", 10.592090169527364)],
     formula="erfcinv(x)",
+    names="scipy.special.",
 )
 
 
@@ -114,6 +118,7 @@ gamma = elementwise(
     sample=[Closed(0.5, 4)],
     examples=[("gamma(5)", 24), ("gamma(0.5)", 1.772453850905516)],
     formula="Γ(x)",
+    names="c.tgamma scipy.special. jax.scipy.special.",
 )
 
 
@@ -142,6 +147,7 @@ factorial_ = composite(
     sample=[Closed(0.5, 4)],
     examples=[("factorial(5)", 120)],
     formula="x!",
+    names="scipy.special. jax.scipy.special.",
 )
 
 lgamma = elementwise(
@@ -157,6 +163,7 @@ lgamma = elementwise(
     examples=[("lgamma(1)", 0), ("lgamma(10)", 12.801827480081469)],
     node="LgammaBackward0",
     formula="log|Γ(x)|",
+    names="c. scipy.special.gammaln torch. torch.special.gammaln jax.scipy.special.gammaln",
 )
 
 
@@ -178,6 +185,7 @@ digamma: Primitive = elementwise(
     examples=[("digamma(1)", -0.5772156649015329)],
     node="DigammaBackward0",
     formula="ψ(x)",
+    names="scipy.special. torch. torch.special. torch.special.psi jax.scipy.special.",
 )
 
 
@@ -243,6 +251,7 @@ polygamma: Primitive = elementwise(
     examples=[("polygamma(1, 1)", 1.6449340668482264), ("polygamma(2, 1.5)", -0.8287966442343199)],
     node="PolygammaBackward0",
     formula="ψ⁽ⁿ⁾(x)",
+    names="scipy.special. jax.lax.",
 )
 
 beta = elementwise(
@@ -259,6 +268,7 @@ beta = elementwise(
     sample=[Closed(0.5, 3), Closed(0.5, 3)],
     examples=[("beta(2, 3)", 0.08333333333333333), ("beta(0.5, 0.5)", 3.141592653589793)],
     formula="Γ(x)Γ(y)/Γ(x + y)",
+    names="scipy.special. jax.scipy.special.",
 )
 
 betaln = composite(
@@ -272,6 +282,7 @@ betaln = composite(
     sample=[Closed(0.5, 3), Closed(0.5, 3)],
     examples=[("betaln(1, 1)", 0), ("betaln(2, 3)", -2.4849066497880004)],
     formula="log|Γ(x)Γ(y)/Γ(x + y)|",
+    names="scipy.special. jax.scipy.special.",
 )
 
 # --- sinc -------------------------------------------------------------------------------------------------
@@ -371,6 +382,7 @@ sinc = elementwise(
     examples=[("sinc(0)", 1), ("sinc(0.5)", 0.6366197723675814), ("sinc(2)", 0)],
     node="SincBackward0",
     formula="sin(πx)/(πx)",
+    names="numpy. torch. torch.special.",
 )
 
 sinc_derivative: Primitive = elementwise(

@@ -45,6 +45,7 @@ abs_ = elementwise(
     node="AbsBackward0",
     formula="|x|",
     plane=lambda z: hypot(*parts(z)),
+    names="c.fabs numpy. torch.",
 )
 
 sign: Primitive = elementwise(
@@ -62,6 +63,7 @@ sign: Primitive = elementwise(
     node="SignBackward0",
     plane=lambda z: div_no_nan(z, hypot(*parts(z))),
     formula="sign(x)",
+    names="numpy. torch.",
 )
 
 step = elementwise(
@@ -91,6 +93,7 @@ heaviside = elementwise(
     sample=[Closed(0.2, 2), Closed(-1, 1)],
     examples=[("heaviside(-1, 0.5)", 0), ("heaviside(0, 0.5)", 0.5), ("heaviside(2, 0.5)", 1)],
     formula="0 if x < 0, y if x = 0, 1 if x > 0",
+    names="numpy. torch.",
 )
 
 # --- extremes -------------------------------------------------------------------------------------------
@@ -123,6 +126,7 @@ maximum = elementwise(
     examples=[("maximum(2, 3)", 3), ("maximum([1, 5], 3)", [3, 5])],
     node="MaximumBackward0",
     formula="max(x, y)",
+    names="c.fmax numpy. torch. jax.lax.max",
 )
 
 minimum = elementwise(
@@ -138,6 +142,7 @@ minimum = elementwise(
     examples=[("minimum(2, 3)", 2), ("minimum([1, 5], 3)", [1, 3])],
     node="MinimumBackward0",
     formula="min(x, y)",
+    names="c.fmin numpy. torch. jax.lax.min",
 )
 
 
@@ -179,4 +184,5 @@ clamp = elementwise(
     examples=[("clamp(5, -1, 1)", 1), ("clamp([-3, 0.5], -1, 1)", [-1, 0.5])],
     node="ClampBackward1",
     formula="min(max(x, low), high)",
+    names="numpy.clip torch.",
 )

@@ -35,6 +35,7 @@ diag = composite(
     formula="x[i, i]",
     examples=[("diag([[1, 2], [3, 4]])", [1, 4]), ("diag([1, 2])", [[1, 0], [0, 2]])],
     node="DiagonalBackward0",
+    names="numpy. torch.",
 )
 
 
@@ -79,6 +80,7 @@ tril: Primitive = linear(
     formula="x[i, j] where j <= i + k, else 0",
     examples=[("tril([[1, 2], [3, 4]])", [[1, 0], [3, 4]])],
     node="TrilBackward0",
+    names="numpy. torch.",
 )
 
 triu: Primitive = linear(
@@ -94,4 +96,5 @@ triu: Primitive = linear(
     formula="x[i, j] where j >= i + k, else 0",
     examples=[("triu([[1, 2], [3, 4]])", [[1, 2], [0, 4]])],
     node="TriuBackward0",
+    names="numpy. torch.",
 )

@@ -23,6 +23,7 @@ sin: Primitive = elementwise(
     examples=[("sin(0)", 0), ("sin(1)", 0.8414709848078965)],
     node="SinBackward0",
     formula="sin(x)",
+    names="c. latex. numpy. torch.",
 )
 
 cos: Primitive = elementwise(
@@ -37,6 +38,7 @@ cos: Primitive = elementwise(
     examples=[("cos(0)", 1), ("cos(1)", 0.5403023058681398)],
     node="CosBackward0",
     formula="cos(x)",
+    names="c. latex. numpy. torch.",
 )
 
 tan = elementwise(
@@ -51,6 +53,7 @@ tan = elementwise(
     examples=[("tan(0)", 0), ("tan(1)", 1.5574077246549023)],
     node="TanBackward0",
     formula="tan(x)",
+    names="c. latex. numpy. torch.",
 )
 
 asin = elementwise(
@@ -66,6 +69,7 @@ asin = elementwise(
     examples=[("asin(0.5)", 0.5235987755982989), ("asin(1)", 1.5707963267948966)],
     node="AsinBackward0",
     formula="asin(x)",
+    names="c. numpy.arcsin torch.",
 )
 
 acos = elementwise(
@@ -81,6 +85,7 @@ acos = elementwise(
     examples=[("acos(0.5)", 1.0471975511965979), ("acos(-1)", 3.141592653589793)],
     node="AcosBackward0",
     formula="acos(x)",
+    names="c. numpy.arccos torch.",
 )
 
 radians = composite(
@@ -94,6 +99,7 @@ radians = composite(
     sample=[Closed(-180, 180)],
     examples=[("radians(180)", 3.141592653589793)],
     formula="x*π/180",
+    names="numpy. torch.deg2rad",
 )
 
 degrees = composite(
@@ -107,6 +113,7 @@ degrees = composite(
     sample=[Closed(-2, 2)],
     examples=[("degrees(1)", 57.29577951308232)],
     formula="x*180/π",
+    names="numpy. torch.rad2deg",
 )
 
 atan = elementwise(
@@ -122,6 +129,7 @@ atan = elementwise(
     examples=[("atan(1)", 0.7853981633974483), ("atan(-2)", -1.1071487177940904)],
     node="AtanBackward0",
     formula="atan(x)",
+    names="c. numpy.arctan torch.",
 )
 
 
@@ -147,4 +155,5 @@ atan2 = elementwise(
     examples=[("atan2(1, 1)", 0.7853981633974483), ("atan2(1, -1)", 2.356194490192345)],
     node="Atan2Backward0",
     formula="angle of (x, y)",
+    names="c. numpy.arctan2 torch.",
 )

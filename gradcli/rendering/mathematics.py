@@ -36,6 +36,7 @@ from gradcli.language.syntax import (
     nodes_of,
 )
 from gradcli.language.unparse import unparse
+from gradcli.primitives import functions
 from gradcli.rendering.text import visible
 from gradcli.rendering.values import number, shape_of, size_of, summary, without_zero
 
@@ -72,7 +73,6 @@ LATEX = str.maketrans(
         **{letter: rf"\ensuremath{{\{name}}}" for name, letter in LETTERS.items()},
     }
 )  # fmt: skip
-NAMED = frozenset(["sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "det", "max", "min"])  # that LaTeX has
 NUMBERS = frozenset(
     ["sum", "mean", "norm", "det", "trace", "logdet", "var", "std", "prod", "logsumexp", "len", "max", "min"]
 )
@@ -369,7 +369,10 @@ class Mathematics(Notation):
         return rf"\begin{{cases}} {yes} & {condition} \\ {no} & \text{{else}} \end{{cases}}"
 
     def applied(self, name: str, arguments: str) -> str:
-        return (f"\\{name}" if name in NAMED else rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}") + arguments
+        primitive = functions().get(name)
+        if primitive is not None and primitive.called("latex"):
+            return f"\\{name}{arguments}"
+        return rf"\operatorname{{{name.replace('_', chr(92) + '_')}}}{arguments}"
 
 
 def vector_of(node: Syntax) -> Syntax | None:

@@ -283,7 +283,7 @@ def test_names_of_the_script_are_kept() -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_a_target_lacks_says_so(target: str) -> None:
     with pytest.raises(GradcliError, match="GC512"):
-        source_file(function_of("iv(1, x)"), target)
+        source_file(function_of("median(x)"), target)
 
 
 NAMES = """

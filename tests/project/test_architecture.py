@@ -51,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     "derivation": {"language", "graph", "transforms", "formulas", "lowering", "checks", "calculator"},
     "batch": {"primitives", "checks", "lowering", "language", "calculator", "graph"},
     "audit": {"checks", "batch", "recording"},
-    "rendering": {"graph", "checks", "batch", "language", "audit", "recording"},
+    "rendering": {"graph", "primitives", "checks", "batch", "language", "audit", "recording"},
     "interfaces": {
         "language",
         "graph",

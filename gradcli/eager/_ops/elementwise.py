@@ -21,6 +21,7 @@ from gradcli.eager._engine.record import GradientNode, apply, cast, declared, ki
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op, rows
+from gradcli.graph.primitive import Primitive
 from gradcli.primitives import catalogue
 
 
@@ -133,6 +134,12 @@ ROWS: dict[str, Any] = {
     ),
     **rows(op, {"square": ("input ** 2.", lambda input: pow(input, 2))}, inplace=True),
 }
+
+
+def function_of(primitive: Primitive, name: str) -> Any:
+    """The function of a declared operation of one or two numbers; one without a row gets it under this name."""
+    row = ROWS.get(primitive.name)
+    return row if row is not None else _of(name, primitive, "Tensor" if primitive.arity == 2 else "")
 
 
 @formula(inplace=True, least=2)

@@ -1,9 +1,9 @@
 """The table of PyTorch's and JAX's operations, and the functions of ours that they correspond to.
 
-What is computed entry by entry needs no row where ours has the same name, or one in NAMES (`elementwise`). A row names
-a function of the script language, or has a Python function where parameters differ. Their parameters have NumPy's names
-(`axis`, `keepdims`), into which PARAMETERS translates those of the frameworks. What only moves entries about (slices,
-gathers, concatenations) needs no row either: it is run on the numbers of the entries (`moved`).
+What is computed entry by entry needs no row: its declaration has their names (`elementwise`). A row names a function of
+the script language, or has a Python function where parameters differ. Their parameters have NumPy's names (`axis`,
+`keepdims`), into which PARAMETERS translates those of the frameworks. What only moves entries about (slices, gathers,
+concatenations) needs no row either: it is run on the numbers of the entries (`moved`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.node import Node
 from gradcli.graph.types import Type
-from gradcli.primitives import catalogue, functions
+from gradcli.primitives import called_elsewhere, functions
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.sizes import normalize_axes
 from gradcli.recording.calls.gradient_libraries import listed
@@ -156,8 +156,7 @@ def pointwise(name: str, *xs: Any) -> Node:
 
 def elementwise(name: str, count: int) -> str | None:
     """Our name of what NumPy, PyTorch or JAX compute entry by entry of so many operands; None where there is none."""
-    name = name.removeprefix("special_")
-    primitive = catalogue().get(NAMES.get(name, name)) or functions().get(name)
+    primitive = called_elsewhere(name.removeprefix("special_"))
     if primitive is None or not primitive.pointwise or primitive.static or primitive.arity not in (None, count):
         return None
     return primitive.name
@@ -497,14 +496,6 @@ WHOLE = frozenset(
     ("add", "sub", "mul", "neg", "mod", "pow", "square", "maximum", "minimum")
     + ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 )
-# what ours are called elsewhere, where `functions()` does not say it
-NAMES = {
-    "logistic": "sigmoid", "log_sigmoid_forward": "logsigmoid", "erf_inv": "erfinv",
-    "fmax": "maximum", "fmin": "minimum", "max": "maximum", "min": "minimum",
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-    "logical_and": "and", "bitwise_and": "and", "__and__": "and", "logical_or": "or", "bitwise_or": "or",
-    "__or__": "or", "logical_not": "not", "bitwise_not": "not", "invert": "not",
-}  # fmt: skip
 # the frameworks' names of parameters, and those of our functions
 PARAMETERS = {
     "dim": "axis", "dims": "axis", "axes": "axis", "dimension": "axis", "permutation": "axis",

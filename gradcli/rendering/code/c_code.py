@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 from typing import NamedTuple
 
 from gradcli.base.diagnostics import error, visible
@@ -31,27 +32,19 @@ from gradcli.language.syntax import (
     whole_number,
 )
 from gradcli.language.unparse import unparse
+from gradcli.primitives import functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradcli.base.results.calculations import SelfContained
+    from gradcli.graph.primitive import Primitive
     from gradcli.language.syntax import Syntax
 
     Sizes = tuple[str, ...]
 
-# functions with the same name in math.h
-SAME = frozenset(
-    [
-        "sin", "cos", "tan", "exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sinh", "cosh", "tanh", "asin",
-        "acos", "atan", "asinh", "acosh", "atanh", "floor", "ceil", "cbrt", "erf", "erfc", "exp2", "trunc", "hypot",
-        "atan2", "lgamma",
-    ]
-)  # fmt: skip
-OTHERS = {"abs": "fabs", "maximum": "fmax", "minimum": "fmin", "gamma": "tgamma", "round": "rint"}
 ROWS = ("softmax", "log_softmax", "logsumexp")
-TWO = ("hypot", "atan2", "maximum", "minimum")
 HELPERS = {
     "sign": "static double sign(double x) { return (x > 0) - (x < 0); }",
     "square": "static double square(double x) { return x*x; }",
@@ -89,7 +82,7 @@ static double inverse(size_t n, const double *from, double *to)
 }
 C_WORDS = frozenset(
     [
-        *SAME, *OTHERS.values(), *HELPERS, "value", "value_and_gradient", "main", "differs", "wrong", "pow", "calloc",
+        *HELPERS, "value", "value_and_gradient", "main", "differs", "wrong", "pow", "calloc",
         "free", "puts", "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
         "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
         "short", "signed", "size_t", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
@@ -111,7 +104,19 @@ def is_c_word(name: str) -> bool:
     [True, True, True, True, False, False, False, False, False]
     """
     capitals = name.isupper() and sum(map(str.isalpha, name)) > 1 and len(name) > 2 and not name.endswith("_")
-    return name in C_WORDS or name.startswith("_") or capitals
+    return name in C_WORDS or name in functions_of_c() or name.startswith("_") or capitals
+
+
+@cache
+def functions_of_c() -> frozenset[str]:
+    """The functions of math.h that operations of ours are."""
+    return frozenset([name for name in map(c_name, functions().values()) if name is not None])
+
+
+def c_name(primitive: Primitive) -> str | None:
+    """What math.h calls an operation."""
+    address = primitive.called("c")
+    return None if address is None else address.removeprefix("c.")
 
 
 class Array(NamedTuple):
@@ -367,13 +372,14 @@ class CCode:
         if name == "pad" and len(node.args) == 2 and isinstance(node.args[1], Tuple):
             return self.padded(self.array(node.args[0]), node.args[1])
         args = [self.array(arg) for arg in node.args]
-        if name in SAME or name in OTHERS or (name in HELPERS and name != "inverse"):
-            if len(args) != (2 if name in TWO else 1):
+        primitive = functions().get(name)
+        own = None if primitive is None else c_name(primitive)
+        if own is None and name in HELPERS:
+            own = self.helper(name)
+        if primitive is not None and own is not None:
+            if len(args) != primitive.arity:
                 raise lacks(unparse(node))
-            own = name if name in SAME else OTHERS.get(name) or self.helper(name)
             return spread(args, lambda at: f"{own}({', '.join(map(at, args))})")
-        if name == "pow":
-            return spread(args, lambda at: f"pow({', '.join(map(at, args))})")
         if name == "where":
             test, yes, no = args
             return spread(args, lambda at: f"({at(test)} ? {at(yes)} : {at(no)})")

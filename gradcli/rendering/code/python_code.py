@@ -29,6 +29,7 @@ from gradcli.language.syntax import (
     names_in,
     nodes_of,
 )
+from gradcli.primitives import functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,43 +39,7 @@ if TYPE_CHECKING:
     from gradcli.language.notation import Pieces
     from gradcli.language.syntax import Syntax
 
-# functions with the same name and arguments in all three
-SAME = frozenset(
-    [
-        "sin", "cos", "tan", "exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square", "abs", "sign", "sinh",
-        "cosh", "tanh", "floor", "ceil", "hypot", "exp2", "logaddexp", "sum", "mean", "prod", "outer", "trace", "diag",
-        "eye", "kron", "where", "maximum", "minimum", "round", "trunc", "sinc", "triu", "tril", "arange",
-    ]
-)  # fmt: skip
-ARCS = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
-NUMPY = {
-    **{name: f"np.{name}" for name in (*SAME, "max", "min", "var", "std", "cbrt", "cross", "heaviside", "cumprod")},
-    **{name: f"np.{name}" for name in ("mod", "dot", "matmul", "cumsum")},
-    **{f"a{name}": f"np.arc{name}" for name in ARCS},
-    **{name: f"np.linalg.{name}" for name in ("inv", "det", "solve", "matrix_power", "norm")},
-    "atan2": "np.arctan2",
-    "pow": "np.power",
-}
-TORCH = {
-    **{name: f"torch.{name}" for name in (*SAME, "atan2", "pow", "matmul", "erf", "erfc", "lgamma", "digamma")},
-    **{name: f"torch.{name}" for name in ("sigmoid", "relu", "softmax", "log_softmax", "logsumexp")},
-    **{f"a{name}": f"torch.a{name}" for name in ARCS},
-    **{name: f"torch.linalg.{name}" for name in ("inv", "det", "solve", "norm", "matrix_power", "cross")},
-    "max": "torch.amax",
-    "min": "torch.amin",
-    "mod": "torch.remainder",
-    "dot": "torch.matmul",
-    "softplus": "torch.nn.functional.softplus",
-    "logsigmoid": "torch.nn.functional.logsigmoid",
-}
-JAX = {
-    **{name: call.replace("np.", "jnp.") for name, call in NUMPY.items()},
-    "erf": "jax.scipy.special.erf", "erfc": "jax.scipy.special.erfc", "lgamma": "jax.scipy.special.gammaln",
-    "digamma": "jax.scipy.special.digamma", "sigmoid": "jax.nn.sigmoid", "relu": "jax.nn.relu",
-    "softplus": "jax.nn.softplus", "logsigmoid": "jax.nn.log_sigmoid", "softmax": "jax.nn.softmax",
-    "log_softmax": "jax.nn.log_softmax", "logsumexp": "jax.nn.logsumexp",
-}  # fmt: skip
-CALLS = {"numpy": NUMPY, "torch": TORCH, "jax": JAX}
+SHORT = {"numpy.": "np.", "jax.numpy.": "jnp.", "scipy.special.": "special."}  # modules as the file imports them
 IMPORTS = {
     "numpy": "import numpy as np",
     "torch": "import torch",
@@ -113,7 +78,7 @@ HELPERS = {  # functions that a library lacks, in its terms: {m} is the module
 }
 ALONG = {"softmax": "-1", "log_softmax": "-1", "logsumexp": "None"}  # helpers with an axis, and which it is
 PYTHON_WORDS = frozenset(
-    [*kwlist, "np", "torch", "jax", "jnp", "math", "value", "gradient", "value_and_gradient", "test_values"]
+    [*kwlist, "np", "torch", "jax", "jnp", "math", "special", "value", "gradient", "value_and_gradient", "test_values"]
     + ["float", "int", "print"]
 )
 CONSTANTS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "nan": "math.nan"}
@@ -135,6 +100,7 @@ class PythonCode(Notation):
         self.plain: set[str] = set()  # those of them that are numbers of Python: of sizes, and of what is made of these
         self.helpers: dict[str, str] = {}
         self.math = False
+        self.scipy = False
 
     def pieces(self, node: Syntax) -> Pieces:
         """A condition is a number: 1 or 0."""
@@ -260,16 +226,27 @@ class PythonCode(Notation):
             return f"torch.logsumexp(torch.ravel({args[0]}), 0)"
         if name not in LAST_PLAIN:
             args = [*map(self.argument, node.args)]
-        known = CALLS[self.target].get(name)
-        if known is None or (name in ("var", "std", "cbrt") and self.target == "torch"):
+        known = self.address(name, self.target)
+        if known is None:
             foreign = self.target != "numpy" and "np." in HELPERS.get(name, "")
             if name not in HELPERS or (keywords and name not in ALONG) or foreign:
+                known = self.address(name, "scipy.special") if self.target == "numpy" else None
+            else:
+                known = self.helper(name)
+            if known is None:
                 hint = "choose another language for --emit, or write it in terms of other functions"
                 raise error("GC512", f"--emit {self.target} has no counterpart for `{visible(name)}`", help=hint)
-            known = self.helper(name)
         if self.target == "torch":
             keywords = {TORCH_KEYWORDS.get(key, key): value for key, value in keywords.items()}
         return f"{known}({', '.join([*args, *(f'{key}={value}' for key, value in keywords.items())])})"
+
+    def address(self, name: str, library: str) -> str | None:
+        """A function as the file calls it; None where the library lacks it."""
+        primitive = functions().get(name)
+        address = primitive.called(library) if primitive is not None else None
+        module = next((module for module in SHORT if address is not None and address.startswith(module)), None)
+        self.scipy = self.scipy or module == "scipy.special."
+        return address if address is None or module is None else SHORT[module] + address.removeprefix(module)
 
     def helper(self, name: str) -> str:
         """The name of a helper, which the file defines."""
@@ -326,6 +303,7 @@ def python_file(function: SelfContained, target: str, labels: Mapping[str, str])
     for name, body in code.helpers.items():
         helpers += [f"def {name}:", *(f"    {line}" for line in body.split("\n")), "", ""]
     imports = (["import math", ""] if code.math else []) + IMPORTS[target].split("\n")
+    imports += ["from scipy import special"] if code.scipy else []
     tests = ["assert " + close.format("value", repr(function.number))]
     tests += [
         f'assert {close.format(f"""gradient["{labels[leaf]}"]""", repr(value))}'
