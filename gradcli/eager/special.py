@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.eager._core.unsupported import missing
-from gradcli.eager._ops.elementwise import function_of, logit
+from gradcli.eager._ops.elementwise import ROWS, logit, row
 from gradcli.eager._ops.reductions import log_softmax, logsumexp, softmax
 from gradcli.primitives import addresses
 
@@ -20,8 +20,8 @@ def __getattr__(name: str) -> Any:
     primitive = addresses().get(_HOME + name)
     if primitive is None or primitive.static:
         raise missing("special", name, __dir__())
-    function = globals()[name] = function_of(primitive, name)
-    return function
+    other = "Tensor" if primitive.arity == 2 else ""
+    return ROWS.get(primitive.name) or row(name, primitive, other)
 
 
 def __dir__() -> list[str]:

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=Operand)
 
 
+# What may be said of an operation as a whole, by those who treat such operations alike.
+TRAITS = {
+    "keeps_whole": "whole numbers give whole numbers; true of what moves entries and of what has no derivative",
+}
+
 REQUIRED = object()  # the default of a parameter that has none
 
 
@@ -69,12 +74,15 @@ class Primitive:
     ball: Rule | None = None  # in python-flint
     entries: Rule | None = None  # entry by entry, in any field
     moves: bool = False  # whether it only moves entries
+    traits: str = ""  # words of TRAITS, each of them then true as an attribute
+    keeps_whole: bool = False
     lift: Rule | None = None  # the parameters with one more axis in front
     partials: Rule | None = None
     transpose: Mapping[int, Rule] | Rule | None = None
     pushforward: Sequence[Rule | None] | None = None
     definition: Rule | None = None
     type_rule: Callable[..., Type] | None = None
+    data_operands: tuple[int, ...] = ()  # conditions and positions: those in which it is not linear
     pointwise: bool = False
     aligned: bool = False  # whether operands get as many axes as the longest
     arity: int | None = None
@@ -105,6 +113,14 @@ class Primitive:
         if not fields.keys() <= _DEFAULTS.keys():
             raise TypeError(f"{name}: an operation has no {', '.join(sorted(fields.keys() - _DEFAULTS.keys()))}")
         self.__dict__.update(_DEFAULTS, name=name, kind=kind, summary=summary, **fields)
+        if self.moves or kind == "nondifferentiable":
+            self.keeps_whole = True
+        if kind == "linear" and isinstance(self.transpose, dict):
+            self.data_operands = tuple([i for i in range(self.arity or 0) if i not in self.transpose])
+        for trait in self.traits.split():
+            if trait not in TRAITS:
+                raise TypeError(f"{name}: no trait is called {trait}; there are {', '.join(TRAITS)}")
+            self.__dict__[trait] = True
 
     if TYPE_CHECKING:
 

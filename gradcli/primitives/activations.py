@@ -136,6 +136,7 @@ relu = elementwise(
     node="ReluBackward0",
     formula="max(x, 0)",
     names="torch. jax.nn.",
+    traits="keeps_whole",
 )
 
 

@@ -137,6 +137,7 @@ add = elementwise(
     examples=[("2 + 3", 5)],
     domain=[REAL, REAL],
     names="numpy. torch.",
+    traits="keeps_whole",
 )
 
 sub = elementwise(
@@ -155,6 +156,7 @@ sub = elementwise(
     examples=[("2 - 3", -1)],
     domain=[REAL, REAL],
     names="numpy.subtract torch.",
+    traits="keeps_whole",
 )
 
 mul = elementwise(
@@ -176,6 +178,7 @@ mul = elementwise(
     examples=[("2 * 3", 6)],
     domain=[REAL, REAL],
     names="numpy.multiply torch.",
+    traits="keeps_whole",
 )
 
 div = elementwise(
@@ -212,6 +215,7 @@ neg = elementwise(
     examples=[("neg(2)", -2)],
     domain=[REAL],
     names="numpy.negative torch.",
+    traits="keeps_whole",
 )
 
 power = elementwise(
@@ -230,6 +234,7 @@ power = elementwise(
     formula="x**n",
     examples=[("(-2)**3", -8)],
     domain=[REAL],
+    traits="keeps_whole",
 )
 
 # --- complex numbers ------------------------------------------------------------------------------------------

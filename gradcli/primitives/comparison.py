@@ -128,6 +128,7 @@ where: Primitive = linear(
     formula="x if condition else y",
     examples=[("where(2 > 1, 3, 4)", 3)],
     names="numpy. torch.",
+    traits="keeps_whole",
 )
 
 

@@ -116,6 +116,7 @@ matmul: Primitive = bilinear(
     formula="x @ y",
     examples=[("matmul([[1, 2], [3, 4]], [5, 6])", [17, 39]), ("[1, 2] @ [3, 4]", 11)],
     names="numpy. torch.",
+    traits="keeps_whole",
 )
 
 

@@ -196,6 +196,7 @@ def _extreme(name: str, summary: str, sign: int, pair: str, ties: Primitive) -> 
         ],
         node=f"{name.capitalize()}Backward1",
         names=f"latex. numpy. torch.a{name}",
+        traits="keeps_whole",
     )
     return declared
 

@@ -198,6 +198,7 @@ unslice: Primitive = linear(
     rewrite=lambda x, *, shape, start, step: x.builder.constant(0, shape) if x.constant == 0 else None,
     arity=1,
     internal=True,
+    traits="keeps_whole",
 )
 
 # --- concat -------------------------------------------------------------------------------------------
@@ -283,4 +284,5 @@ sum_: Primitive = linear(
     formula="sum over entries of x",
     examples=[("sum([1, 2, 3])", 6), ("sum([[1, 2], [3, 4]], axis=0)", [4, 6])],
     names="numpy. torch.",
+    traits="keeps_whole",
 )

@@ -94,6 +94,7 @@ sort: Primitive = composite(
     formula="x[argsort(x)]",
     examples=[("sort([3, 1, 2])", [1, 2, 3])],
     node="SortBackward0",
+    traits="keeps_whole",
 )
 
 

@@ -52,6 +52,7 @@ put_static: Primitive = linear(
     type_rule=lambda x, *, indices, axis, size: Type(x.kind, _along(x, axis, size)),
     arity=1,
     internal=True,
+    traits="keeps_whole",
 )
 
 # --- positions that are data --------------------------------------------------------------------------------
@@ -67,6 +68,7 @@ take_along: Primitive = linear(
     arity=2,
     internal=True,
     node="GatherBackward0",
+    traits="keeps_whole",
 )
 
 put_along: Primitive = linear(
@@ -79,4 +81,5 @@ put_along: Primitive = linear(
     aligned=True,
     arity=2,
     internal=True,
+    traits="keeps_whole",
 )

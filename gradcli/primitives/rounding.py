@@ -78,6 +78,7 @@ def _whole(
         kinks=[kink],
         node=f"{name.capitalize()}Backward0",
         formula=formula,
+        traits="keeps_whole",
         names="c.rint numpy. torch. torch.special." if name == "round" else "c. numpy. torch.",
         **fields,
     )
@@ -153,4 +154,5 @@ mod = elementwise(
     node="RemainderBackward1",
     formula="x - y*⌊x/y⌋",
     names="numpy. torch.remainder",
+    traits="keeps_whole",
 )

@@ -46,6 +46,7 @@ abs_ = elementwise(
     formula="|x|",
     plane=lambda z: hypot(*parts(z)),
     names="c.fabs numpy. torch.",
+    traits="keeps_whole",
 )
 
 sign: Primitive = elementwise(
@@ -64,6 +65,7 @@ sign: Primitive = elementwise(
     plane=lambda z: div_no_nan(z, hypot(*parts(z))),
     formula="sign(x)",
     names="numpy. torch.",
+    traits="keeps_whole",
 )
 
 step = elementwise(
@@ -127,6 +129,7 @@ maximum = elementwise(
     node="MaximumBackward0",
     formula="max(x, y)",
     names="c.fmax numpy. torch. jax.lax.max",
+    traits="keeps_whole",
 )
 
 minimum = elementwise(
@@ -143,6 +146,7 @@ minimum = elementwise(
     node="MinimumBackward0",
     formula="min(x, y)",
     names="c.fmin numpy. torch. jax.lax.min",
+    traits="keeps_whole",
 )
 
 
@@ -185,4 +189,5 @@ clamp = elementwise(
     node="ClampBackward1",
     formula="min(max(x, low), high)",
     names="numpy.clip torch.",
+    traits="keeps_whole",
 )

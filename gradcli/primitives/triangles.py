@@ -81,6 +81,7 @@ tril: Primitive = linear(
     examples=[("tril([[1, 2], [3, 4]])", [[1, 0], [3, 4]])],
     node="TrilBackward0",
     names="numpy. torch.",
+    traits="keeps_whole",
 )
 
 triu: Primitive = linear(
@@ -97,4 +98,5 @@ triu: Primitive = linear(
     examples=[("triu([[1, 2], [3, 4]])", [[1, 2], [0, 4]])],
     node="TriuBackward0",
     names="numpy. torch.",
+    traits="keeps_whole",
 )

@@ -33,15 +33,6 @@ from gradcli.primitives import catalogue
 Gradient = Callable[..., tuple[Tensor | None, ...]]
 # the nodes of `cast`, of `fitted`, and of copies into other memory
 TO_COPY, SUMMED, COPY = "ToCopyBackward0", "SumBackward1", "CopyBackwards"
-# operations that whole numbers go through as whole numbers; all others compute in floats
-_WHOLE = """
-add sub mul neg power abs sign maximum minimum clamp floor ceil trunc round mod where matmul sum prod cumsum max min
-reshape broadcast permute slice unslice concat take_static put_static take_along put_along tril triu less less_equal
-greater greater_equal equal not_equal and or not any all argmax argmin argsort sort is_max is_min cast relu
-"""
-WHOLE = frozenset(_WHOLE.split())
-# operands that are data of their own format: conditions and positions
-APART: dict[str, tuple[int, ...]] = {"where": (0,), "take_along": (1,), "put_along": (1,)}
 
 
 def kind_of(xs: tuple[Any, ...], keep_dtype: tuple[int, ...], keep_integer: bool) -> np.dtype[Any]:
@@ -66,11 +57,10 @@ def manner(
 
     What is not given is known of a declared operation.
     """
-    known = getattr(function, "name", "")
     return (
         bool(getattr(function, "pointwise", False)) if pointwise is None else pointwise,
-        known in WHOLE if keep_integer is None else keep_integer,
-        APART.get(known, ()) if keep_dtype is None else keep_dtype,
+        bool(getattr(function, "keeps_whole", False)) if keep_integer is None else keep_integer,
+        getattr(function, "data_operands", ()) if keep_dtype is None else keep_dtype,
     )
 
 

@@ -21,7 +21,6 @@ from gradcli.eager._engine.record import GradientNode, apply, cast, declared, ki
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.complex_numbers import abs_
 from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op, rows
-from gradcli.graph.primitive import Primitive
 from gradcli.primitives import catalogue
 
 
@@ -37,11 +36,11 @@ def _rows(names: str, other: str = "", least: int = 0, **columns: Any) -> dict[s
         name, _, ours = name.partition(":")
         primitive = catalogue()[ours or name]
         node = "" if primitive.kind == "nondifferentiable" else primitive.node_name({})
-        table[name] = op(alias, node=node, **columns)(_of(name, primitive, other, least=least))
+        table[name] = op(alias, node=node, **columns)(row(name, primitive, other, least=least))
     return table
 
 
-def _of(
+def row(
     name: str, primitive: Any, other: str = "", long_way: Any = None, least: int = 0, of_complex: Any = None
 ) -> Any:
     """The function of a declared operation; where it has a derivative, a short way is made of the declaration."""
@@ -87,7 +86,7 @@ ROWS: dict[str, Any] = {
         inplace=True,
     ),
     **_rows("floor ceil trunc=fix round relu", inplace=True, least=1),
-    "abs": op("absolute", node="AbsBackward0", inplace=True)(_of("abs", catalogue()["abs"], least=1, of_complex=abs_)),
+    "abs": op("absolute", node="AbsBackward0", inplace=True)(row("abs", catalogue()["abs"], least=1, of_complex=abs_)),
     **_rows("atan2=arctan2", "Tensor", inplace=True),
     **_rows("hypot", "Tensor", inplace=True, least=2),
     **_rows("xlogy", "Operand", inplace=True),
@@ -136,12 +135,6 @@ ROWS: dict[str, Any] = {
 }
 
 
-def function_of(primitive: Primitive, name: str) -> Any:
-    """The function of a declared operation of one or two numbers; one without a row gets it under this name."""
-    row = ROWS.get(primitive.name)
-    return row if row is not None else _of(name, primitive, "Tensor" if primitive.arity == 2 else "")
-
-
 @formula(inplace=True, least=2)
 def frac(input: Tensor) -> Any:
     """The part after the point."""
@@ -181,12 +174,12 @@ def _scaled_sum(name: str, sign: int) -> Any:
             return record(_add_scaled, xs, {"alpha": sign * alpha}, node, pointwise=True, keep_integer=True)
         return apply(primitive, xs, {})
 
-    row, summary = (
+    as_row, summary = (
         op("subtract" if sign < 0 else "", node=node, inplace=True),
         f"input {'-' if sign < 0 else '+'} alpha * other.",
     )
     function = fastpath.binary(name, primitive, node, long_way, True)
-    return row(described(function, name, summary, input="Operand", other="Operand"))
+    return as_row(described(function, name, summary, input="Operand", other="Operand"))
 
 
 def _add_scaled(x: Any, y: Any, *, alpha: float) -> Any:
@@ -201,8 +194,8 @@ def _div(input: Any, other: Any) -> Tensor:
 
 
 add, sub = _scaled_sum("add", 1), _scaled_sum("sub", -1)
-mul = op("multiply", node="MulBackward0", inplace=True)(_of("mul", catalogue()["mul"], "Operand"))
-true_divide = op(name="true_divide", node="DivBackward0", inplace=True)(_of("div", catalogue()["div"], "Operand", _div))
+mul = op("multiply", node="MulBackward0", inplace=True)(row("mul", catalogue()["mul"], "Operand"))
+true_divide = op(name="true_divide", node="DivBackward0", inplace=True)(row("div", catalogue()["div"], "Operand", _div))
 
 
 @formula(only=FUNCTION, whole=True, variant="input")

@@ -92,12 +92,12 @@ def combined(operation: str, x: Any, y: Any) -> Any:
     return declared(operation, *together(x, y, verb=operation))
 
 
-_WITH_NUMBER = {"add": "AddBackward1", "sub": "SubBackward1", "mul": "MulBackward1", "div": "DivBackward1"}
+_WITH_NUMBER = "{}Backward1"
 
 
 def with_number(operation: str, x: Tensor, number: float) -> Tensor:
     """An operation of a tensor and a number that the node does not show, as PyTorch's own composites have them."""
-    return record(catalogue()[operation], (x, number), {}, _WITH_NUMBER[operation], edges=1)
+    return record(catalogue()[operation], (x, number), {}, _WITH_NUMBER.format(operation.capitalize()), edges=1)
 
 
 def need_tensor(x: Any, function: str) -> Tensor:
