@@ -83,7 +83,6 @@ class Case:
         self.ties: list[str] = []  # comparisons that are equal at the point, or places of a largest entry, in words
         self.smooth_tie = False  # a tie across which the value is smooth, with the judged slope
         self.tried: dict[str, str] = {}  # oracle -> its result
-        self.closely = False  # whether a comparison goes on where both sides agree to 56 bits
         self.digits: list[Any] = []  # of the value, or of both sides of an equality
         self.agree = False  # whether both sides of a derivative agree at all compared points
         self.proof: Proof | None = None  # that both sides are equal
@@ -131,7 +130,6 @@ class Case:
             "plane": self.plane,
             "rtol": subject.rtol,
             "rounding": subject.rounding,
-            "closely": self.closely,
         }
         about |= {"derived": subject.of_equality} if self.output is None else {}
         derivative = None if self.output is None else subject.derivative()

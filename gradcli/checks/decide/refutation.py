@@ -66,7 +66,7 @@ def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
     evidence: Evidence = {"counterexample": counterexample}
     exact, claimed = counterexample["exact"], counterexample["claimed"]
     side = f"the {'left side' if case.output is None else 'exact derivative'}{where} is"
-    if case.closely:
+    if answer["closely"]:
         gap = abs(MANY_DIGITS.subtract(Decimal(exact), Decimal(claimed)))
         return disagrees(f"{side} {cut(exact)}, and {case.role} is off by about {gap:.0e}", evidence, [])
     exact, claimed = distinct_digits(exact, claimed)
@@ -131,7 +131,7 @@ def blaming(outcome: Outcome, rules: Sequence[tuple[Subject, Outcome]]) -> Outco
 def near_enough(case: Case, answer: Answer) -> Outcome | None:
     """AGREES for a bare number that is right to its digits, or to the accuracy of floats."""
     evidence: Evidence = {"basis": "digits", "exact": digits_of(answer, "exact")}
-    if rescued(read_as(case, case.values, PRINTED), READINGS[PRINTED][1]):
+    if rescued(read_as(case, case.values, PRINTED, closely=answer["closely"]), READINGS[PRINTED][1]):
         return Outcome("AGREES", "the number is right to the digits given at this point", evidence)
     if None in answer["exact"] or None in answer["claimed"]:
         return None
@@ -160,7 +160,7 @@ def equal_after_all(case: Case, values: Values, answer: Answer) -> str | None:
     """
     undecided = False
     for reading in (CONSTANTS,) if case.plane else (CONSTANTS, DECIMALS):
-        point = read_as(case, values, reading)
+        point = read_as(case, values, reading, closely=answer["closely"])
         if rescued(point, READINGS[reading][1]):
             return reading
         undecided |= reading == CONSTANTS and (not point["region"] or set(point["relations"]) <= RIGHT | {OPEN})

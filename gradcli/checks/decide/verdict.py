@@ -297,14 +297,12 @@ def differs_closely(case: Case) -> bool:
     """Whether a claim that is not proved differs far behind its first digits: 1 + exp(-1000) is not 1."""
     if case.subject.kind == "gradient" or "~" in case.comparison["relations"] or "chance" in case.comparison:
         return False
-    case.closely = True
-    answer = case.compare([values for values, _ in case.compared[:2]])
+    answer = case.compare([values for values, _ in case.compared[:2]], closely=True)
     first, *others = answer.get("points", [{"region": False}])
     if differ(first):
         case.comparison = first
     case.nearby[:1] = [(at, new if differ(new) else old) for (at, old), new in zip(case.nearby, others, strict=False)]
-    case.closely = any("!" in comparison["relations"] for _, comparison in case.compared)
-    return case.closely
+    return any("!" in comparison["relations"] for _, comparison in case.compared)
 
 
 def underflowing(case: Case) -> Outcome | None:

@@ -155,6 +155,7 @@ def answered(
         **{part: getattr(failure, part, None) for part in ("reason", "node", "turn")},
         "beyond": [(i, digits(exact[i])) for i in known],
         "details": [{"entry": i, **written(exact[i], claimed[i], codes[i])} for i in order[:DETAILS]],
+        "closely": False,
         **more,
     }
 
@@ -183,7 +184,7 @@ def compared(
         if not any(all(isinstance(x, Undecided) or not isinstance(x, Failure) for x in pair) for pair in pairs):
             break
     least = min([bits, *(agreed(derivative[i], claim[i], bits) for i in entries)])
-    return answered(codes, derivative, claim, bits=bits, agreed=least)
+    return answered(codes, derivative, claim, bits=bits, agreed=least, closely=closely)
 
 
 def compared_sides(
