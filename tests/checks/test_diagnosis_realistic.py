@@ -119,6 +119,31 @@ ARRAYS: list[tuple[dict[str, Any], str, str, str, str]] = [
     (ROWS, "sum(log(1+exp(X*b)))", "X", "sigmoid(X*b)", "factor `b` is missing"),
 ]  # fmt: skip
 
+PAIRS: dict[str, Any] = {"S": [[2.0, 0.3], [0.3, 1.0]], "a": [1.0, 2.0], "b": [3.0, 5.0]}
+SCALES: dict[str, Any] = {"l": 0.75, "r": 1.5}
+# derivatives by something else than the entries of the leaf
+VARIABLES: list[tuple[dict[str, Any], str, str, str, str]] = [
+    (PAIRS, "logdet(S)", "S", "2*inv(S) - diag(diag(inv(S)))", "G + G.T - diag(diag(G))"),
+    (PAIRS, "a@S@b", "S", "outer(a, b) + outer(b, a) - diag(a*b)", "G + G.T - diag(diag(G))"),
+    (PAIRS, "a@inv(S)@a", "S", "diag(inv(S)@a)**2 - 2*outer(inv(S)@a, inv(S)@a)", "G + G.T - diag(diag(G))"),
+    (PAIRS, "norm(S)", "S", "(2*S - diag(diag(S)))/norm(S)", "G + G.T - diag(diag(G))"),
+    (PAIRS, "a@S@b", "S", "(outer(a, b) + outer(b, a))/2", "(G + G.T)/2"),
+    (PAIRS, "a@S@b", "S", "outer(a, b) + outer(b, a)", "the claim is G + G.T where"),
+    (SCALES, "exp(-r/(2*l**2))", "l", "exp(-r/(2*l**2))*r/l**2", "derivative by log(l): the claim is `l` times"),
+    (SCALES, "log(l) + r/(2*l**2)", "l", "1 - r/l**2", "derivative by log(l)"),
+    (
+        SCALES,
+        "log(l) + r/(2*l**2)",
+        "l",
+        "1/(2*l**2) - r/(2*l**4)",
+        "derivative by l**2: the claim is the right one over",
+    ),
+    (SCALES, "exp(-r/l)", "l", "-r*exp(-r/l)", "derivative by 1/l"),
+    (SCALES, "l*exp(-l)", "l", "2*sqrt(l)*(1 - l)*exp(-l)", "derivative by sqrt(l)"),
+    (SCALES, "sin(l)*exp(l)", "l", "sin(l) + cos(l)", "`exp(l)`"),
+    (SCALES, "sin(l)*exp(l)", "l", "pi/180*(sin(l) + cos(l))*exp(l)", "by l in degrees"),
+]
+
 
 def readings(formula: str, leaf: str, claim: str, at: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
     report = check_script(formula, at=at, claims={leaf: claim}, **options)
@@ -155,6 +180,20 @@ def test_array_derivations() -> None:
     scored(ARRAYS)
 
 
+def test_derivatives_by_another_variable() -> None:
+    missed = {
+        claim: texts
+        for at, formula, leaf, claim, text in VARIABLES
+        if text not in (texts := " ".join(one["text"] for one in readings(formula, leaf, claim, at, wrt=[leaf])))
+    }
+    assert not missed
+
+
+def test_what_is_no_matrix_is_not_called_diagonal() -> None:
+    (one,) = readings("a@S@b", "S", "diag(a*b)", PAIRS, wrt=["S"])
+    assert "diagonal" in one["text"] and "`b`" not in one["text"]
+
+
 def test_a_number_at_held_data_is_no_constant_factor() -> None:
     (one,) = readings("sin(x**2*y)", "x", "2*x*cos(x**2*y)", POINT, wrt=["x"])
     assert one["name"] == "chain factor dropped" and "13/10" not in one["text"]
@@ -166,7 +205,7 @@ def test_a_number_at_held_data_is_no_constant_factor() -> None:
     assert mean["name"] == "constant factor" and mean["factor"] == "1/3"
 
 
-def test_a_missing_factor_is_told_once() -> None:
+def test_a_missing_factor_is_named_once() -> None:
     (one,) = readings(LOGISTIC, "x", "exp(-a*x)/(1+exp(-a*x))**2", POINT)
     assert one["name"] == "missing factor" and "lacks the factor `a`" in one["text"]
 

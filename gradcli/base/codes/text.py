@@ -45,7 +45,7 @@ TEXT: dict[str, CodeDoc] = {
         "The literal is written in a form that the language does not read, such as hexadecimal or complex.",
         "2x is a product in a script, so 0x10 and 1j could be read in two ways.",
         "0x10 + x",
-        "Write the number in decimal; write a product with *.",
+        "Write the number in decimal, and a product with *. A name may be complex: --at j=1j --dtype complex128.",
     ),
     "GC107": CodeDoc(
         "number too large",

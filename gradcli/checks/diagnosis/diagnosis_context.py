@@ -90,6 +90,12 @@ class Judgement:
         nothing = np.zeros((0, 1))
         self.known = Comparison(values[self.right], values[self.claimed]) if values else Comparison(nothing, nothing)
 
+    @property
+    def by(self) -> Node | None:
+        """What the derivative is taken by, if the right side is a gradient and nothing else."""
+        node, kind, _, target, *_ = self.derived or (None, "", None, None)
+        return target if kind == "grad" and node is self.right and target.shape == self.right.shape else None
+
     def doubtful(self, known: Sequence[Values], exact: Sequence[Floats]) -> bool:
         """Whether the engine's value is not the exact one at a known point, so that floats explain nothing."""
         for value, place in zip(exact, known, strict=False):

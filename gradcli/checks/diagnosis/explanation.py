@@ -22,7 +22,13 @@ from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Judgement
 from gradcli.checks.diagnosis.error_model import MOST_NEW, repeated_mistakes, single_mistakes
 from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable, room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
-from gradcli.checks.diagnosis.source_edits import edits, outputs, special_arrays
+from gradcli.checks.diagnosis.source_edits import (
+    edits,
+    other_variables,
+    outputs,
+    special_arrays,
+    symmetric_convention,
+)
 from gradcli.checks.formatting import called, node_text
 from gradcli.graph.node import DATA, LEAF, Node, reachable
 from gradcli.language.parser import parse
@@ -38,6 +44,7 @@ LONG_CORRECTION = 160  # characters, from which on it is that of a wrong entry a
 LONGEST = 100  # text of a subexpression that is worth reading
 MOST_PARTS = 600  # subexpressions that ratios and differences are compared with
 SURE_DIGITS, DIGITS = 6, 4  # a claim that is right to so many holds a rounded constant: surely, or if no change fits
+ALSO_OF_A_VARIABLE = ("exponent not lowered",)  # mistakes with the effect of the derivative by a logarithm
 ENOUGH = 3  # numbers that a ratio must be the same for, and comparisons on each side of a surface
 
 
@@ -91,7 +98,14 @@ def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> li
     held = [reading for reading in factors if not judged.holds_elsewhere(Fraction(reading.factor or 1))]
     cheap = [reading for reading in cheap if reading not in held]
     whole = next((reading for reading in cheap if reading.factor is not None), None)
+    if convention := judged.likeliest(symmetric_convention(judged)):
+        return convention
     causes = single_mistakes(judged)
+    variable = judged.likeliest(other_variables(judged)) if not causes or causes[0].name in ALSO_OF_A_VARIABLE else []
+    if causes and variable:
+        text = f"{causes[0].text}; or {variable[0].text.removeprefix('consistent ')}"
+        causes = [causes[0]._replace(text=text), *causes[1:]]
+    causes = causes or variable
     if held or whole is not None:  # a factor at held data would be another number for other data
         causes = [reading for reading in causes if reading.name != "factor of a part"]
     if causes and whole is not None:  # a factor of the whole and the mistake behind it are one reading

@@ -1,4 +1,4 @@
-"""Changes that make a claim right: of its own formula, of an array that both sides read, of the output it is about.
+"""Changes that make a claim right: of its formula, an array that both sides read, the output, or the variable.
 
 Each function yields candidates, and `Judgement.likeliest` tries them.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate
+from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate, agree
 from gradcli.checks.diagnosis.error_model import FAMILIES
 from gradcli.checks.diagnosis.formula_text import as_typed, readable
 from gradcli.checks.diagnosis.ratios import Reading, span_of
@@ -340,6 +340,54 @@ SHAPES: tuple[tuple[str, str, Callable[[Node], bool], Callable[[Node], Node]], .
 MOST_ARRAYS = 12
 
 
+# --- what the derivative is taken by ----------------------------------------------------------------------------------
+
+# the two entries of a pair as one variable: how it is written, and the gradient G of independent entries made so
+SYMMETRIC: tuple[tuple[str, Callable[[Node], Node]], ...] = (
+    ("G + G.T - diag(diag(G))", lambda g: g + g.mT - g.builder.call("diag", g.builder.call("diag", g))),
+    ("(G + G.T)/2", lambda g: (g + g.mT) / 2),
+    ("G + G.T", lambda g: g + g.mT),
+)
+# another variable in place of x; by what the claim then differs, as text; the derivative of x by that variable
+VARIABLES: tuple[tuple[str, str, Callable[[Node], Node]], ...] = (
+    ("log({0})", "`{0}` times the right one", lambda x: exp(log(x))),  # nan where there is no logarithm
+    ("{0}**2", "the right one over `2*{0}`", lambda x: 1 / (2 * x)),
+    ("sqrt({0})", "`2*sqrt({0})` times the right one", lambda x: 2 * sqrt(x)),
+    ("1/{0}", "`-{0}**2` times the right one", lambda x: -(x**2)),
+    ("exp({0})", "the right one over `exp({0})`", lambda x: exp(-x)),
+    ("{0} in degrees", "`pi/180` times the right one", lambda x: x.builder.constant("pi", x.shape) / 180),
+)
+
+
+def symmetric_convention(judged: Judgement) -> Iterator[Candidate]:
+    """Claims that count the entries [i, j] and [j, i] of a symmetric matrix as one variable."""
+    target = judged.by
+    if target is None or not _is_square(target):
+        return
+    even = (target + target.mT) / 2
+    right, claimed = judged.builder.substituted([judged.right, judged.claimed], {target: even})
+    values = judged.values([right, claimed])
+    if values is None or agree(values[right], values[claimed]):
+        return  # right at symmetric matrices
+    for cost, (formula, change) in enumerate(SYMMETRIC):
+        text = f"consistent with the convention for a symmetric `{node_text(target)}`: the claim is {formula} "
+        text += "where G is the right gradient; here every entry is a variable of its own"
+        reading = partial(Reading, "symmetric convention", text, node=node_text(target))
+        yield Candidate(reading, change(right), claimed, cost)
+
+
+def other_variables(judged: Judgement) -> Iterator[Candidate]:
+    """Claims that are the derivative by a function of the leaf, such as its logarithm."""
+    target = judged.by
+    if target is None:
+        return
+    name = node_text(target)
+    for cost, (variable, relation, factor) in enumerate(VARIABLES):
+        text = f"consistent with the derivative by {variable.format(name)}: the claim is {relation.format(name)}"
+        reading = partial(Reading, "another variable", text, node=name)
+        yield Candidate(reading, judged.right * factor(target), judged.claimed, cost)
+
+
 def special_arrays(judged: Judgement) -> Iterator[Candidate]:
     """Arrays that a claim takes for special ones: inputs before what is computed from them."""
     sides = [judged.right, judged.claimed]
@@ -347,6 +395,9 @@ def special_arrays(judged: Judgement) -> Iterator[Candidate]:
     paired_with = output.args[0].args if output is not None and output.args else ()
     arrays = [node for node in reachable(sides) if node.type.kind == "float" and node.type.size > 1]
     arrays = [node for node in arrays if node not in sides and (node.args or node.primitive is LEAF)]
+    arrays = [
+        node for node in arrays if node.primitive.name not in ("broadcast", "reshape")
+    ]  # written as their operand
     arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))
     for name, words, possible, change in SHAPES:
         fitting = [x for x in arrays if possible(x) and not (possible is _is_kernel and x in paired_with)]

@@ -145,7 +145,8 @@ class BracketParser(ComprehensionParser):
         if not self.touches(i + 1):
             return
         if name in ("j", "J") and self.source.name != "--at":  # where a point may be complex, and 2j is 2*j
-            hint = f"write {messages.shown(text)}*{name} if {name} is a name"
+            product = name if text == "1" else f"{messages.shown(text)}*{name}"
+            hint = f"values of names may be complex: write {product}, and add --at {name}=1j --dtype complex128"
             raise self.stop(
                 "GC106", f"`{messages.shown(text + name)}`: complex literals are not supported", i, i + 1, hint
             )
