@@ -151,16 +151,17 @@ def trace(
     limits: LimitsLike = None,
     why_topo: bool = False,
     torch: bool = False,
-    turn: int | None = None,
+    iteration: int | None = None,
     symbolic: bool = False,
 ) -> Trace:
     """The forward and the backward pass of a scalar script, step by step.
 
     The result is a `gradcli.base.results.calculations.Trace`. With `why_topo` it also has the depth-first order, which
     passes on cotangents before they are complete; with `torch`, nodes have PyTorch's names. Of a long loop it has the
-    first and the last turn, and turn number `turn`. With `symbolic`, local partials have formulas where possible.
+    first and the last iteration, and iteration number `iteration`. With `symbolic`, local partials have formulas where
+    possible.
 
-    Raises GradcliError as `grad` does, and GC728 if no loop has that turn.
+    Raises GradcliError as `grad` does, and GC728 if no loop has that iteration.
 
     >>> found = trace("x*x + x", at={"x": 2})
     >>> [(step.text, step.value) for step in found.forward]
@@ -169,7 +170,7 @@ def trace(
     [1.0, 1.0, 3.0, 5.0]
     """
     from gradcli.calculator.traces.tracing import in_torch_names, trace_passes
-    from gradcli.calculator.traces.turns import with_turns
+    from gradcli.calculator.traces.turns import with_iterations
 
     lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
@@ -177,9 +178,10 @@ def trace(
     results = question.run(values, backend, dtype)
     diagnostics = diagnose_answer(question, values, results, notes, dtype)
     at_point = point_of(lowered, values)
-    shown, turns = with_turns(lowered, turn)
+    shown, iterations = with_iterations(lowered, iteration)
     passes = trace_passes(
-        shown, question.names, values, at_point, dtype, backend, why_topo, diagnostics, fold=True, turns=turns,
+        shown, question.names, values, at_point, dtype, backend, why_topo, diagnostics, fold=True,
+        iterations=iterations,
         symbolic=symbolic,
     )  # fmt: skip
     return in_torch_names(passes) if torch else passes
@@ -231,9 +233,9 @@ def why(
     lowered, point, _ = _prepared(script, at, wrt, limits, dtype)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
-    shown, turns = to_explain(lowered, values, dtype)
+    shown, iterations = to_explain(lowered, values, dtype)
     at_point = point_of(lowered, values)
-    result = trace_passes(shown, question.names, values, at_point, dtype, backend, False, (), turns=turns)
+    result = trace_passes(shown, question.names, values, at_point, dtype, backend, False, (), iterations=iterations)
     return explain(shown, result, tensor, values, dtype)
 
 

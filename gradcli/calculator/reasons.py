@@ -104,8 +104,8 @@ class _Story:
     def at(self, index: int) -> str:
         """A step as people read it."""
         step = self.steps[index]
-        turn = "" if step.turn is None else f"turn {count_text(step.turn)}"
-        where = ", ".join([*([f"line {step.span[0]}"] if step.span else []), *([turn] if turn else [])])
+        iteration = "" if step.iteration is None else f"iteration {count_text(step.iteration)}"
+        where = ", ".join([*([f"line {step.span[0]}"] if step.span else []), *([iteration] if iteration else [])])
         where = f"{where}: " if where else ""
         text = step.text if len(step.text) <= 60 else step.primitive
         return f"{where}`{text}`"

@@ -14,7 +14,7 @@ from keyword import iskeyword
 from gradcli.execution.generated import function
 from gradcli.execution.namespaces import IEEE_DIFFERS, Unavailable, namespace
 from gradcli.graph.arrays import nearest_float
-from gradcli.graph.loop import order_of_turns
+from gradcli.graph.loop import order_of_iterations
 from gradcli.graph.node import CONSTANT, LEAF, is_reader
 
 TYPE_CHECKING = False
@@ -130,11 +130,11 @@ def step(printer: Printer, node: Node, place: int, lines: list[str], words: dict
     params = node.params if node.primitive.pointwise else {**node.params, "ranks": (0,) * len(node.args)}
     marks = [f"_a{at}_" for at in range(len(node.args))]
     word = None
-    if is_reader(node):  # the text of a loop's turns may double with each turn
+    if is_reader(node):  # the text of a loop's iterations may double with each iteration
         from gradcli.graph.loop import single_numbers  # most programs have no loop
 
         if not single_numbers(node):
-            raise Unavailable("arrays in the turns of a loop inside")
+            raise Unavailable("arrays in the iterations of a loop inside")
     else:
         try:
             word = impl(printer, *map(Word, marks), **params)
@@ -249,10 +249,10 @@ def printed(tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str
     return "\n".join([head, *body, ""]), {**printer.functions, "_faults": (*IEEE_DIFFERS, Unavailable)}
 
 
-MOST_STEPS = 2_000  # of a turn: compiling takes 10 us for each
+MOST_STEPS = 2_000  # of an iteration: compiling takes 10 us for each
 
 
-def printed_turns(scan: Scan) -> Callable[[Sequence[float]], list[float]] | None:
+def printed_iterations(scan: Scan) -> Callable[[Sequence[float]], list[float]] | None:
     """A function of the arguments of a scan on floats, which gives what its readers read.
 
     None where a value is not a single number, or an operation needs arrays.
@@ -273,8 +273,8 @@ def printed_turns(scan: Scan) -> Callable[[Sequence[float]], list[float]] | None
     run = function(text, {"__builtins__": {}, **functions}, "loop")
 
     def on_floats(args: Sequence[float]) -> list[float]:
-        turns = map(float, order_of_turns(scan.count, scan.reverse)) if columns else repeat(None, scan.count)
-        return list(run(turns, None, *[args[k] for k in (*scan.carries, *fixed)])[len(scan.carries) :])
+        iterations = map(float, order_of_iterations(scan.count, scan.reverse)) if columns else repeat(None, scan.count)
+        return list(run(iterations, None, *[args[k] for k in (*scan.carries, *fixed)])[len(scan.carries) :])
 
     return on_floats
 
@@ -282,11 +282,11 @@ def printed_turns(scan: Scan) -> Callable[[Sequence[float]], list[float]] | None
 def printed_core(
     body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
 ) -> Callable[..., tuple[Any, Sequence[Any]]]:
-    """The code of the steps `order`, which read the carries, columns over the turns, and fixed values.
+    """The code of the steps `order`, which read the carries, columns over the iterations, and fixed values.
 
-    A function of (columns, fixed values, carries, number of turns, whether to store): it gives the states before each
-    turn, by carry, and those after the last one, and raises ValueError for infinities. Raises Unavailable where an
-    operation needs arrays.
+    A function of (columns, fixed values, carries, number of iterations, whether to store): it gives the states before
+    each iteration, by carry, and those after the last one, and raises ValueError for infinities. Raises Unavailable
+    where an operation needs arrays.
     """
     if len(order) > MOST_STEPS or any(body.steps[at].type.kind == "int" for at in order):
         raise Unavailable("not a loop over floats")
@@ -295,18 +295,18 @@ def printed_core(
     library = namespace("numpy").library
 
     def states(
-        columns: Sequence[Any], fixed: Sequence[Any], state: Sequence[Any], turns: int, store: bool
+        columns: Sequence[Any], fixed: Sequence[Any], state: Sequence[Any], iterations: int, store: bool
     ) -> tuple[Any, Sequence[Any]]:
         if not all(library.isfinite(array).all() for array in (*columns, *fixed, *state)):
             raise ValueError("not finite")
         numbers = [array.item() for array in (*state, *fixed)]
         lists = [column.tolist() for column in columns]
-        over: Any = lists[0] if len(lists) == 1 else zip(*lists, strict=True) if lists else repeat(None, turns)
+        over: Any = lists[0] if len(lists) == 1 else zip(*lists, strict=True) if lists else repeat(None, iterations)
         stored: list[float] = []
         width = len(state)
         keep: Any = id if not store else stored.extend if width > 1 else stored.append  # `id` keeps nothing
         after = run(over, keep, *numbers)
-        return (library.array(stored, dtype=library.float64).reshape(turns, width).T if store else None), after
+        return (library.array(stored, dtype=library.float64).reshape(iterations, width).T if store else None), after
 
     return states
 
@@ -320,15 +320,15 @@ def core_text(
     stored: Sequence[int],
     ends: Sequence[int],
 ) -> tuple[str, dict[str, Any]]:
-    """The text of a function of (turns, store, carries, fixed values), and what its names stand for.
+    """The text of a function of (iterations, store, carries, fixed values), and what its names stand for.
 
-    `turns` gives the columns of each turn, `store` takes the values of the positions `stored`; the function returns
-    the carries after the last turn, then the values of the positions `ends` in that turn.
+    `iterations` gives the columns of each iteration, `store` takes the values of the positions `stored`; the function
+    returns the carries after the last iteration, then the values of the positions `ends` in that iteration.
     """
     printer = Printer()
     lines: list[str] = []
     named = [*(body.positions[body.nexts[k]] for k in carries), *ends, *stored]
-    words = turn_lines(printer, body, order, (*carries, *columns, *fixed), named, lines)
+    words = iteration_lines(printer, body, order, (*carries, *columns, *fixed), named, lines)
     if stored:
         values = ", ".join(words[body.steps[at]].text for at in stored)
         lines.append(f"store(({values}))" if len(stored) > 1 else f"store({values})")
@@ -336,10 +336,10 @@ def core_text(
     lines += [f"{name} = {words[body.steps[end]].text}" for name, end in zip(kept, ends, strict=True)]
     states = [f"x{k}" for k in carries]
     moved = ", ".join(words[body.nexts[k]].text for k in carries)
-    arguments = ["turns", "store", *states, *(f"x{at}" for at in fixed)]
+    arguments = ["iterations", "store", *states, *(f"x{at}" for at in fixed)]
     whole = [
         f"def run({', '.join(arguments)}):",
-        f"    for {', '.join(f'x{at}' for at in columns) or '_'} in turns:",
+        f"    for {', '.join(f'x{at}' for at in columns) or '_'} in iterations:",
         *(f"        {line}" for line in lines),
         f"        {', '.join(states)} = {moved}" if states else "        pass",
         f"    return ({''.join(f'{name}, ' for name in [*states, *kept])})",
@@ -348,10 +348,10 @@ def core_text(
     return "\n".join(whole), printer.functions
 
 
-def turn_lines(
+def iteration_lines(
     printer: Printer, body: Body, order: Iterable[int], inputs: Iterable[int], named: Iterable[int], lines: list[str]
 ) -> dict[Node, Word]:
-    """Add the lines of one turn and give the words of its steps. Steps that are `named` get a line of their own."""
+    """Add the lines of one iteration and give the words of its steps. `named` steps get a line of their own."""
     words = {body.steps[at]: Word(f"x{at}") for at in inputs}
     lined = [body.steps[at] for at in named]
     write_steps(printer, [body.steps[at] for at in order], words, [*lined, *lined], lines)

@@ -1,9 +1,9 @@
-"""Loops while a program runs: all readers of one loop are computed by one walk through its turns.
+"""Loops while a program runs: all readers of one loop are computed by one walk through its iterations.
 
-A `Scan` computes in each turn only what its readers need, directly or through later turns, and holds one turn and the
-stacks of its `turns` readers. Loops over single numbers run as Python code printed for them (`emit_python`); with
-NumPy, blocks of turns run as plans (`compiler/numpy_plan.py`) in the stages of a `Split`; other namespaces run one
-operation after the other.
+A `Scan` computes in each iteration only what its readers need, directly or through later iterations, and holds one
+iteration and the stacks of its `iterations` readers. Loops over single numbers run as Python code printed for them
+(`emit_python`); with NumPy, blocks of iterations run as plans (`compiler/numpy_plan.py`) in the stages of a `Split`;
+other namespaces run one operation after the other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from gradcli.base.records import NamedTuple
 from gradcli.execution.inputs import constant_value, impl_params
 from gradcli.execution.namespaces import REFUSED, BadIndex, NotReal, Unavailable, namespace
-from gradcli.graph.loop import order_of_turns, readers_by_loop, single_numbers
+from gradcli.graph.loop import order_of_iterations, readers_by_loop, single_numbers
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
 
 TYPE_CHECKING = False
@@ -31,8 +31,8 @@ _UNKNOWN: Any = object()
 class Scan:
     """The readers of one loop: called with the values of their arguments, it gives the values of all of them.
 
-    `order` are the positions of the steps that a turn computes, in order; `carries` the carries that it reads; `inner`
-    the scans of the loops in its body, by the positions of their readers.
+    `order` are the positions of the steps that an iteration computes, in order; `carries` the carries that it reads;
+    `inner` the scans of the loops in its body, by the positions of their readers.
     """
 
     __slots__ = (
@@ -54,7 +54,7 @@ class Scan:
         self.order = body.demanded(wanted)
         there = set(self.order)
         self.carries = [k for k, leaf in enumerate(body.carried) if body.positions[leaf] in there]
-        self.scalar = single_numbers(readers[0])  # every value of a turn
+        self.scalar = single_numbers(readers[0])  # every value of an iteration
         loops = readers_by_loop([body.steps[at] for at in self.order])
         self.inner = {body.positions[reader]: scan for scan in map(Scan, loops.values()) for reader in scan.readers}
         self._steps: dict[Any, tuple[list[Any], list[Step]]] = {}
@@ -66,9 +66,9 @@ class Scan:
         """The values of the readers, in their order."""
         if xp.name == "math":
             if self._printed is _UNKNOWN:
-                from gradcli.execution.emit_python import printed_turns
+                from gradcli.execution.emit_python import printed_iterations
 
-                self._printed = printed_turns(self)
+                self._printed = printed_iterations(self)
             if self._printed is not None:
                 return self._printed(args)
         if xp.name == "numpy" and xp.dtype != "complex128" and self.count > 1:
@@ -79,7 +79,7 @@ class Scan:
             try:
                 return self._plans[xp].run(args, ranks)
             except (BadIndex, NotReal, Unavailable):
-                pass  # turn by turn, to say which operation it was
+                pass  # iteration by iteration, to say which operation it was
         return self._walked(xp, args, ranks)
 
     @staticmethod
@@ -96,12 +96,12 @@ class Scan:
         return self(namespace("math"), *args, ranks=(0,) * len(args))
 
     def _walked(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> list[Any]:
-        """One turn after the other, one operation after the other."""
+        """One iteration after the other, one operation after the other."""
         parts: dict[int, list[Any]] = {at: [None] * self.count for at in self.stacked if at >= 0}
         values: list[Any] = []
-        for turn, values in self.turns(xp, args, ranks):
+        for iteration, values in self.iterations(xp, args, ranks):
             for at, part in parts.items():
-                part[turn] = values[at]
+                part[iteration] = values[at]
         steps = self.body.steps
         stacks = {
             at: xp.stack(xp.broadcast_arrays(*part), axis=-len(steps[at].shape) - 1) for at, part in parts.items()
@@ -109,13 +109,13 @@ class Scan:
         return [values[end] if at < 0 else stacks[at] for end, at in zip(self.ends, self.stacked, strict=True)]
 
     def split(self) -> Split:
-        """What runs turn by turn, and what for many turns at once."""
+        """What runs iteration by iteration, and what for many iterations at once."""
         if self._split is None:
             self._split = Split(self)
         return self._split
 
     def _steps_on(self, xp: Any) -> tuple[list[Any], list[Step]]:
-        """Values of all steps with the constants in place, and the operations of a turn; made once for a namespace."""
+        """Values of all steps with the constants in place, and the operations of an iteration, for a namespace."""
         if xp in self._steps:
             return self._steps[xp]
         body = self.body
@@ -140,8 +140,8 @@ class Scan:
         self._steps[xp] = start, work
         return start, work
 
-    def turns(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> Iterator[tuple[int, list[Any]]]:
-        """Each turn with the values of its steps by position, in the order in which the turns run.
+    def iterations(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> Iterator[tuple[int, list[Any]]]:
+        """Each iteration with the values of its steps by position, in the order in which the iterations run.
 
         It is the same list each time. What no reader needs is None. An operation that refuses its operands raises one
         of REFUSED, with its step as the attribute `node`.
@@ -156,13 +156,13 @@ class Scan:
         rows = [(at, args[at], (slice(None),) * (ranks[at] - 1)) for at in read]
         index = None if body.index is None else body.positions[body.index]
         state, at = [args[k] for k in carries], 0
-        for turn in order_of_turns(self.count, self.reverse):
+        for iteration in order_of_iterations(self.count, self.reverse):
             for k, value in zip(carries, state, strict=True):
                 values[k] = value
             for at, array, rest in rows:
-                values[at] = array[(..., turn, *rest)]
+                values[at] = array[(..., iteration, *rest)]
             if index is not None:
-                values[index] = float(turn) if xp.name == "math" else xp.array(float(turn))
+                values[index] = float(iteration) if xp.name == "math" else xp.array(float(iteration))
             try:
                 for impl, at, operands, params, aligned in work:
                     xs: Any = [values[place] for place in operands]
@@ -173,16 +173,16 @@ class Scan:
                 vars(reason).setdefault("node", body.steps[at])
                 raise
             state = [values[place] for place in nexts]
-            yield turn, values
+            yield iteration, values
 
 
 # --- loop distribution -----------------------------------------------------------------------------------------
 #
-# The carries of a body depend on each other in groups. A group whose carries need one another runs turn by turn; a
-# carry that only adds up is a running sum, and masks are gathered likewise. All other steps take all turns at once:
-# those that need no carry before the groups, those that read the states of all turns after them. Of a group only its
-# states are stored; what others read of its steps is computed again, for all turns (R. Allen, K. Kennedy, Automatic
-# translation of Fortran programs to vector form, 1987).
+# The carries of a body depend on each other in groups. A group whose carries need one another runs iteration by
+# iteration; a carry that only adds up is a running sum, and masks are gathered likewise. All other steps take all
+# iterations at once: those that need no carry before the groups, those that read the states of all iterations after
+# them. Of a group only its states are stored; what others read of its steps is computed again, for all iterations (R.
+# Allen, K. Kennedy, Automatic translation of Fortran programs to vector form, 1987).
 
 ACCUMULATING = ("add", "and", "or")
 
@@ -190,8 +190,8 @@ ACCUMULATING = ("add", "and", "or")
 class Group(NamedTuple):
     """Carries that need one another, and the positions of the steps between them, or one that only accumulates.
 
-    The latter names its operation, one of ACCUMULATING. `reads` are the positions that they read in each turn besides
-    constants: the value that is added, or all of a core.
+    The latter names its operation, one of ACCUMULATING. `reads` are the positions that they read in each iteration
+    besides constants: the value that is added, or all of a core.
     """
 
     accumulates: str | None
@@ -202,24 +202,24 @@ class Group(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """The positions of steps that take all turns at once, then a group that reads them."""
+    """The positions of steps that take all iterations at once, then a group that reads them."""
 
     steps: tuple[int, ...]
     group: Group | None
 
 
 class Split:
-    """The stages of a scan: what a turn of it computes, in groups of carries.
+    """The stages of a scan: what an iteration of it computes, in groups of carries.
 
-    `varying` are the positions of what differs from turn to turn, `still` those of the other steps, `stored` the
-    carries whose states before all turns are read. The last stage has no group and gives `outputs`.
+    `varying` are the positions of what differs from iteration to iteration, `still` those of the other steps, `stored`
+    the carries whose states before all iterations are read. The last stage has no group and gives `outputs`.
     """
 
     def __init__(self, scan: Scan) -> None:
         body = self.body = scan.body
         self.order, self.carries, self.inner = scan.order, scan.carries, scan.inner
         self.states = len(body.carried)
-        self.direct: dict[int, int] = {}  # the carries that each step reads within the turn, as bits
+        self.direct: dict[int, int] = {}  # the carries that each step reads within the iteration, as bits
         self.varying: set[int] = set()
         self._follow()
         self.stored: set[int] = set()
@@ -292,7 +292,7 @@ class Split:
         return Stage(before, Group(None, tuple(carries), tuple(core), reads, tuple(sorted(constants))))
 
     def _before(self, positions: Iterable[int]) -> tuple[int, ...]:
-        """The steps that give these for all turns, in order, without those that earlier stages have given."""
+        """The steps that give these for all iterations, in order, without those that earlier stages have given."""
         fresh: set[int] = set()
         pending = list(positions)
         while pending:

@@ -171,7 +171,7 @@ def _from_json(value: Any, vocabulary: Mapping[str, Primitive] | None = None) ->
 
 
 def _body_to_json(body: Body) -> dict[str, Any]:
-    """The body of a loop as a table, with the rows of its leaves and of the carries after the turn."""
+    """The body of a loop as a table, with the rows of its leaves and of the carries after the iteration."""
     table = Table(body.steps, body.builder.vocabulary)
     rows = table.rows
     return {

@@ -1,16 +1,16 @@
 """Loops as nodes: a body of a fixed size that is repeated, and the nodes that read its results.
 
-A `Body` is one turn as a closed graph: its leaves are the carries (the state before the turn), rows (the turn's part
-of stacked arrays), fixed values, and the number of the turn; `nexts` is the state after the turn. Two kinds of nodes
-read a loop, and both are composites: `last` is a carry after the last turn, `turns` is the value of one node of the
-body in every turn, stacked along a new first axis. Their arguments are the initial carries, the stacked arrays and the
-fixed values; the body and the count of turns are parameters. Nodes with the same arguments, body, count and direction
-read the same loop, which is evaluated once for all of them (`loop_key`). Their definitions are the turns written out
-(`written_out_last`, `written_out_turns`).
+A `Body` is one iteration as a closed graph: its leaves are the carries (the state before the iteration), rows (the
+iteration's part of stacked arrays), fixed values, and the number of the iteration; `nexts` is the state after the
+iteration. Two kinds of nodes read a loop, and both are composites: `last` is a carry after the last iteration,
+`iterations` is the value of one node of the body in every iteration, stacked along a new first axis. Their arguments
+are the initial carries, the stacked arrays and the fixed values; the body and the count of iterations are parameters.
+Nodes with the same arguments, body, count and direction read the same loop, which is evaluated once for all of them
+(`loop_key`). Their definitions are the iterations written out (`written_out_last`, `written_out_iterations`).
 
-Loops are made by tracing: build one turn from fresh leaves in the surrounding builder and `close` it. Whatever does not
-depend on those leaves stays outside the loop and becomes a fixed value. `Opened` is the way back: the body of a loop
-on fresh leaves in the surrounding builder, for transforms to work on.
+Loops are made by tracing: build one iteration from fresh leaves in the surrounding builder and `close` it. Whatever
+does not depend on those leaves stays outside the loop and becomes a fixed value. `Opened` is the way back: the body of
+a loop on fresh leaves in the surrounding builder, for transforms to work on.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class Body:
-    """One turn of a loop as a closed graph; equal bodies compare equal, whatever builder they come from.
+    """One iteration of a loop as a closed graph; equal bodies compare equal, whatever builder they come from.
 
     `steps` are all nodes in topological order, first the leaves: carries, rows, fixed values, and `index` if the number
-    of the turn is read (a float that counts from 0). `nexts[k]` is the carry k after the turn, of the type of
-    `carried[k]`. Steps beyond those that `nexts` needs are there for `turns` to read. A body holds no data arrays:
-    these are fixed values. `first` counts the turns that were written out before the loop: for people, the turn with
-    the number t is turn first + t + 1. Bodies that differ in nothing else are equal.
+    of the iteration is read (a float that counts from 0). `nexts[k]` is the carry k after the iteration, of the type of
+    `carried[k]`. Steps beyond those that `nexts` needs are there for `iterations` to read. A body holds no data arrays:
+    these are fixed values. `first` counts the iterations that were written out before the loop: for people, the
+    iteration with the number t is iteration first + t + 1. Bodies that differ in nothing else are equal.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class Body:
         return (*self.carried, *self.rows, *self.fixed)
 
     def demanded(self, positions: Iterable[int]) -> list[int]:
-        """The positions of the steps that these need, in this turn and in those before it, in order."""
+        """The positions of the steps that these need, in this iteration and in those before it, in order."""
         after = dict(zip(self.carried, self.nexts, strict=True))
         needed: set[Node] = set()
         pending = [self.steps[at] for at in positions]
@@ -109,9 +109,10 @@ class Body:
 
 
 class Loop:
-    """A loop in a builder: `args` as its readers take them; `last` and `turns` make readers.
+    """A loop in a builder: `args` as its readers take them; `last` and `iterations` make readers.
 
-    `close` makes it from traced nodes, which `turns` then takes; a loop of an existing reader takes positions only.
+    `close` makes it from traced nodes, which `iterations` then takes; a loop of an existing reader takes positions
+    only.
     """
 
     __slots__ = ("args", "body", "builder", "count", "ends", "reverse", "traced", "unmoved")
@@ -137,26 +138,26 @@ class Loop:
         self.unmoved = unmoved or {}
 
     def last(self, carry: int) -> Node:
-        """The carry with this number (as given to `close`) after the last turn."""
+        """The carry with this number (as given to `close`) after the last iteration."""
         end = self.ends[carry]
         return end if isinstance(end, Node) else self._reader("last", "carry", end)
 
-    def turns(self, node: Node) -> Node:
-        """The value of a traced node in every turn, stacked along a new first axis.
+    def iterations(self, node: Node) -> Node:
+        """The value of a traced node in every iteration, stacked along a new first axis.
 
-        A node that does not depend on the turn is repeated.
+        A node that does not depend on the iteration is repeated.
         """
         at = self.traced.get(node)
         return repeated(self.builder, self.unmoved.get(node, node), self.count) if at is None else self.stacked(at)
 
     def stacked(self, at: int) -> Node:
-        """The value of the step of the body with this position in every turn; of a row, the array itself."""
+        """The value of the step of the body with this position in every iteration; of a row, the array itself."""
         first = len(self.body.carried)
         if first <= at < first + len(self.body.rows):
             return self.args[at]
         if first <= at < len(self.body.inputs):
             return repeated(self.builder, self.args[at], self.count)
-        return self._reader("turns", "at", at)
+        return self._reader("iterations", "at", at)
 
     def _reader(self, name: str, key: str, place: int) -> Node:
         if not self.count:
@@ -192,16 +193,16 @@ def nodes_in(nodes: Iterable[Node]) -> int:
 
 
 def written_nodes(nodes: Iterable[Node]) -> int:
-    """Roughly the number of nodes with all turns of the loops written out."""
+    """Roughly the number of nodes with all iterations of the loops written out."""
     nodes = list(nodes)
-    turns: list[int] = [
+    iterations: list[int] = [
         first.params["count"] * written_nodes(first.params["body"].steps) for first in readers_by_loop(nodes)
     ]
-    return len(nodes) + sum(turns)
+    return len(nodes) + sum(iterations)
 
 
 def single_numbers(node: Node) -> bool:
-    """Whether every value in a turn of the loop that a node reads is a single number."""
+    """Whether every value in an iteration of the loop that a node reads is a single number."""
     return all(not step.shape and (not is_reader(step) or single_numbers(step)) for step in node.params["body"].steps)
 
 
@@ -217,13 +218,13 @@ def repeated(builder: Builder, node: Node, count: int) -> Node:
     return raised if count == 1 else builder.call("broadcast", raised, shape=(count, *node.shape))
 
 
-def row(builder: Builder, stack: Node, turn: int) -> Node:
-    """The part of a stacked array that belongs to one turn."""
-    return builder.call("reshape", some_rows(builder, stack, turn, 1), shape=stack.shape[1:])
+def row(builder: Builder, stack: Node, iteration: int) -> Node:
+    """The part of a stacked array that belongs to one iteration."""
+    return builder.call("reshape", some_rows(builder, stack, iteration, 1), shape=stack.shape[1:])
 
 
 def some_rows(builder: Builder, stack: Node, first: int, count: int) -> Node:
-    """The part of a stacked array that belongs to `count` turns."""
+    """The part of a stacked array that belongs to `count` iterations."""
     shape = stack.shape
     if count == shape[0]:
         return stack
@@ -253,14 +254,14 @@ def close(
     reverse: bool = False,
     first: int = 0,
 ) -> Loop:
-    """The loop that repeats a traced turn `count` times.
+    """The loop that repeats a traced iteration `count` times.
 
     `carried` pairs the fresh leaf of each carry with its initial value, `rows` the leaf of each row with its array of
-    shape [count, ...]; `index` is the leaf that stood for the number of the turn (0 to count - 1; with `reverse` the
-    turns run from the last to the first). `nexts` are the carries after the turn, `outputs` further nodes of the turn
-    that `Loop.turns` may stack, `first` counts the turns that were written out before. All are nodes of
-    `builder`; what does not depend on the leaves is left outside.
-    Raises ValueError where a type does not fit.
+    shape [count, ...]; `index` is the leaf that stood for the number of the iteration (0 to count - 1; with `reverse`
+    the iterations run from the last to the first). `nexts` are the carries after the iteration, `outputs` further nodes
+    of the iteration that `Loop.iterations` may stack, `first` counts the iterations that were written out before. All
+    are nodes of `builder`; what does not depend on the leaves is left outside. Raises ValueError where a type does not
+    fit.
 
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())
@@ -274,27 +275,27 @@ def close(
             raise ValueError(f"a carry {leaf.type} that starts as {init.type} and becomes {after.type}")
     for leaf, stack in rows:
         if stack.type != Type(leaf.type.kind, (count, *leaf.shape)):
-            raise ValueError(f"a row {leaf.type} of {count} turns in an array {stack.type}")
-    # a carry that no turn changes is a fixed value
+            raise ValueError(f"a row {leaf.type} of {count} iterations in an array {stack.type}")
+    # a carry that no iteration changes is a fixed value
     unmoved = {leaf: init for (leaf, init), after in zip(carried, nexts, strict=True) if after is leaf}
     moving = [k for k, (leaf, _) in enumerate(carried) if leaf not in unmoved]
     tracer = _Copy(builder, [carried[k][0] for k in moving], [leaf for leaf, _ in rows], index, unmoved)
     read_nexts = [nexts[k] for k in moving]
     tracer.read([*read_nexts, *outputs])
-    ends_of_turn = tracer.ends(read_nexts)  # before the fixed values are counted: it may be one
+    ends_of_iteration = tracer.ends(read_nexts)  # before the fixed values are counted: it may be one
     places = {k: place for place, k in enumerate(moving)}
     args = (*(carried[k][1] for k in moving), *(stack for _, stack in rows), *tracer.fixed_values)
-    if not args:  # an operation has an argument: a loop over numbers alone is given one that no turn reads
+    if not args:  # an operation has an argument: a loop over numbers alone is given one that no iteration reads
         tracer.leaf_of(builder.constant(0))
         args = tuple(tracer.fixed_values)
-    body = tracer.body(ends_of_turn, first)
+    body = tracer.body(ends_of_iteration, first)
     traced = {node: body.positions[copy] for node, copy in tracer.copies.items()}
     ends: list[Node | int] = [places.get(k, init) for k, (_, init) in enumerate(carried)]
     return Loop(builder, body, args, count, reverse, traced, ends, unmoved)
 
 
 class _Copy:
-    """The nodes of a traced turn that depend on its leaves, copied into a builder of their own in a canonical order."""
+    """The nodes of a traced iteration that depend on its leaves, in a builder of their own in a canonical order."""
 
     __slots__ = (
         "builder",
@@ -321,7 +322,7 @@ class _Copy:
         self.builder = type(outer)(outer.vocabulary, outer.limit, outer.entries)
         self.replaced = replaced
         self.copies: dict[Node, Node] = {}
-        self.dependent: set[Node] = set()  # on the leaves of the turn
+        self.dependent: set[Node] = set()  # on the leaves of the iteration
         self.fixed: dict[Node, Node] = {}
         self.fixed_values: list[Node] = []
         self.carried = [self._leaf(leaf, "carry") for leaf in carried]
@@ -339,7 +340,7 @@ class _Copy:
         return self.builder.fresh_leaf(value.type, otherwise if name[1:].isdigit() else name)
 
     def leaf_of(self, value: Node) -> Node:
-        """The leaf of a value that is the same in every turn."""
+        """The leaf of a value that is the same in every iteration."""
         known = self.fixed.get(value)
         if known is None:
             known = self.fixed[value] = self._named(value, f"~fixed{len(self.fixed_values)}")
@@ -347,11 +348,11 @@ class _Copy:
         return known
 
     def outside(self, value: Node) -> Node:
-        """Represents a node that does not depend on the turn: a constant is copied, any other node becomes a leaf."""
+        """Represents a node that does not depend on the iteration: copies a constant, makes any other a leaf."""
         return self.builder.copied(value, ()) if value.primitive is CONSTANT else self.leaf_of(value)
 
     def read(self, roots: Iterable[Node]) -> None:
-        """Copy what these nodes need, depth first, so that equal turns give equal copies."""
+        """Copy what these nodes need, depth first, so that equal iterations give equal copies."""
         roots = list(roots)
         self._mark(roots)
         for root in roots:
@@ -372,7 +373,7 @@ class _Copy:
                 self.copies[node] = self.builder.copied(node, operands)
 
     def _mark(self, roots: Iterable[Node]) -> None:
-        """Mark the nodes that depend on the leaves of the turn; nodes made before these leaves do not."""
+        """Mark the nodes that depend on the leaves of the iteration; nodes made before these leaves do not."""
         first = min([leaf.serial for leaf in (*self.dependent, *self.replaced)], default=0)
         inside: set[Node] = set()
         stack = list(roots)
@@ -386,7 +387,7 @@ class _Copy:
                 continue
             if any(map(self._depends, node.args)):
                 self.dependent.add(node)
-            elif not self.replaced.keys().isdisjoint(node.args):  # it depends on carries that no turn changes only
+            elif not self.replaced.keys().isdisjoint(node.args):  # it depends on carries that no iteration changes only
                 args = tuple([self.replaced.get(arg, arg) for arg in node.args])
                 self.replaced[node] = self.outer.apply(node.primitive, args, node.params)
 
@@ -394,7 +395,7 @@ class _Copy:
         return node in self.dependent
 
     def ends(self, nexts: Sequence[Node]) -> list[Node]:
-        """The carries after a turn that has been read; one that does not depend on the turn is a fixed value."""
+        """The carries after an iteration that has been read; one that does not depend on it is a fixed value."""
         ends = []
         for node in nexts:
             copy = self.copies.get(node)
@@ -422,10 +423,10 @@ class _Copy:
 
 
 class Opened:
-    """One turn of a loop in the surrounding builder, on fresh leaves for carries, rows and index.
+    """One iteration of a loop in the surrounding builder, on fresh leaves for carries, rows and index.
 
     `nodes[i]` represents `body.steps[i]`. Fixed values are the arguments, so nodes that depend on these alone are
-    outside of any turn. The index counts from 0; the index that the script sees is `first` more.
+    outside of any iteration. The index counts from 0; the index that the script sees is `first` more.
     """
 
     __slots__ = ("body", "carried", "index", "nexts", "nodes", "rows")
@@ -438,11 +439,11 @@ class Opened:
         self.index = None if body.index is None else builder.fresh_leaf(FLOAT)
         fixed = loop.args[len(self.carried) + len(self.rows) :]
         number = builder.call("add", self.index, first) if first and self.index is not None else self.index
-        self.nodes = turn(builder, body, self.carried, self.rows, fixed, number)
+        self.nodes = iteration(builder, body, self.carried, self.rows, fixed, number)
         self.nexts = tuple([self.nodes[body.positions[node]] for node in body.nexts])
 
 
-def turn(
+def iteration(
     builder: Builder,
     body: Body,
     carried: Sequence[Node],
@@ -450,7 +451,7 @@ def turn(
     fixed: Sequence[Node],
     index: Node | None,
 ) -> list[Node]:
-    """The nodes of one turn on these values, one for each step of the body."""
+    """The nodes of one iteration on these values, one for each step of the body."""
     nodes: dict[Node, Node] = dict(zip(body.inputs, (*carried, *rows, *fixed), strict=True))
     if body.index is not None:
         assert index is not None
@@ -464,24 +465,26 @@ def turn(
     return [nodes[step] for step in body.steps]
 
 
-def order_of_turns(count: int, reverse: bool) -> range:
-    """The numbers of the turns in the order in which they run."""
+def order_of_iterations(count: int, reverse: bool) -> range:
+    """The numbers of the iterations in the order in which they run."""
     return range(count - 1, -1, -1) if reverse else range(count)
 
 
 def written_out_last(*args: Node, body: Body, count: int, reverse: bool, carry: int) -> Node:
-    """The definition of `last`: the turns one after the other."""
+    """The definition of `last`: the iterations one after the other."""
     state: Sequence[Node] = args[: len(body.carried)]
     for nodes in _written_out(args, body, count, reverse):
         state = [nodes[body.positions[node]] for node in body.nexts]
     return state[carry]
 
 
-def written_out_turns(*args: Node, body: Body, count: int, reverse: bool, at: int) -> Node:
-    """The definition of `turns`: the turns one after the other, and one value of each stacked."""
+def written_out_iterations(*args: Node, body: Body, count: int, reverse: bool, at: int) -> Node:
+    """The definition of `iterations`: the iterations one after the other, and one value of each stacked."""
     builder = args[0].builder
     values: dict[int, Node] = {}
-    for number, nodes in zip(order_of_turns(count, reverse), _written_out(args, body, count, reverse), strict=True):
+    for number, nodes in zip(
+        order_of_iterations(count, reverse), _written_out(args, body, count, reverse), strict=True
+    ):
         values[number] = nodes[at]
     return joined(builder, [repeated(builder, values[number], 1) for number in range(count)])
 
@@ -490,10 +493,10 @@ def _written_out(args: Sequence[Node], body: Body, count: int, reverse: bool) ->
     builder = args[0].builder
     states, stacks = len(body.carried), len(body.rows)
     state, fixed = args[:states], args[states + stacks :]
-    for number in order_of_turns(count, reverse):
+    for number in order_of_iterations(count, reverse):
         rows = [row(builder, stack, number) for stack in args[states : states + stacks]]
         index = None if body.index is None else builder.constant(number)
-        nodes = turn(builder, body, state, rows, fixed, index)
+        nodes = iteration(builder, body, state, rows, fixed, index)
         state = tuple([nodes[body.positions[node]] for node in body.nexts])
         yield nodes
 
@@ -506,8 +509,8 @@ def type_of_last(*args: Type, body: Body, carry: int, **_: Any) -> Type:
     return body.carried[carry].type
 
 
-def type_of_turns(*args: Type, body: Body, count: int, at: int, **_: Any) -> Type:
-    """The type of `turns`: an axis more in front."""
+def type_of_iterations(*args: Type, body: Body, count: int, at: int, **_: Any) -> Type:
+    """The type of `iterations`: an axis more in front."""
     step = body.steps[at].type
     shape: Shape = (count, *step.shape)
     return Type(step.kind, shape)

@@ -136,7 +136,7 @@ def reader_params(node: Node) -> dict[str, int | bool]:
     params = node.params
     several = "carry" in params and len(params["body"].carried) > 1
     return {
-        "turns": params["count"],
+        "iterations": params["count"],
         **({"carry": params["carry"]} if several else {}),
         **({"at": params["at"]} if "at" in params else {}),
         **({"reverse": True} if params["reverse"] else {}),
@@ -144,7 +144,7 @@ def reader_params(node: Node) -> dict[str, int | bool]:
 
 
 def body_text(node: Node, longest: int = 400) -> str:
-    """What one turn of the loop of a reader computes, as assignments: `x = x*cos(a*x); n = n + 1`."""
+    """What one iteration of the loop of a reader computes, as assignments: `x = x*cos(a*x); n = n + 1`."""
     body: Body = node.params["body"]
     outside = formulas(reachable(node.args), lambda _: "...")  # a shared part is repeated: texts may explode
     fixed = node.args[len(node.args) - len(body.fixed) :]

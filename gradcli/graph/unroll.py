@@ -1,7 +1,7 @@
-"""Unrolls loops: chosen turns are written out, the turns between them stay loops.
+"""Unrolls loops: chosen iterations are written out, the iterations between them stay loops.
 
-A trace uses it to show single turns, and evaluators without a rule for loops get a graph without loops. The values are
-the same, bit for bit.
+A trace uses it to show single iterations, and evaluators without a rule for loops get a graph without loops. The values
+are the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gradcli.graph.loop import (
     close,
     joined,
     loop_of,
-    order_of_turns,
+    order_of_iterations,
     readers_by_loop,
     repeated,
     row,
@@ -26,21 +26,25 @@ if TYPE_CHECKING:
 
     from gradcli.graph.builder import Builder
 
-    Turns = Callable[[Loop], Collection[int]]  # the turns of a loop to write out
+    Iterations = Callable[[Loop], Collection[int]]  # the iterations of a loop to write out
 
 
-def every_turn(loop: Loop) -> range:
-    """All turns of a loop."""
+def every_iteration(loop: Loop) -> range:
+    """All iterations of a loop."""
     return range(loop.count)
 
 
 def unrolled(
-    builder: Builder, outputs: Sequence[Node], turns: Turns = every_turn, turn_of: dict[Node, int] | None = None
+    builder: Builder,
+    outputs: Sequence[Node],
+    iterations: Iterations = every_iteration,
+    iteration_of: dict[Node, int] | None = None,
 ) -> dict[Node, Node]:
-    """For every node that the outputs need, the node that replaces it: `turns(loop)` of each loop are written out.
+    """For every node that the outputs need, the node that replaces it: `iterations(loop)` of each loop are written out.
 
-    The builder must be open. Loops inside a body are unrolled where a turn of the body is written out. `turn_of`, if
-    given, receives the number of the turn, counted from 1, for each node of the outermost turns that are written out.
+    The builder must be open. Loops inside a body are unrolled where an iteration of the body is written out.
+    `iteration_of`, if given, receives the number of the iteration, counted from 1, for each node of the outermost
+    iterations that are written out.
 
     >>> from gradcli.graph.builder import Builder
     >>> from gradcli.graph.types import FLOAT
@@ -51,11 +55,15 @@ def unrolled(
     >>> [node.primitive.name for node in reachable([unrolled(builder, [last], lambda loop: [0, 39])[last]])]
     ['leaf', 'constant', 'mul', 'last', 'mul']
     """
-    return _rebuilt(builder, reachable(outputs), {}, turns, {} if turn_of is None else turn_of)
+    return _rebuilt(builder, reachable(outputs), {}, iterations, {} if iteration_of is None else iteration_of)
 
 
 def _rebuilt(
-    builder: Builder, order: Sequence[Node], replaced: dict[Node, Node], turns: Turns, turn_of: dict[Node, int]
+    builder: Builder,
+    order: Sequence[Node],
+    replaced: dict[Node, Node],
+    iterations: Iterations,
+    iteration_of: dict[Node, int],
 ) -> dict[Node, Node]:
     """Add to `replaced` the replacements of those nodes of a topological order that have none yet."""
     whole_of = {node: readers for readers in readers_by_loop(order).values() for node in readers}
@@ -72,7 +80,7 @@ def _rebuilt(
                 loop = loop_of(node)
                 whole = Loop(builder, loop.body, args, loop.count, loop.reverse)
                 places = [reader.params["at"] for reader in readers if "at" in reader.params]
-                taken_apart[first] = _Apart(whole, frozenset(turns(whole)), places, turns, turn_of)
+                taken_apart[first] = _Apart(whole, frozenset(iterations(whole)), places, iterations, iteration_of)
             replaced[node] = taken_apart[first].value(node)
         else:
             unchanged = args == node.args and node.builder is builder
@@ -82,21 +90,26 @@ def _rebuilt(
 
 
 class _Apart:
-    """The pieces of a loop in the order in which they run: single turns, and loops over the turns between them."""
+    """The pieces of a loop in the order in which they run: single iterations, and loops over those between them."""
 
     __slots__ = ("pieces", "state", "whole")
 
     def __init__(
-        self, whole: Loop, chosen: Collection[int], places: Sequence[int], turns: Turns, turn_of: dict[Node, int]
+        self,
+        whole: Loop,
+        chosen: Collection[int],
+        places: Sequence[int],
+        iterations: Iterations,
+        iteration_of: dict[Node, int],
     ) -> None:
         body, builder = whole.body, whole.builder
         states, stacks = len(body.carried), len(body.rows)
         self.whole = whole
         self.state: tuple[Node, ...] = whole.args[:states]
-        self.pieces: dict[int, dict[int, Node]] = {}  # by their first turn: the stacked values
+        self.pieces: dict[int, dict[int, Node]] = {}  # by their first iteration: the stacked values
         fixed = whole.args[states + stacks :]
         waiting: list[int] = []
-        for number in [*order_of_turns(whole.count, whole.reverse), None]:
+        for number in [*order_of_iterations(whole.count, whole.reverse), None]:
             if number is not None and number not in chosen:
                 waiting.append(number)
                 continue
@@ -110,13 +123,15 @@ class _Apart:
                     leaves[body.index] = builder.constant(number)
                 before = builder.count
                 inside: dict[Node, int] = {}
-                values = _rebuilt(builder, body.steps, leaves, turns, inside)
-                turn_of.update({x: body.first + number + 1 for x in (*inside, *values.values()) if x.serial > before})
+                values = _rebuilt(builder, body.steps, leaves, iterations, inside)
+                iteration_of.update(
+                    {x: body.first + number + 1 for x in (*inside, *values.values()) if x.serial > before}
+                )
                 self.state = tuple([values[node] for node in body.nexts])
                 self.pieces[number] = {at: repeated(builder, values[body.steps[at]], 1) for at in places}
 
     def _loop(self, first: int, count: int, fixed: Sequence[Node], places: Sequence[int]) -> None:
-        """A loop over the turns from `first` on."""
+        """A loop over the iterations from `first` on."""
         whole, body, builder = self.whole, self.whole.body, self.whole.builder
         states = len(body.carried)
         stacks = [some_rows(builder, stack, first, count) for stack in whole.args[states : states + len(body.rows)]]
@@ -136,7 +151,7 @@ class _Apart:
                 reverse=whole.reverse,
                 first=body.first + first,
             )
-            self.pieces[first] = {at: loop.turns(opened.nodes[at]) for at in places}
+            self.pieces[first] = {at: loop.iterations(opened.nodes[at]) for at in places}
         self.state = tuple([loop.last(carry) for carry in range(states)])
 
     def value(self, reader: Node) -> Node:

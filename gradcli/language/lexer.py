@@ -222,7 +222,7 @@ class Lexer:
         self.tokens.broken.add(span.line)
 
     def indent(self, line: int, line_start: int, at: int) -> None:
-        """Turn the white space before a line's first token into INDENT and DEDENT tokens."""
+        """Iteration the white space before a line's first token into INDENT and DEDENT tokens."""
         space, indents = self.text[line_start:at], self.indents
         if not indents:  # the first line may be indented: all others are then measured from it
             indents.append(space)

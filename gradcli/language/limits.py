@@ -30,7 +30,7 @@ class Limits:
 
     text: bytes of UTF-8. nodes: of the graph, after differentiation. nesting: brackets, signs, powers and
     blocks inside each other. digits: of one literal. elements: of one array, computed before it is allocated.
-    work: steps of loops, turns times the nodes of a turn.
+    work: steps of loops, iterations times the nodes of an iteration.
     """
 
     __slots__ = ("digits", "elements", "nesting", "nodes", "text", "work")

@@ -64,10 +64,11 @@ def lower(
     `at` gives values (numbers, nested lists, arrays) to leaves and thereby their shapes; `wrt` names the leaves to
     differentiate with respect to, default all that are not const; `claims` are hand-written gradients, a script per
     leaf. `claiming` is "kept", "read" for the errors of claims only (a claim may be too large where the rest is not),
-    or "skipped". `loops` says which loops become nodes: "auto" those that would make very many nodes if their turns
-    were written out, "node" all from 32 turns on, "unroll" none. `shapes` are assumed for free names without values;
-    without it these are numbers. `random_arrays` is the number of random arrays without a seed before those of the
-    script. `plane` makes it a program on complex numbers. Raises GradcliError with every error of the script.
+    or "skipped". `loops` says which loops become nodes: "auto" those that would make very many nodes if their
+    iterations were written out, "node" all from 32 iterations on, "unroll" none. `shapes` are assumed for free names
+    without values; without it these are numbers. `random_arrays` is the number of random arrays without a seed before
+    those of the script. `plane` makes it a program on complex numbers. Raises GradcliError with every error of the
+    script.
 
     >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
     >>> lowered.wrt, lowered.text

@@ -357,7 +357,7 @@ def index_item(lowerer: Lowerer, item: Any, syntax: Syntax) -> Any:
             help="use where(condition, x, 0)",
         )
     if isinstance(syntax, List) and item.primitive is not DATA and lowerer.traced(item):
-        lowerer.untraceable()  # in a turn that is written out it may be DATA
+        lowerer.untraceable()  # in an iteration that is written out it may be DATA
     if not item.type.shape or (item.primitive is DATA and isinstance(syntax, List)):
         position = lowerer.static(item, syntax.span)
         pending = [position]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Block(NamedTuple):
-    """A call that was inlined, a loop or a turn of one: it made the nodes with these serial numbers, both included."""
+    """A call that was inlined, a loop or an iteration of one: it made the nodes from one serial number to the other."""
 
     first: int
     last: int
@@ -65,7 +65,7 @@ class Lowered:
 
     `uses` maps a leaf to the place where the script first reads it; `reassigned` a closed name to its second
     assignment, which made it a constant; `several`: the output was written as several values; `names` are the script's
-    names of intermediates, `blocks` the calls, loops and turns that made nodes, each after those inside it,
+    names of intermediates, `blocks` the calls, loops and iterations that made nodes, each after those inside it,
     `random_arrays` the number of random arrays without a seed up to its end. `derived` maps the result of each
     derivative operator to its name, its operand, its variable and its direction.
     """

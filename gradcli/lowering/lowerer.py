@@ -80,9 +80,9 @@ class Lowerer(Names):
         self.claims: list[Claim] = []
         self.derived: dict[Node, tuple[Any, ...]] = {}  # what a derivative operator made: its name and operands
         self.outputs: list[Node] = []
-        self.blocks: list[Block] = []  # calls, loops and turns that made nodes
+        self.blocks: list[Block] = []  # calls, loops and iterations that made nodes
         self.several = False
-        self.repetitions = 0  # turns of loops that were written out
+        self.repetitions = 0  # iterations of loops that were written out
         self.work = 0  # steps of loops that became nodes
         self.loops = "auto"
         self.read_behind: dict[s.For, tuple[frozenset[str], frozenset[str]]] = {}
@@ -134,7 +134,7 @@ class Lowerer(Names):
         raise NotImplementedError
 
     def condition(self, condition: Any, span: Span) -> Any:
-        """Whether a condition holds; a trace of turns ends if this changes from turn to turn."""
+        """Whether a condition holds; a trace of iterations ends if this changes from iteration to iteration."""
         raise NotImplementedError
 
     def iterations(self, syntax: s.Comprehension | s.Call) -> Generator[s.Expression, Any, Any]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradcli.language.syntax import Subscript
 
     class TracedTurn(Protocol):
-        """One iteration of a loop while it is traced (`iteration/turns.py`), as expressions use it."""
+        """One iteration of a loop while it is traced (`iteration/iterations.py`), as expressions use it."""
 
         index: Node
         count: int
@@ -83,7 +83,7 @@ class Names:
         self.random_arrays = 0  # those without a seed so far
         self.fixed_leaves = 0
         self.has_loops = False  # whether a loop of the script has become a node
-        self.traces: list[TracedTurn] = []  # turns of loops that are being traced, the innermost last
+        self.traces: list[TracedTurn] = []  # iterations of loops that are being traced, the innermost last
         self.reads_positions = False  # whether a function was called that may take positions
 
     # --- meaning of a name --------------------------------------------------------------------------
@@ -163,15 +163,15 @@ class Names:
         self.scope[name] = node
         return node
 
-    # --- turns of loops that are traced ---------------------------------------------------------------
+    # --- iterations of loops that are traced ---------------------------------------------------------------
 
     def untraceable(self) -> None:
-        """End the trace of a turn, if there is one, because the current step is not the same in every turn."""
+        """End the trace of an iteration, if there is one: the current step is not the same in every iteration."""
         if self.traces:
             raise Untraceable
 
     def traced(self, node: Node) -> bool:
-        """Whether a node depends on a turn that is being traced."""
+        """Whether a node depends on an iteration that is being traced."""
         return any(trace.depends(node) for trace in self.traces)
 
     # --- static values ------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class Names:
         return exact_value(value, lambda leaf: self._read(leaf, span), self.evaluate_now, span, self._exact)
 
     def _written_out(self, node: Node) -> Node:
-        """A value with the loops that it reads written out, so that exact turns stay exact."""
+        """A value with the loops that it reads written out, so that exact iterations stay exact."""
         if not self.has_loops or not any(is_reader(step) for step in reachable([node], self._exact)):
             return node
         from gradcli.graph.unroll import unrolled

@@ -3,8 +3,8 @@
 Lists are what comprehensions and `append` collect: they become one array where they are read.
 
 A list keeps its items; they are joined once, when the whole list is read, so n appends cost n steps. Single entries
-(`path[-1]`, `path[i]`) and `len(path)` are read from the items. The appends in all turns of a loop node are one stacked
-array. In a turn that is traced, a list only collects appended values: reading it ends the trace.
+(`path[-1]`, `path[i]`) and `len(path)` are read from the items. The appends in all iterations of a loop node are one
+stacked array. In an iteration that is traced, a list only collects appended values: reading it ends the trace.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ScriptList:
     with this list as its value, None if there is none yet. `variable`: the script differentiates with respect to that
     name; then a read outside the loops that append returns a variable of its own, `tagged`, made when there were
     `tagged_size` entries. `alias` is the place where another name took the value; nothing may be appended after that.
-    `traced`: the list represents another one in a turn that is traced.
+    `traced`: the list represents another one in an iteration that is traced.
     """
 
     __slots__ = (
@@ -66,8 +66,8 @@ class ScriptList:
             raise Untraceable
         return sum(stack.shape[0] for stack in self.stacks) + len(self.items)
 
-    def in_a_turn(self) -> ScriptList:
-        """A list for the values that a turn appends to this one."""
+    def in_a_iteration(self) -> ScriptList:
+        """A list for the values that an iteration appends to this one."""
         taker = ScriptList([], self.place)
         taker.name, taker.alias, taker.shape, taker.traced = self.name, self.alias, self.shape, True
         return taker
@@ -83,7 +83,7 @@ class ScriptList:
         return bool(self.stacks) or len(self.items) > 1
 
     def appended(self, names: Names) -> Node:
-        """The appended value of a turn: its entry, or its entries as one array."""
+        """The appended value of an iteration: its entry, or its entries as one array."""
         return self.whole(names) if self.several else self.items[0]
 
     def append(self, node: Node) -> None:

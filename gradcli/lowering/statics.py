@@ -68,7 +68,7 @@ _EXACT: dict[str, Callable[..., Any]] = {
 
 
 class Untraceable(Exception):
-    """Raised when a traced turn of a loop may differ from other turns: the turns are then written out."""
+    """Raised when a traced iteration of a loop may differ from others: all are then written out."""
 
 
 def read_leaves(node: Node) -> list[Node]:

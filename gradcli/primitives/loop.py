@@ -1,7 +1,7 @@
-"""Readers of loops: the carry after the last turn, and a value of every turn. `gradcli.graph.loop` defines loops.
+"""Readers of loops: the carry after the last iteration, and a value of every one. `gradcli.graph.loop` defines loops.
 
-The values here are those of the definition, turn by turn and in memory of one turn; `gradcli.execution` evaluates all
-readers of a loop together.
+The values here are those of the definition, iteration by iteration and in memory of one iteration; `gradcli.execution`
+evaluates all readers of a loop together.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections import deque
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.loop import (
     Body,
-    order_of_turns,
+    order_of_iterations,
+    type_of_iterations,
     type_of_last,
-    type_of_turns,
+    written_out_iterations,
     written_out_last,
-    written_out_turns,
 )
 from gradcli.graph.node import CONSTANT, LEAF
 from gradcli.graph.primitive import Primitive, composite
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def turns_of(
+def iterations_of(
     xp: Any, args: Sequence[Any], ranks: Sequence[int], body: Body, count: int, reverse: bool
 ) -> Iterator[list[Any]]:
-    """The values of all steps of the body, turn by turn in the order in which they run; the same list each time."""
+    """The values of all steps of the body, iteration by iteration as they run; the same list each time."""
     states, stacks = len(body.carried), len(body.rows)
     values: list[Any] = [None] * len(body.steps)
     work: list[Any] = []
@@ -46,12 +46,12 @@ def turns_of(
     nexts = [body.positions[node] for node in body.nexts]
     at_index = None if body.index is None else body.positions[body.index]
     state = list(args[:states])
-    for turn in order_of_turns(count, reverse):
+    for iteration in order_of_iterations(count, reverse):
         values[:states] = state
         for place in range(states, states + stacks):
-            values[place] = args[place][(..., turn, *(slice(None),) * (ranks[place] - 1))]
+            values[place] = args[place][(..., iteration, *(slice(None),) * (ranks[place] - 1))]
         if at_index is not None:
-            values[at_index] = float(turn) if xp.name == "math" else xp.array(float(turn))
+            values[at_index] = float(iteration) if xp.name == "math" else xp.array(float(iteration))
         for impl, at, operands, params, aligned in work:
             xs: Any = [values[place] for place in operands]
             if aligned:
@@ -62,12 +62,12 @@ def turns_of(
 
 
 def _last(xp: Any, *args: Any, ranks: Sequence[int], body: Body, count: int, reverse: bool, carry: int) -> Any:
-    values = deque(turns_of(xp, args, ranks, body, count, reverse), maxlen=1)[0]
+    values = deque(iterations_of(xp, args, ranks, body, count, reverse), maxlen=1)[0]
     return values[body.positions[body.nexts[carry]]]
 
 
-def _turns(xp: Any, *args: Any, ranks: Sequence[int], body: Body, count: int, reverse: bool, at: int) -> Any:
-    stack = [values[at] for values in turns_of(xp, args, ranks, body, count, reverse)]
+def _iterations(xp: Any, *args: Any, ranks: Sequence[int], body: Body, count: int, reverse: bool, at: int) -> Any:
+    stack = [values[at] for values in iterations_of(xp, args, ranks, body, count, reverse)]
     if reverse:
         stack.reverse()
     return xp.stack(xp.broadcast_arrays(*stack), axis=-len(body.steps[at].shape) - 1)
@@ -75,22 +75,22 @@ def _turns(xp: Any, *args: Any, ranks: Sequence[int], body: Body, count: int, re
 
 last: Primitive = composite(
     "last",
-    "A carry of a loop after its last turn.",
+    "A carry of a loop after its last iteration.",
     definition=written_out_last,
     impl=_last,
     type_rule=type_of_last,
     internal=True,
-    formula="the state after the last turn",
+    formula="the state after the last iteration",
     node="LoopBackward0",
 )
 
-turns: Primitive = composite(
-    "turns",
-    "A value of every turn of a loop, stacked along a new first axis.",
-    definition=written_out_turns,
-    impl=_turns,
-    type_rule=type_of_turns,
+iterations: Primitive = composite(
+    "iterations",
+    "A value of every iteration of a loop, stacked along a new first axis.",
+    definition=written_out_iterations,
+    impl=_iterations,
+    type_rule=type_of_iterations,
     internal=True,
-    formula="the values of all turns",
+    formula="the values of all iterations",
     node="LoopBackward0",
 )

@@ -88,7 +88,7 @@ def trace(command: str, result: Trace) -> Payload:
             "span": list(step.span) if step.span else None,
             "params": jsonable(step.params),
             "inserted": step.inserted,
-            **({} if step.turn is None else {"turn": step.turn}),
+            **({} if step.iteration is None else {"iteration": step.iteration}),
         }
         for step in result.forward
     ]

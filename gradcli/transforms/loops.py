@@ -1,12 +1,13 @@
 """The derivative rules of loops: a sweep over a loop is a loop over sweeps of its body.
 
 Reverse mode makes one loop that runs the other way. It carries the cotangents of the carries, adds up those of fixed
-values, and reads what it needs of the forward turns as rows. Masks leave the loop beside their cotangents, like those
-of any other operation. That no cotangent arrives at a carry is not the same as a cotangent of 0, which an infinite
-slope would turn into NaN: a carry that cotangents reach in some turns only has a mask, which starts as false.
+values, and reads what it needs of the forward iterations as rows. Masks leave the loop beside their cotangents, like
+those of any other operation. That no cotangent arrives at a carry is not the same as a cotangent of 0, which an
+infinite slope would iteration into NaN: a carry that cotangents reach in some iterations only has a mask, which starts
+as false.
 
 Forward mode makes one loop that carries tangents beside the carries. A carry that does not move has no tangent, which
-is something else than 0 too: the first turns are written out as long as other carries move in the next turn.
+is something else than 0 too: the first iterations are written out as long as other carries move in the next iteration.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from __future__ import annotations
 from gradcli.graph.loop import (
     Opened,
     close,
+    iteration,
     joined,
     loop_of,
-    order_of_turns,
+    order_of_iterations,
     repeated,
     row,
     some_rows,
-    turn,
 )
 from gradcli.graph.node import dependents
 from gradcli.graph.types import Type
@@ -44,7 +45,7 @@ WRITTEN_OUT = 20_000  # nodes up to which a loop whose moving carries change aga
 
 
 def moving_inputs(body: Body, moving: Iterable[Node]) -> set[Node]:
-    """The inputs of a body that depend on these inputs in some turn, through differentiable operations."""
+    """The inputs of a body that depend on these inputs in some iteration, through differentiable operations."""
     inputs = set(moving)
     while True:
         reached = dependents(body.steps, inputs)
@@ -76,7 +77,7 @@ class _Backward:
         self.sweep = sweep
         self.loop: Loop = loop_of(next(iter(passing)))
         body = self.body = self.loop.body
-        self.turn = Opened(self.loop)
+        self.iteration = Opened(self.loop)
         args = dict(zip(body.inputs, self.loop.args, strict=True))
         wanted = {leaf for leaf, arg in args.items() if arg in active}
         moving = moving_inputs(body, wanted)
@@ -85,8 +86,8 @@ class _Backward:
         self.targets = [self._opened(leaf) for leaf in self.leaves]
         self.wanted = wanted
         self.args = args
-        self.ends: dict[int, Cotangent] = {}  # what has arrived at carries after the last turn
-        self.outer: list[tuple[Node, Cotangent]] = []  # what arrives at nodes of the turn: fresh leaves
+        self.ends: dict[int, Cotangent] = {}  # what has arrived at carries after the last iteration
+        self.outer: list[tuple[Node, Cotangent]] = []  # what arrives at nodes of the iteration: fresh leaves
         self.rows: list[tuple[Node, Node]] = []
         for reader in sorted(passing, key=lambda reader: reader.serial):
             ct, mask = passing[reader]
@@ -94,13 +95,13 @@ class _Backward:
                 self.ends[reader.params["carry"]] = (ct, mask)
             else:
                 row = self._row(ct), None if mask is None else self._row(mask)
-                self.outer.append((self.turn.nodes[reader.params["at"]], row))
+                self.outer.append((self.iteration.nodes[reader.params["at"]], row))
         self.ends = {k: flow for k, flow in sorted(self.ends.items()) if k in self.carries}
         self.cotangents = {k: builder.fresh_leaf(body.carried[k].type) for k in self.carries}
         self.masks = {k: builder.fresh_leaf(Type("bool", body.carried[k].shape)) for k in self.carries}
 
     def _opened(self, step: Node) -> Node:
-        return self.turn.nodes[self.body.positions[step]]
+        return self.iteration.nodes[self.body.positions[step]]
 
     def _row(self, stack: Node) -> Node:
         """The leaf of a row for a stacked array."""
@@ -111,19 +112,24 @@ class _Backward:
     def _swept(
         self, present: Iterable[int], masked: Iterable[int], seen: dict[Node, Cotangent] | None = None
     ) -> dict[Node, Cotangent]:
-        """What arrives at the inputs of the body in a turn at whose end these carries have cotangents and masks."""
+        """What arrives at the inputs of the body in an iteration, given what its carries have at its end."""
         ends = [
-            (self.turn.nexts[k], (self.cotangents[k], self.masks[k] if k in masked else None)) for k in sorted(present)
+            (self.iteration.nexts[k], (self.cotangents[k], self.masks[k] if k in masked else None))
+            for k in sorted(present)
         ]
         observer = None if seen is None else lambda node, flow, sent: seen.setdefault(node, flow)
-        stops = (*self.turn.carried, *self.turn.rows, *self.loop.args[len(self.body.carried) + len(self.body.rows) :])
+        stops = (
+            *self.iteration.carried,
+            *self.iteration.rows,
+            *self.loop.args[len(self.body.carried) + len(self.body.rows) :],
+        )
         arrived = self.sweep(self.builder, [*ends, *self.outer], self.targets, observer=observer, stops=stops)
         return {leaf: flow for leaf, flow in zip(self.leaves, arrived, strict=True) if flow is not None}
 
     def _presence(self) -> tuple[list[frozenset[int]], frozenset[int]]:
-        """The sets of carries that have cotangents at the ends of turns, each once, and the set before the first turn.
+        """The sets of carries that have cotangents at the ends of iterations, each once, and that before the first.
 
-        A set and the outer cotangents decide which set comes before it, so that sets repeat from some turn on.
+        A set and the outer cotangents decide which set comes before it, so that sets repeat from some iteration on.
         """
         sets: list[frozenset[int]] = []
         present = frozenset(self.ends)
@@ -156,17 +162,17 @@ class _Backward:
                 break
             masked |= more
         still = {k for k in set(self.ends) - masked if arrived.get(body.carried[k], (None,))[0] is self.cotangents[k]}
-        if still:  # the cotangent of a sum over turns is the same in all of them
+        if still:  # the cotangent of a sum over iterations is the same in all of them
             self.cotangents |= {k: self.ends[k][0] for k in still}
             arrived = self._swept(present, masked)
         return self._closed(arrived, sorted(present), masked, still, first)
 
     def _reached(self, k: int, sets: Sequence[frozenset[int]], masked: Iterable[int]) -> bool:
-        """Whether others bring an unmasked cotangent to a carry after the turn where it has none of its own: add 0."""
+        """Whether others bring an unmasked cotangent to a carry after the iteration where it has none: add 0."""
         for known in sets:
             seen: dict[Node, Cotangent] = {}
             self._swept(known, masked, seen)
-            if seen.get(self.turn.nexts[k], (None, self.masks[k]))[1] is not None:
+            if seen.get(self.iteration.nexts[k], (None, self.masks[k]))[1] is not None:
                 return False
         return True
 
@@ -178,7 +184,7 @@ class _Backward:
         still: set[int],
         first: frozenset[int],
     ) -> list[tuple[Node, Cotangent]]:
-        """Close the loop over the cotangents that arrive in a turn, and read what it sends."""
+        """Close the loop over the cotangents that arrive in an iteration, and read what it sends."""
         body, builder, loop = self.body, self.builder, self.loop
         carried: list[tuple[Node, Node]] = []
         nexts: list[Node] = []
@@ -231,7 +237,7 @@ class _Backward:
                 continue
             ct, mask = arrived[leaf]
             if leaf in body.rows:
-                flow = back.turns(ct), None if mask is None else back.turns(mask)
+                flow = back.iterations(ct), None if mask is None else back.iterations(mask)
             elif leaf in body.carried:
                 k = body.carried.index(leaf)
                 if k not in first:
@@ -246,16 +252,16 @@ class _Backward:
         return sent
 
     def _read(self, roots: Sequence[Node]) -> tuple[list[tuple[Node, Node]], Node | None]:
-        """The rows that these nodes read, and the index if they do: what the forward turns have computed is not again.
+        """The rows that these nodes read, and the index if they do: the forward iterations are not repeated.
 
         Nodes that depend on fixed values and the index only are computed again.
         """
-        body, turn = self.body, self.turn
+        body, iteration = self.body, self.iteration
         computed = {*body.carried, *body.rows}
         for step in body.steps:
             if not computed.isdisjoint(step.args):
                 computed.add(step)
-        stacked = {turn.nodes[body.positions[step]]: body.positions[step] for step in computed}
+        stacked = {iteration.nodes[body.positions[step]]: body.positions[step] for step in computed}
         rows = dict(self.rows)
         read: dict[int, Node] = {}
         seen = set(roots)
@@ -270,7 +276,7 @@ class _Backward:
                     pending.append(arg)
         read_rows = [(leaf, stack) for leaf, stack in rows.items() if leaf in seen]
         read_rows += [(read[at], self.loop.stacked(at)) for at in sorted(read)]
-        return read_rows, turn.index if turn.index in seen else None
+        return read_rows, iteration.index if iteration.index in seen else None
 
 
 # --- forward mode ----------------------------------------------------------------------------------------------------
@@ -282,7 +288,7 @@ def pushed(builder: Builder, readers: Sequence[Node], known: Mapping[Node, Node]
 
 
 class _Forward:
-    """The tangents of a loop, in the making: some turns written out, then a loop."""
+    """The tangents of a loop, in the making: some iterations written out, then a loop."""
 
     def __init__(self, builder: Builder, loop: Loop, known: Mapping[Node, Node], push: Push) -> None:
         self.builder, self.loop, self.known, self.push = builder, loop, known, push
@@ -293,33 +299,36 @@ class _Forward:
         self.open(0)
 
     def open(self, first: int) -> None:
-        """One turn of the loop on fresh leaves, without the turns before `first`."""
-        self.turn = Opened(self.loop, first)
+        """One iteration of the loop on fresh leaves, without the iterations before `first`."""
+        self.iteration = Opened(self.loop, first)
         self.moved_rows = {
             leaf: self.builder.fresh_leaf(leaf.type)
-            for leaf, stack in zip(self.turn.rows, self.stacks, strict=True)
+            for leaf, stack in zip(self.iteration.rows, self.stacks, strict=True)
             if stack in self.known
         }
-        self.leaves = [self.builder.fresh_leaf(leaf.type) for leaf in self.turn.carried]
+        self.leaves = [self.builder.fresh_leaf(leaf.type) for leaf in self.iteration.carried]
 
     def _moved(
         self, wanted: Sequence[Node], state: Sequence[Node], moved: Mapping[Node, Node], rows: Mapping[Node, Node]
     ) -> list[Node | None]:
-        """The tangents of nodes of a turn, given those of its carries and rows."""
+        """The tangents of nodes of an iteration, given those of its carries and rows."""
         fixed = {value: self.known[value] for value in self.fixed if value in self.known}
         return self.push(self.builder, wanted, {**fixed, **rows, **moved}, stops=(*state, *rows, *self.fixed))
 
     def _next_tangents(self, moving: Iterable[int]) -> dict[int, Node]:
-        """The tangents of the carries after a turn, where these carries move before it."""
-        moved = {self.turn.carried[k]: self.leaves[k] for k in moving}
-        tangents = self._moved(self.turn.nexts, (*self.turn.carried, *self.turn.rows), moved, self.moved_rows)
+        """The tangents of the carries after an iteration, where these carries move before it."""
+        moved = {self.iteration.carried[k]: self.leaves[k] for k in moving}
+        tangents = self._moved(
+            self.iteration.nexts, (*self.iteration.carried, *self.iteration.rows), moved, self.moved_rows
+        )
         return {k: tangent for k, tangent in enumerate(tangents) if tangent is not None}
 
     def _settled(self) -> tuple[int, set[int]]:
-        """How many turns there are before the moving carries stay the same ones, and these carries.
+        """How many iterations there are before the moving carries stay the same ones, and these carries.
 
-        Where carries move in some turns again and again, all turns are written out; in a long loop such carries move in
-        all turns, by 0 in those where they do not, which gives NaN where such a 0 is multiplied by an infinite slope.
+        Where carries move in some iterations again and again, all iterations are written out; in a long loop such
+        carries move in all iterations, by 0 in those where they do not, which gives NaN where such a 0 is multiplied by
+        an infinite slope.
         """
         sets = [{k for k, init in enumerate(self.inits) if init in self.known}]
         while len(sets) <= self.loop.count:
@@ -341,8 +350,8 @@ class _Forward:
         early = min(early, count)
         state: Sequence[Node] = self.inits
         moved = {k: self.known[init] for k, init in enumerate(state) if init in self.known}
-        before: dict[int, list[Node | None]] = {}  # by turn, the tangents of the nodes that are read
-        for number in order_of_turns(count, self.loop.reverse)[:early]:
+        before: dict[int, list[Node | None]] = {}  # by iteration, the tangents of the nodes that are read
+        for number in order_of_iterations(count, self.loop.reverse)[:early]:
             rows = [row(builder, stack, number) for stack in self.stacks]
             moved_rows = {
                 part: row(builder, self.known[stack], number)
@@ -350,7 +359,7 @@ class _Forward:
                 if stack in self.known
             }
             index = None if body.index is None else builder.constant(number)
-            nodes = turn(builder, body, state, rows, self.fixed, index)
+            nodes = iteration(builder, body, state, rows, self.fixed, index)
             after = [nodes[body.positions[node]] for node in body.nexts]
             wanted = [*after, *(nodes[at] for at in places)]
             pushed = self._moved(wanted, (*state, *rows), {state[k]: t for k, t in moved.items()}, moved_rows)
@@ -377,7 +386,7 @@ class _Forward:
         return tangents
 
     def _joined(self, node: Node, stacked: Node | None, before: Mapping[int, Node | None]) -> Node | None:
-        """The tangent of a value of all turns, of which some are written out."""
+        """The tangent of a value of all iterations, of which some are written out."""
         builder, shape = self.builder, node.shape[1:]
         if stacked is None and all(tangent is None for tangent in before.values()):
             return None
@@ -392,11 +401,11 @@ class _Forward:
     def _closed(
         self, early: int, state: Sequence[Node], moved: Mapping[int, Node], moving: set[int], places: Sequence[int]
     ) -> tuple[dict[int, Node], list[Node | None]]:
-        """The loop over the other turns: the tangents of its carries at the end, and of these nodes in every turn."""
+        """The loop over the other iterations: the tangents of its carries at the end, and of these nodes in each."""
         builder, loop = self.builder, self.loop
         if early and not loop.reverse:
             self.open(early)
-        opened = self.turn
+        opened = self.iteration
         while True:
             nexts = self._next_tangents(moving)
             if moving >= nexts.keys():
@@ -442,4 +451,4 @@ class _Forward:
             reverse=loop.reverse,
         )
         ends = {k: forward.last(len(values) + place) for place, k in enumerate(order)}
-        return ends, [None if value is None else forward.turns(value) for value in moved_values]
+        return ends, [None if value is None else forward.iterations(value) for value in moved_values]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gradcli.graph.builder import Builder
 
 MOST_ROUNDS = 16  # definitions inside definitions
-MOST_TURNS = 2000  # nodes of a loop that is written out
+MOST_ITERATIONS = 2000  # nodes of a loop that is written out
 
 
 def taylor(output: Node, target: Node, order: int) -> list[Node] | None:
@@ -56,11 +56,11 @@ def taylor(output: Node, target: Node, order: int) -> list[Node] | None:
 
 
 def _is_long(node: Node) -> bool:
-    """Whether a node reads a loop that is too long to be written out, itself or in its turns."""
+    """Whether a node reads a loop that is too long to be written out, itself or in its iterations."""
     params = node.params
     if not is_reader(node):
         return False
-    return params["count"] * len(params["body"].steps) > MOST_TURNS or any(map(_is_long, params["body"].steps))
+    return params["count"] * len(params["body"].steps) > MOST_ITERATIONS or any(map(_is_long, params["body"].steps))
 
 
 class _Series:

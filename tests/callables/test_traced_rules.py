@@ -127,7 +127,7 @@ def test_a_custom_operation_is_named() -> None:
 
 
 JAX_OPAQUE = {
-    "while_loop whose number of turns": jax.jit(lambda x: jax.lax.while_loop(lambda c: c.sum() < 9, lambda c: 2 * c, x)),
+    "while_loop whose number of iterations": jax.jit(lambda x: jax.lax.while_loop(lambda c: c.sum() < 9, lambda c: 2 * c, x)),
     "pure_callback": lambda x: jax.pure_callback(lambda v: np.asarray(v) * 8, jax.ShapeDtypeStruct((1,), np.float64), x),
 }  # fmt: skip
 

@@ -73,13 +73,13 @@ def test_a_rewrite_is_offered_if_it_has_digits(text: str, x: float, rewrite: str
     assert (rewrite or "") in advice if rewrite else not advice, check.message
 
 
-CHAOS = "y = x\nfor i in range({turns}):\n    y = sin(3.9*y*(1 - y))*1.3\n"
+CHAOS = "y = x\nfor i in range({iterations}):\n    y = sin(3.9*y*(1 - y))*1.3\n"
 
 
-@pytest.mark.parametrize("turns", [8, 40])
-def test_a_slope_that_is_zero_by_one_factor_is_known_in_any_turn(turns: int) -> None:
-    """The first turn has the slope 0 at 0.5, which balls lose in the turns after it."""
-    script = CHAOS.format(turns=turns)
+@pytest.mark.parametrize("iterations", [8, 40])
+def test_a_slope_that_is_zero_by_one_factor_is_known_in_any_iteration(iterations: int) -> None:
+    """The first iteration has the slope 0 at 0.5, which balls lose in the iterations after it."""
+    script = CHAOS.format(iterations=iterations)
     wrong = check_script(f"{script}assert grad(y, x) == 7\ny", at={"x": 0.5}).checks[-1]
     assert wrong.verdict == "DISAGREES" and wrong.message.startswith("the exact derivative is 0, not 7")
 

@@ -1,4 +1,4 @@
-"""The oracles of `check` read loops turn by turn: against loops that are written out, and against exact fractions."""
+"""The oracles of `check` read loops iteration by iteration: against loops that are written out, and against exact fractions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def held(builder, a, x, v, m):
 def held_within(count):
     s = Space()
     x, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t, inner = s.turn(count), s.turn(3)
+    t, inner = s.iteration(count), s.iteration(3)
     y = t.carry(x)
     z = inner.carry(y)
     return s.made(t.loop(inner.loop(z * s.detach(y * z) + a).last(0) / 2).last(0))
@@ -70,7 +70,7 @@ def enclosed(output: Node, target: Node, bits: int = 128, point=POINT):
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
-def test_a_loop_has_the_values_slopes_and_pattern_of_its_turns_written_out(body):
+def test_a_loop_has_the_values_slopes_and_pattern_of_its_iterations_written_out(body):
     made = body(5)
     written = unrolled(made.output.builder, [made.output])[made.output]
     assert all("body" not in node.params for node in written.args)
@@ -89,7 +89,7 @@ def logistic(count: int, rate: str = "0.0005", chaotic: bool = False) -> tuple[N
     return close(builder, count, [(y, x)], [after]).last(0), a
 
 
-def test_a_loop_encloses_the_exact_value_and_slope_of_a_thousand_turns():
+def test_a_loop_encloses_the_exact_value_and_slope_of_a_thousand_iterations():
     output, a = logistic(1000)
     value, slope = enclosed(output, a)
     with ball_numbers.precision(400):
@@ -113,7 +113,7 @@ def test_a_chaotic_loop_says_how_many_bits_it_needs():
             break
     assert len(rounds) == 2 and value.rel_accuracy_bits() > 56
     lost = enclosed(output, a, 128, point)[0]
-    assert isinstance(lost, Failure) and lost.kind == "undecided" and "digits are lost in turn 64" in lost.reason
+    assert isinstance(lost, Failure) and lost.kind == "undecided" and "digits are lost in iteration 64" in lost.reason
 
 
 def test_a_carry_that_cancels_is_not_lost():
@@ -124,39 +124,41 @@ def test_a_carry_that_cancels_is_not_lost():
     assert enclosed(loop.last(0) + loop.last(1), a)[1].rel_accuracy_bits() > 100
 
 
-def test_what_is_undefined_or_tied_names_its_turn():
+def test_what_is_undefined_or_tied_names_its_iteration():
     builder = Builder(catalogue())
     a, y, z = builder.leaf("a"), builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
     root = close(builder, 9, [(y, a)], [builder.call("sqrt", y - 1) ** 2]).last(0)
     below = enclosed(root, a, point={"a": ([2.5], ())})[0]
-    assert below.kind == "undefined" and below.reason.endswith(", in turn 3") and below.inner.primitive.name == "sqrt"
+    assert (
+        below.kind == "undefined" and below.reason.endswith(", in iteration 3") and below.inner.primitive.name == "sqrt"
+    )
     tied = close(builder, 9, [(y, a)], [builder.call("abs", y - 1)]).last(0)
     value, slope = enclosed(tied, a, point={"a": ([3.0], ())})
-    assert value.is_zero() and slope.kind == "tie" and slope.reason.endswith(", in turn 3")
+    assert value.is_zero() and slope.kind == "tie" and slope.reason.endswith(", in iteration 3")
     inner = close(builder, 4, [(z, y)], [builder.call("sqrt", z - 1) ** 2]).last(0)
     outer = close(builder, 4, [(y, a)], [inner]).last(0)
     within = enclosed(outer, a, point={"a": ([6.5], ())})[0]
-    assert within.reason.endswith(", in turn 3 of the loop inside turn 2")
+    assert within.reason.endswith(", in iteration 3 of the loop inside iteration 2")
 
 
 def test_the_readers_of_a_loop_share_one_walk(monkeypatch):
     walks = []
-    walk = evaluation.Turns.evaluated
+    walk = evaluation.Iterations.evaluated
     monkeypatch.setattr(
-        evaluation.Turns, "evaluated", lambda self, reading: (walks.append(self), walk(self, reading))[1]
+        evaluation.Iterations, "evaluated", lambda self, reading: (walks.append(self), walk(self, reading))[1]
     )
     builder, a, x, v, m = leaves()
     y, z = builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
     loop = close(builder, 5, [(y, x), (z, a)], [y * z, z + a], outputs=[y + z])
     with ball_numbers.precision(128):
-        balls.read(balls.BallField(), [loop.last(0), loop.last(1), loop.turns(y + z)], POINT)
+        balls.read(balls.BallField(), [loop.last(0), loop.last(1), loop.iterations(y + z)], POINT)
     assert len(walks) == 1
 
 
 def test_work_and_memory_are_limited():
     output, a = logistic(10**7)
     assert evaluation.work_of([output]) > 4 * 10**7
-    with pytest.raises(Unsupported, match="in the turns of loops"), ball_numbers.precision(64):
+    with pytest.raises(Unsupported, match="in the iterations of loops"), ball_numbers.precision(64):
         balls.read(balls.BallField(), [output], POINT)
 
 
@@ -192,7 +194,7 @@ def judged(output: Node, target: Node, claim: Node, point=POINT) -> str:
     ("late", "fewer", "relation"), [(False, 0, "="), (True, 0, "!"), (False, 1, "!")], ids=["right", "late", "short"]
 )
 def test_a_derivative_by_a_loop_is_judged_and_slips_in_it_are_refuted(late, fewer, relation):
-    """A right tangent loop, one that takes the next state for the present one, and one with a turn too few."""
+    """A right tangent loop, one that takes the next state for the present one, and one with an iteration too few."""
     count = 300
     builder = Builder(catalogue())
     a, x, y, t = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT), builder.fresh_leaf(FLOAT)
@@ -212,8 +214,8 @@ def test_an_adjoint_loop_is_judged_and_a_wrong_residual_is_refuted(wrong):
     a, x, y = builder.leaf("a"), builder.leaf("x"), builder.fresh_leaf(FLOAT)
     sine = builder.call("sin", y)
     forward = close(builder, count, [(y, x)], [a * sine + y / 2], outputs=[y])
-    states = forward.turns(y)
-    if wrong:  # the states of the next turn, the last one twice
+    states = forward.iterations(y)
+    if wrong:  # the states of the next iteration, the last one twice
         rest = builder.call("slice", states, start=(1,), step=(1,), size=(count - 1,))
         end = builder.call("slice", states, start=(count - 1,), step=(1,), size=(1,))
         states = builder.bind(builder.vocabulary["concat"], (rest, end), {"axis": -1})
@@ -246,31 +248,31 @@ def test_forms_refuse_a_value_that_is_held_in_a_loop():
     assert not answer["proved"] and "detached value in a loop" in answer["reason"]
 
 
-def test_long_loops_are_not_proved_turn_by_turn():
+def test_long_loops_are_not_proved_iteration_by_iteration():
     output, a = logistic(100)
     answer = proof.prove_derivative(output, a, output, ("a", "x"), POINT, [0])
-    assert answer["reason"] == "a loop of 100 turns, more than 64"
+    assert answer["reason"] == "a loop of 100 iterations, more than 64"
 
 
 @pytest.fixture
 def by_nodes(monkeypatch):
-    """Checks of scripts whose loops of 32 turns and more are nodes."""
+    """Checks of scripts whose loops of 32 iterations and more are nodes."""
     monkeypatch.setattr(scripts, "lower", partial(scripts.lower, loops="node"))
     return lambda text: scripts.check_script(text).checks
 
 
-def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes):
+def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_iterations(by_nodes):
     found = by_nodes("a = 1.3\nx = 0.3\ny = x\nfor i in range(1000):\n    y = y + 0.0005*a*y*(1 - y/3)\ny")
     assert [one.verdict for one in found] == ["PROVED", "PROVED"]
     (found,) = by_nodes("a = 40.25\nx = a\nfor i in range(50):\n    x = sqrt(x - 1)**2\nx")
-    assert found.verdict == "UNDEFINED" and "in turn 41" in found.message
+    assert found.verdict == "UNDEFINED" and "in iteration 41" in found.message
     assert found.evidence["node"] == "sqrt(x - 1)" and found.diagnostics[0].span.line == 4
     nested = "a = 40.25\nx = a\nfor i in range(40):\n    for j in range(36):\n        x = sqrt(x - 1)**2 + j*i*0\nx"
     (found,) = by_nodes(nested)
-    assert "in turn 5 of the loop inside turn 2" in found.message
+    assert "in iteration 5 of the loop inside iteration 2" in found.message
     assert found.diagnostics[0].span.line == 5 and found.diagnostics[0].span.column == 13
     (found,) = by_nodes("a = 40\nx = a\nfor i in range(50):\n    x = abs(x - 1)\nx")
-    assert found.verdict == "KINK" and "in turn 40" in found.message
+    assert found.verdict == "KINK" and "in iteration 40" in found.message
 
 
 @pytest.mark.parametrize(
@@ -287,7 +289,7 @@ def test_a_script_with_a_loop_is_certified_and_its_verdicts_name_turns(by_nodes)
         "max(0.1*i, 0.3)*x",
     ],
 )
-def test_what_depends_on_the_number_of_the_turn_alone_is_decided_exactly(by_nodes, factor):
+def test_what_depends_on_the_number_of_the_iteration_alone_is_decided_exactly(by_nodes, factor):
     """The ball of 0.1 has a radius: no precision decides an exact tie."""
     found = by_nodes(f"x = 0.7\na = 0.3\ny = x*a\nfor i in range(1000):\n    y = sin(y) + 0.001*{factor}\ny")
     assert {one.verdict for one in found} == {"CERTIFIED"}

@@ -1,4 +1,4 @@
-"""Gradients through loops are proved for every number of turns; one that is wrong in any turn is never proved."""
+"""Gradients through loops are proved for every number of iterations; one that is wrong in any iteration is never proved."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from gradcli.graph.node import Node
     from tests.support.loop_bodies import Made
 
-TURNS = 70  # more than normal forms write out
-STACKED = {"outputs", "index_backwards", "no_carry"}  # the output reads the values of all turns
+ITERATIONS = 70  # more than normal forms write out
+STACKED = {"outputs", "index_backwards", "no_carry"}  # the output reads the values of all iterations
 ALMOST = {("rows", "d"), ("rows", "w"), ("inner_rows", "d"), ("inner_rows", "e"), ("later", "b")}
 PROVED = [made for made in loop_bodies.SMOOTH if made.__name__ not in STACKED]
 
@@ -38,10 +38,10 @@ def proved(made: Made, leaf: Node, gradient: Node) -> bool:
     return bool(answer["proved"])
 
 
-@pytest.mark.parametrize("count", [TURNS, 10**6])
+@pytest.mark.parametrize("count", [ITERATIONS, 10**6])
 @pytest.mark.parametrize("make", PROVED, ids=lambda make: make.__name__)
-def test_the_reverse_loop_is_proved_whatever_the_number_of_turns(make: Any, count: int) -> None:
-    made = make(count if "rows" not in make.__name__ else TURNS)
+def test_the_reverse_loop_is_proved_whatever_the_number_of_iterations(make: Any, count: int) -> None:
+    made = make(count if "rows" not in make.__name__ else ITERATIONS)
     for leaf, gradient in zip(made.leaves, grad(made.output, made.leaves), strict=True):
         assert proved(made, leaf, gradient) is ((make.__name__, leaf.params["name"]) not in ALMOST)
 
@@ -50,7 +50,7 @@ def test_the_reverse_loop_is_proved_whatever_the_number_of_turns(make: Any, coun
 
 
 def damaged(builder: Builder, loop: Loop) -> Iterator[tuple[str, Loop]]:
-    """The loop with one thing wrong in it: a step, what a turn gives, the order of turns, or where it begins."""
+    """The loop with one thing wrong in it: a step, what an iteration gives, the order of iterations, or where it begins."""
     places = range(len(loop.body.steps))
     for at in places:
         for slip in ("twice", "less", "argument", "sign"):
@@ -149,7 +149,7 @@ SLIPPED = [make if make.__name__ in QUICK else pytest.param(make, marks=pytest.m
 @pytest.mark.parametrize("make", SLIPPED, ids=lambda make: make.__name__)
 def test_a_reverse_loop_with_a_slip_is_never_proved(make: Any) -> None:
     """Whatever is proved has the value of the gradient; most slips change it, and none of those is proved."""
-    made = make(TURNS)
+    made = make(ITERATIONS)
     gradients = grad(made.output, made.leaves)
     wrong = 0
     with building(made.output.builder, reachable([made.output, *gradients])) as builder:
@@ -182,4 +182,4 @@ def test_a_reverse_loop_with_a_slip_is_never_proved(make: Any) -> None:
 def test_check_proves_gradients_of_long_loops(text: str) -> None:
     found = checks.check_script(text).checks
     assert [one.verdict for one in found] == ["PROVED"] * len(found)
-    assert all("by induction over the turns" in one.message for one in found)
+    assert all("by induction over the iterations" in one.message for one in found)

@@ -1,4 +1,4 @@
-"""Loops while a program runs: every executor gives what the operations' own `impl` gives, turn by turn."""
+"""Loops while a program runs: every executor gives what the operations' own `impl` gives, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -47,13 +47,15 @@ def scalars(count: int, reverse: bool = False) -> Made:
 
 
 def stacks(count: int, reverse: bool = False) -> Made:
-    """What turns give: numbers, truth values, and a row as it is."""
+    """What iterations give: numbers, truth values, and a row as it is."""
     s, t, u, a, d = started(count, reverse, u=0.4, a=0.7, d=rows(count))
     x, y, r, i = t.carry(u), t.carry(1), t.row(d), t.index()
     root = s.sqrt(x * x + r * r + i)
     big = s.less(x, root)
     loop = t.loop(s.where(big, x + a * y / root, x * r), y - 0.25 * x * r, outputs=[root, big, x * y])
-    stacked = loop.turns(root) * loop.turns(x * y) * loop.turns(r) + s.cast(loop.turns(big), kind="float")
+    stacked = loop.iterations(root) * loop.iterations(x * y) * loop.iterations(r) + s.cast(
+        loop.iterations(big), kind="float"
+    )
     return s.made(loop.last(0) + s.total(stacked))
 
 
@@ -62,7 +64,7 @@ def flags(count: int) -> Made:
     x, seen, y = t.carry(u), t.carry(s.less(u, u)), t.carry(u)
     now = s.less(x, s.builder.constant(1))
     loop = t.loop(x * 1.125, s.builder.call("or", seen, now), s.where(seen, x, y), outputs=[seen])
-    return s.made(loop.last(2) + s.total(s.cast(loop.turns(seen), kind="float")))
+    return s.made(loop.last(2) + s.total(s.cast(loop.iterations(seen), kind="float")))
 
 
 def delayed(count: int, reverse: bool = False) -> Made:
@@ -72,7 +74,7 @@ def delayed(count: int, reverse: bool = False) -> Made:
     r = t.row(d)
     nexts = (x * a + r, x * r, total + before * x, twice + twice, q, p, a * u + z * total)
     loop = t.loop(*nexts, outputs=[before, total, x * r])
-    stacked = loop.turns(before) * loop.turns(total) * loop.turns(x * r)
+    stacked = loop.iterations(before) * loop.iterations(total) * loop.iterations(x * r)
     return s.made(sum((loop.last(k) for k in range(7)), start=s.total(stacked)))
 
 
@@ -80,29 +82,29 @@ def still(count: int) -> Made:
     s, t, u, d = started(count, u=0.4, d=rows(count))
     x, r = t.carry(u), t.row(d)
     loop = t.loop(r * u, outputs=[s.sqrt(r) * u])
-    return s.made(loop.last(0) + s.total(loop.turns(s.sqrt(r) * u) * loop.turns(x)))
+    return s.made(loop.last(0) + s.total(loop.iterations(s.sqrt(r) * u) * loop.iterations(x)))
 
 
 def inner_readers(count: int) -> Made:
     """A step between two readers of an inner loop reads the first of them."""
     s, t, u, d = started(count, u=0.4, d=rows(count))
-    x, r, inner = t.carry(u), t.row(d), s.turn(3)
+    x, r, inner = t.carry(u), t.row(d), s.iteration(3)
     y, z = inner.carry(r), inner.carry(r)
     closed = inner.loop(y * 0.75 + z, z * 0.5)
     total = closed.last(0) * 2 + closed.last(1)
     loop = t.loop(x * 0.5 + total, outputs=[total])
-    return s.made(loop.last(0) + s.total(loop.turns(total)))
+    return s.made(loop.last(0) + s.total(loop.iterations(total)))
 
 
 def masks(count: int, reverse: bool = False) -> Made:
-    """Truth values that are gathered over the turns, and read before each of them or after the last one."""
+    """Truth values that are gathered over the iterations, and read before each of them or after the last one."""
     s, t, u, d = started(count, reverse, u=0.4, d=rows(count))
     never = s.less(u, u)
     seen, always, last, r = t.carry(never), t.carry(s.builder.call("not", never)), t.carry(never), t.row(d)
     large = s.less(s.builder.constant(0.5), r)
     nexts = (s.builder.call("or", seen, large), s.builder.call("and", large, always), s.builder.call("or", last, large))
     loop = t.loop(*nexts, outputs=[seen, always])
-    read = [loop.last(0), loop.last(1), loop.last(2), loop.turns(seen), loop.turns(always)]
+    read = [loop.last(0), loop.last(1), loop.last(2), loop.iterations(seen), loop.iterations(always)]
     return s.made(sum((s.total(s.cast(one, kind="float")) for one in read[1:]), start=s.cast(read[0], kind="float")))
 
 
@@ -115,7 +117,7 @@ def mixed(count: int) -> Made:
     flag = s.builder.call("or", s.builder.call("not", seen), small)
     after = r + 0.5 * x * s.cast(seen, kind="float")
     loop = t.loop(root / (1 + y * y), after, flag, outputs=[x * y, seen])
-    stacked = loop.turns(x * y) * s.cast(loop.turns(seen), kind="float")
+    stacked = loop.iterations(x * y) * s.cast(loop.iterations(seen), kind="float")
     return s.made(loop.last(0) + loop.last(1) + s.cast(loop.last(2), kind="float") + s.total(stacked))
 
 
@@ -180,7 +182,7 @@ def test_readers_of_a_loop_get_what_their_impl_gives(name: str, count: int, monk
             assert np.allclose(one, other, rtol=0 if name in PLAIN else 1e-13, atol=0)
     everything = tape.run_all(made.point)
     assert [np.shape(everything[node]) for node in made.readers] == [np.shape(one) for one in expected]
-    monkeypatch.setattr(numpy_plan, "MOST_TURNS", 5)
+    monkeypatch.setattr(numpy_plan, "MOST_ITERATIONS", 5)
     staged = Tape(made.readers).run(made.point, backend="numpy")
     for one, other in zip(staged, expected, strict=True):
         assert np.shape(one) == np.shape(other)
@@ -221,16 +223,16 @@ def test_batch_axes_stand_in_front(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "network"])
-def test_batch_axes_and_blocks_of_turns_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_axes_and_blocks_of_iterations_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = case(name, 33)
     expected = Tape(made.readers).run(made.point, backend="numpy")
-    monkeypatch.setattr(numpy_plan, "MOST_TURNS", 7)
+    monkeypatch.setattr(numpy_plan, "MOST_ITERATIONS", 7)
     point = {name: np.stack([np.asarray(value), np.asarray(value) + 1.0]) for name, value in made.point.items()}
     for found, one in zip(Tape(made.readers).run(point), expected, strict=True):
         assert np.array_equal(np.asarray(found)[0], one)
 
 
-def test_no_kernel_traces_the_turns() -> None:
+def test_no_kernel_traces_the_iterations() -> None:
     tape = Tape(case("network", 33).readers)
     assert device_plan(tape) is None
 
@@ -245,26 +247,26 @@ def test_jax_gives_the_same() -> None:
             assert np.allclose(one, other, rtol=1e-14, atol=0)
 
 
-def test_diagnosis_names_the_operation_and_the_turn() -> None:
+def test_diagnosis_names_the_operation_and_the_iteration() -> None:
     s, t, u = started(40, u=7.5)
     x, i = t.carry(u), t.index()
     root = s.sqrt(20 - i)
     loop = t.loop(x - 1 + 0 * s.log(x), outputs=[root])
     (problem,) = explain(Tape([loop.last(0)]), s.values, [np.nan])
     assert (problem.code, problem.message) == (
-        "GC401", "log is undefined at -0.5: its argument must lie in (0, inf) in turn 9"
+        "GC401", "log is undefined at -0.5: its argument must lie in (0, inf) in iteration 9"
     )  # fmt: skip
-    (problem,) = explain(Tape([loop.turns(root)]), s.values, [np.nan])
-    assert problem.message == "sqrt is undefined at -1: its argument must lie in [0, inf) in turn 22"
+    (problem,) = explain(Tape([loop.iterations(root)]), s.values, [np.nan])
+    assert problem.message == "sqrt is undefined at -1: its argument must lie in [0, inf) in iteration 22"
 
 
-def test_a_branch_that_no_turn_takes_is_not_blamed() -> None:
+def test_a_branch_that_no_iteration_takes_is_not_blamed() -> None:
     s, t, u = started(40, u=8.0)
     x, y = t.carry(u), t.carry(u)
     safe = s.where(s.greater(x, s.builder.constant(0)), s.log(x), x)
     loop = t.loop(x - 1, 1 / (x - 5) + 0 * safe + 0 * y)
     (problem,) = explain(Tape([loop.last(1)]), s.values, [np.nan])
-    assert (problem.code, problem.message) == ("GC402", "1/0 is infinite in turn 4")
+    assert (problem.code, problem.message) == ("GC402", "1/0 is infinite in iteration 4")
 
 
 def test_an_error_points_to_the_step_of_the_body() -> None:
@@ -280,13 +282,13 @@ def test_an_error_points_to_the_step_of_the_body() -> None:
     assert caught.value.diagnostics[0].span == Span(3, 7, 3, 9)
 
 
-def test_long_loops_hold_one_turn_and_what_is_stacked() -> None:
+def test_long_loops_hold_one_iteration_and_what_is_stacked() -> None:
     random = np.random.default_rng(1)
     s, t, u, A = started(1_000, u=random.uniform(0.2, 1, (60, 60)), A=random.uniform(0, 0.01, (60, 60)))
     x = t.carry(u)
     size = s.sum(x, axis=(-2, -1))
     loop = t.loop(s.matmul(A, x) + u, outputs=[size])
-    tape = Tape([loop.last(0), loop.turns(size)])
+    tape = Tape([loop.last(0), loop.iterations(size)])
     tracemalloc.start()
     tape.run(s.values)
     peak = tracemalloc.get_traced_memory()[1]
@@ -294,13 +296,13 @@ def test_long_loops_hold_one_turn_and_what_is_stacked() -> None:
     assert peak < 12e6  # all states would take 29 MB
 
 
-def test_a_running_sum_of_the_wrong_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_sum_of_the_wrong_iteration_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     part = lower.Stages._part
 
-    def turn_later(self: Any, x: Any, start: int, stop: int) -> Any:
+    def iteration_later(self: Any, x: Any, start: int, stop: int) -> Any:
         return part(self, x, start + 1, stop + 1) if stop == self.count - 1 else part(self, x, start, stop)
 
-    monkeypatch.setattr(lower.Stages, "_part", turn_later)
+    monkeypatch.setattr(lower.Stages, "_part", iteration_later)
     made = case("delayed", 33)
     expected = reference(made, made.point, namespace("numpy"))
     found = Tape(made.readers).run(made.point, backend="numpy")

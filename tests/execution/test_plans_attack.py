@@ -64,10 +64,10 @@ def starts(*shown: int, deep: range) -> list[Any]:
     return [*shown, *[pytest.param(at, marks=pytest.mark.deep) for at in deep]]
 
 
-@pytest.mark.parametrize(("turns", "seed"), [(14, 1), *[pytest.param(n, n, marks=pytest.mark.deep) for n in (20, 33, 66, 129)]])  # fmt: skip
+@pytest.mark.parametrize(("iterations", "seed"), [(14, 1), *[pytest.param(n, n, marks=pytest.mark.deep) for n in (20, 33, 66, 129)]])  # fmt: skip
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_algorithms(name: str, turns: int, seed: int) -> None:
-    judged(algorithm(name, seed, turns), seed, settings(Random(f"{name} {seed}")))
+def test_algorithms(name: str, iterations: int, seed: int) -> None:
+    judged(algorithm(name, seed, iterations), seed, settings(Random(f"{name} {seed}")))
 
 
 @pytest.mark.parametrize("start", starts(0, deep=range(1000, 4000, 100)))
@@ -79,7 +79,7 @@ def test_matrices(start: int) -> None:
 
 
 def test_a_broadcast_constant_is_cut_along_its_own_entries() -> None:
-    """Directions of a Hessian are repeated for all turns, and blocks are cut along an axis that they do have."""
+    """Directions of a Hessian are repeated for all iterations, and blocks are cut along an axis that they do have."""
     case = algorithm("gated recurrent unit", 0, 40)
     expected = gradcli.hessian(case.text, at=case.values, wrt=["Wz"]).hessian["Wz"]["Wz"]
     with patched(*BLOCKS):
@@ -87,27 +87,27 @@ def test_a_broadcast_constant_is_cut_along_its_own_entries() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("turns", [63, 80, 130])
-def test_entries_that_differ_from_turn_to_turn(turns: int) -> None:
-    """A recurrence reads another entry of itself in every turn, for more turns than go into one chunk."""
-    text = f"h, s = u, 0\nfor t in range({turns}):\n    h = sin(h + h[mod(t, 3)])\n    s = s + sum(h*w)\ns"
+@pytest.mark.parametrize("iterations", [63, 80, 130])
+def test_entries_that_differ_from_iteration_to_iteration(iterations: int) -> None:
+    """A recurrence reads another entry of itself in every iteration, for more iterations than go into one chunk."""
+    text = f"h, s = u, 0\nfor t in range({iterations}):\n    h = sin(h + h[mod(t, 3)])\n    s = s + sum(h*w)\ns"
     values = {"u": np.array([0.1, 0.2, -0.7]), "w": np.array([1.0, -0.5, 2.0])}
     judged(Case(text, values, [{"u": -values["w"]}]), 0, LOOPS)
 
 
-@pytest.mark.parametrize(("factor", "turns"), [(2, 130), (1.25, 130), (1.25, 200)])
-def test_what_grows_stays_at_its_fixed_point(factor: float, turns: int) -> None:
-    """Every step of the evaluator is exact here; blocks of turns would lose all digits."""
+@pytest.mark.parametrize(("factor", "iterations"), [(2, 130), (1.25, 130), (1.25, 200)])
+def test_what_grows_stays_at_its_fixed_point(factor: float, iterations: int) -> None:
+    """Every step of the evaluator is exact here; blocks of iterations would lose all digits."""
     u = np.round(np.array([1.1, 1.3, 1.7]) * 2.0**48) / 2.0**48
     w = np.array([0.3, -0.2, 0.9])
-    text = f"h, s = u, 0*u\nfor t in range({turns}):\n    h = {factor}*h - {factor - 1}*u\n    s = s + h*w\nsum(s)"
+    text = f"h, s = u, 0*u\nfor t in range({iterations}):\n    h = {factor}*h - {factor - 1}*u\n    s = s + h*w\nsum(s)"
     with patched(*LOOPS):
         tape, values = question(text, {"u": u, "w": w})
         plan = Plan(tape)
         answer = plan.answer(values)
     assert plan.cores()
     assert answer is not None
-    np.testing.assert_allclose(answer[0], turns * np.sum(u * w), rtol=1e-12)
+    np.testing.assert_allclose(answer[0], iterations * np.sum(u * w), rtol=1e-12)
 
 
 def test_constant_gradients_have_numbers_of_their_own() -> None:

@@ -1,6 +1,6 @@
-"""Loops in plans: what takes all turns at once and what runs turn by turn.
+"""Loops in plans: what takes all iterations at once and what runs iteration by iteration.
 
-Every answer is compared with the evaluator's on the turns written out.
+Every answer is compared with the evaluator's on the iterations written out.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.support import loop_scripts
 from tests.support.forced import BLOCKS, LOOPS, patched, patches
 from tests.support.rounding import allowed, beyond
 
-TURNS = 26
+ITERATIONS = 26
 
 
 @pytest.fixture(autouse=True)
 def short_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops of few turns are nodes; machine code has a test of its own."""
+    """Loops of few iterations are nodes; machine code has a test of its own."""
     monkeypatch.setenv("GRADCLI_FAST", "0")
     patches(monkeypatch, *LOOPS)
 
@@ -40,7 +40,7 @@ def written_out(text: str, values: dict[str, Any]) -> Tape:
 
 
 def within(text: str, values: dict[str, Any], dtype: str = "float64") -> Plan:
-    """The plan of a script with loops as nodes, whose answers are those of the turns written out but for rounding."""
+    """The plan of a script with loops as nodes, whose answers are those of the iterations written out but for rounding."""
     tape, values = question(text, values)
     assert any(map(is_reader, tape.nodes))
     plan = Plan(tape, dtype)
@@ -53,18 +53,18 @@ def within(text: str, values: dict[str, Any], dtype: str = "float64") -> Plan:
     return plan
 
 
-def values_of(turns: int = TURNS, seed: int = 0) -> dict[str, Any]:
+def values_of(iterations: int = ITERATIONS, seed: int = 0) -> dict[str, Any]:
     random = np.random.default_rng(seed)
     return {
-        "x": random.uniform(-1, 1, (turns + 1, 3)), "z": random.uniform(-1, 1, turns + 1),
+        "x": random.uniform(-1, 1, (iterations + 1, 3)), "z": random.uniform(-1, 1, iterations + 1),
         "u": random.uniform(-1, 1, 3), "w": random.uniform(-1, 1, 3), "W": random.uniform(-0.5, 0.5, (3, 3)),
     }  # fmt: skip
 
 
-def loop(body: str, term: str = "sum(h*p)", turns: int = TURNS) -> str:
+def loop(body: str, term: str = "sum(h*p)", iterations: int = ITERATIONS) -> str:
     """A script with one loop, that reads every leaf."""
     return (
-        f"h, g, p, s = u, w, w, 0\nfor t in range({turns}):\n    {body}\n    s = s + {term}\n"
+        f"h, g, p, s = u, w, w, 0\nfor t in range({iterations}):\n    {body}\n    s = s + {term}\n"
         "s + sum(h*g) + 0.1*(sum(x) + sum(z) + sum(u) + sum(w) + sum(W))"
     )
 
@@ -121,11 +121,11 @@ def test_second_derivatives() -> None:
     within("\n".join([*lines, f"out = {last}", "sum(grad(out, u)*w) + sum(grad(out, x)**2)"]), values_of(20))
 
 
-def test_a_sum_over_turns_is_one_step() -> None:
+def test_a_sum_over_iterations_is_one_step() -> None:
     plan = within(loop("h = x[t]*w", "sum(sin(h))"), values_of())
     assert not any(
         core.core for core in plan.cores()
-    )  # one carry is replaced in each turn, none is computed from itself
+    )  # one carry is replaced in each iteration, none is computed from itself
     assert len(plan.schedule.events) < 60
 
 
@@ -179,7 +179,7 @@ def test_several_threads_run_one_plan() -> None:
 
 
 def test_odd_numbers_reach_the_same_places() -> None:
-    """Infinities and NaN in one turn, also where a choice keeps them away."""
+    """Infinities and NaN in one iteration, also where a choice keeps them away."""
     text = loop("h = where(x[t] > 0, h*w + sqrt(x[t]), tanh(h))\n    g = 0.5*g + h")
     tape, values = question(text, values_of())
     plan, plain = Plan(tape), written_out(text, values)
@@ -192,7 +192,7 @@ def test_odd_numbers_reach_the_same_places() -> None:
 
 
 def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state after the wrong turn, rows of the wrong turn, values that share memory while they are needed."""
+    """The state after the wrong iteration, rows of the wrong iteration, values that share memory while they are needed."""
     text, values = loop("g = 0.5*g - x[t]\n    h = tanh(h*w) + sin(h*u) + g"), values_of()
     within(text, values)
     run, lay_out, stages = cores.Core.run, cores.lay_out, lower.Stages
@@ -220,13 +220,13 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 RECURRENCES = {
     "autoregression": "h = w*h + x[t]",
-    "factor of a turn": "h = x[t]*h - z[t]",
+    "factor of an iteration": "h = x[t]*h - z[t]",
     "quotient": "h = (h - x[t])/(2 + z[t])",
     "from the left": "h = x[t] - h*u",
     "two ways": "h = x[t]*h + z[t]*h + u",
     "negative": "h = -(w*h) + x[t + 1]",
     "two numbers": "g, h = 0.5*g + 0.3*h + u, 0.4*h - 0.2*g + x[t]",
-    "two turns before": "g, h = h, 0.5*h + 0.3*g + x[t]",
+    "two iterations before": "g, h = h, 0.5*h + 0.3*g + x[t]",
     "a function": "h = tanh(h*w + x[t])",
     "a square": "h = 0.5*h*h + x[t]",
     "in the denominator": "h = x[t]/(3 + h)",
@@ -241,9 +241,9 @@ def test_recurrences(name: str) -> None:
     assert within(loop(RECURRENCES[name]), values_of()).cores()
 
 
-@pytest.mark.parametrize("turns", [9, 24, 67])
-def test_every_number_of_turns(turns: int) -> None:
-    within(loop("h = x[t]*h + w", "sum(h*h)", turns), values_of(turns))
+@pytest.mark.parametrize("iterations", [9, 24, 67])
+def test_every_number_of_iterations(iterations: int) -> None:
+    within(loop("h = x[t]*h + w", "sum(h*h)", iterations), values_of(iterations))
 
 
 def test_layers() -> None:
@@ -258,8 +258,8 @@ def test_layers() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, -np.inf, -0.0, 1e200, 5e-324])
 @pytest.mark.parametrize("form", ["h = x[t]*h + w", "h = h/x[t] - z[t]"])
-def test_odd_numbers_in_one_turn(bad: float, form: str) -> None:
-    for place in (0, TURNS - 1):
+def test_odd_numbers_in_one_iteration(bad: float, form: str) -> None:
+    for place in (0, ITERATIONS - 1):
         values = values_of()
         values["x"][place, 1] = bad
         within(loop(form, "sum(tanh(h)*w)"), values)
@@ -267,7 +267,7 @@ def test_odd_numbers_in_one_turn(bad: float, form: str) -> None:
 
 def test_the_plan_tells_of_it() -> None:
     report = gradcli.compile(loop("h = 0.5*h + x[t]")).plan(**values_of())
-    assert any(step.operation.startswith("scan: 25 turns of ") for step in report.order)
+    assert any(step.operation.startswith("scan: 25 iterations of ") for step in report.order)
 
 
 # --- machine code -----------------------------------------------------------------------------------------------------
@@ -317,8 +317,8 @@ def test_a_plan_that_is_run_once_has_no_machine_code(monkeypatch: pytest.MonkeyP
 
 
 def test_random_points_of_one_plan() -> None:
-    """What a run leaves in memory that turns share never reaches the next run."""
-    text = loop("h = where(z[t] > 0, tanh(h*w), W @ h + x[t])", turns=20)
+    """What a run leaves in memory that iterations share never reaches the next run."""
+    text = loop("h = where(z[t] > 0, tanh(h*w), W @ h + x[t])", iterations=20)
     tape, values = question(text, values_of(20))
     plan = Plan(tape)
     random = Random(1)

@@ -191,7 +191,7 @@ def test_forms_survive_printing(script: str) -> None:
     assert s.same(parse(unparse(tree)), tree)
 
 
-# Scripts whose loops become nodes, with the counts of turns of these nodes; comprehensions are arrays, or nodes too.
+# Scripts whose loops become nodes, with the counts of iterations of these nodes; comprehensions are arrays, or nodes too.
 COLLECTED: list[tuple[str, list[int]]] = [
     ("[sin(x*i) + a[1]/(1 + i) for i in range(40)]", []),
     ("[a*i + x for i in range(80, 0, -2)]", []),
@@ -212,11 +212,11 @@ COLLECTED: list[tuple[str, list[int]]] = [
     ("path = []\nfor t in range(40):\n    if t > 1: path.append(t*x)\npath", [37]),
     ("y = x\npath = []\nfor t in range(40):\n    y = detach(y)*0.5 + x\n    path.append(where(y > 1, sqrt(y), y*a[1]))\nsum(path)", [39]),
     ("path = []\ny = 0\nfor t in range(40):\n    y = y + x\n    path.append(y**2)\nloss = sum(sin(path))\ngrad(loss, path)", [39]),
-    # an inner loop over arrays in a loop over numbers, of which one carry is the same in all turns
+    # an inner loop over arrays in a loop over numbers, of which one carry is the same in all iterations
     ("z = a[0]\npath = []\nfor t in range(1, 40):\n    path.append(detach(x)*z)\n    for j in range(2, 36):\n"
      "        x = log(2 + sin(a[1])) + z/4\n        z = 0.5*a[0] + 0.25*a[1]\n"
      "        z = 0.9*z + sum([detach(z*x) + z/3 for i in range(2)])/40\nx + sum(path)/len(path)", [33, 38]),
-    # what is read of a list while it grows, or differs from turn to turn, is written out
+    # what is read of a list while it grows, or differs from iteration to iteration, is written out
     ("path = [x]\nfor t in range(40): path.append(path[-1]*0.9)\npath", []),
     ("path = []\nfor t in range(40): path.append(x*len(path))\npath", []),
     ("concatenate([x*ones(i) for i in range(36)])", []),
@@ -225,7 +225,7 @@ COLLECTED: list[tuple[str, list[int]]] = [
 
 
 @pytest.mark.parametrize(("script", "counts"), COLLECTED)
-def test_what_long_loops_collect_is_what_their_turns_collect(script: str, counts: list[int]) -> None:
+def test_what_long_loops_collect_is_what_their_iterations_collect(script: str, counts: list[int]) -> None:
     """Values to the bit, gradients and second derivatives: as nodes, and written out."""
     text = f"x = 0.75\na = [0.5, -1.25]\n{script}"
     node, unroll = (lower(parse(text), loops=how) for how in ("node", "unroll"))
@@ -266,7 +266,7 @@ def test_broken_uses_have_the_same_errors_in_long_loops(script: str) -> None:
     assert found[0] == found[1]
 
 
-def test_collecting_many_turns_makes_few_nodes() -> None:
+def test_collecting_many_iterations_makes_few_nodes() -> None:
     text = "x = 0.5\ny = x\npath = []\nfor t in range(10**5):\n    y = y + 0.001*sin(y)\n    path.append(y)\nmean(path)"
     made = lower(parse(text))
     assert len(reachable(made.program.outputs)) < 40

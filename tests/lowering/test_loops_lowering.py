@@ -1,4 +1,4 @@
-"""Loops of scripts as nodes of the graph: what they mean is what their turns mean when they are written out."""
+"""Loops of scripts as nodes of the graph: what they mean is what their iterations mean when they are written out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def nodes_of(found: Lowered) -> list[int]:
 
 
 def alike(text: str, at: Any = None, *, gradients: bool = False) -> list[int]:
-    """Compare the loops as nodes with the turns written out: values to the bit, errors, notes and what is kept of names."""
+    """Compare the loops as nodes with the iterations written out: values to the bit, errors, notes and what is kept of names."""
     node, unroll = (lowered(text, how, at) for how in ("node", "unroll"))
     if isinstance(node, list) or isinstance(unroll, list):
         assert node == unroll
@@ -46,9 +46,10 @@ def alike(text: str, at: Any = None, *, gradients: bool = False) -> list[int]:
     assert not nodes_of(unroll)
     outputs = node.program.outputs
     with building(node.program.builder, reachable(outputs)) as builder:
-        turns = unrolled(builder, outputs)
+        iterations = unrolled(builder, outputs)
     values = [
-        evaluate(nodes, node.values) for nodes in ([turns[one] for one in outputs], unroll.program.outputs, outputs)
+        evaluate(nodes, node.values)
+        for nodes in ([iterations[one] for one in outputs], unroll.program.outputs, outputs)
     ]
     assert [np.asarray(x).tobytes() for x in values[0]] == [np.asarray(x).tobytes() for x in values[1]]
     if gradients:  # a loop may be run in another namespace, with other last digits
@@ -78,7 +79,7 @@ def alike(text: str, at: Any = None, *, gradients: bool = False) -> list[int]:
 
 
 def closed(found: Lowered) -> None:
-    """No leaf of a turn is left outside of bodies, and the numbers of nodes grow from arguments to results."""
+    """No leaf of an iteration is left outside of bodies, and the numbers of nodes grow from arguments to results."""
     claims = [side for claim in found.claims for side in (claim.left, claim.right)]
     for node in reachable([*found.program.outputs, *claims]):
         assert node.primitive is not LEAF or node.params["name"] in found.program.leaves
@@ -139,7 +140,7 @@ NODES: list[tuple[str, list[int]]] = [
 
 
 @pytest.mark.parametrize(("text", "counts"), NODES)
-def test_a_loop_is_its_turns(text: str, counts: list[int]) -> None:
+def test_a_loop_is_its_iterations(text: str, counts: list[int]) -> None:
     assert alike(HEAD + text + "\n", gradients=True) == counts
 
 
@@ -166,7 +167,7 @@ def test_loops_in_loops_that_are_written_out(loop: tuple[str, list[int]]) -> Non
         "for i in range(40):\n  if i > 3: x = a*q\n  else: q = b\nx",
     ],
 )
-def test_errors_are_those_of_the_turns(text: str) -> None:
+def test_errors_are_those_of_the_iterations(text: str) -> None:
     alike(HEAD + text + "\n")
 
 
@@ -193,8 +194,8 @@ def test_random_scripts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_long_loops_become_nodes() -> None:
-    for turns, counts in ((40, []), (4_000, []), (20_000, [19_999])):
-        found = lowered(f"x = 0.3\ny = x\nfor i in range({turns}): y = sin(y*x)\ny", "auto")
+    for iterations, counts in ((40, []), (4_000, []), (20_000, [19_999])):
+        found = lowered(f"x = 0.3\ny = x\nfor i in range({iterations}): y = sin(y*x)\ny", "auto")
         assert not isinstance(found, list) and nodes_of(found) == counts
     found = lowered("x = 0.3\ny = x\nfor i in range(10**6): y = sin(y*x)\ny", "auto")
     assert not isinstance(found, list)
@@ -202,7 +203,7 @@ def test_only_long_loops_become_nodes() -> None:
     assert found.program.builder.count < 300
 
 
-def test_turns_inside_of_turns_count_together() -> None:
+def test_iterations_inside_of_iterations_count_together() -> None:
     found = lowered("x = 0.3\ny = x\nfor i in range(1000):\n  for j in range(1000): y = sin(y*x)\ny", "auto")
     assert not isinstance(found, list)
     assert found.program.builder.count < 5000
@@ -218,7 +219,7 @@ def test_turns_inside_of_turns_count_together() -> None:
     ],
 )
 def test_too_much_work_is_refused_at_once(text: str) -> None:
-    """Counted in nodes: no more than some turns are built."""
+    """Counted in nodes: no more than some iterations are built."""
     errors = lowered(f"x = 2\ns = x\n{text}\ns", "auto", nodes=10_000)
     assert isinstance(errors, list)
     assert [one[:5] for one in errors] == ["GC505"]
@@ -243,7 +244,7 @@ def test_a_loop_that_cannot_be_traced_has_the_limit_of_nodes() -> None:
 
 @pytest.mark.parametrize("text", [text for text, counts in NODES if not counts])
 def test_nothing_is_left_of_an_attempt(text: str) -> None:
-    """Nodes, their numbers and their other places are those of turns that were never traced."""
+    """Nodes, their numbers and their other places are those of iterations that were never traced."""
     found = [lowered(HEAD + text + "\n", how) for how in ("node", "unroll")]
     node, unroll = found
     assert not isinstance(node, list) and not isinstance(unroll, list)
@@ -255,7 +256,7 @@ def test_nothing_is_left_of_an_attempt(text: str) -> None:
     assert spans[0] == spans[1]
 
 
-def test_spans_of_a_body_are_those_of_the_turn() -> None:
+def test_spans_of_a_body_are_those_of_the_iteration() -> None:
     found = lowered("x = 0.3\ny = x\nfor i in range(40):\n  y = sin(y*x) + cos(y*x)\ny", "node")
     assert not isinstance(found, list)
     (last,) = [node for node in reachable(found.program.outputs) if is_reader(node)]
@@ -265,7 +266,7 @@ def test_spans_of_a_body_are_those_of_the_turn() -> None:
     assert [span.column for span in found.program.other_spans[steps["mul"]]] == [22]
 
 
-# the inner loop ends in its second carry, which reads the first one twice: as text it would double with each turn
+# the inner loop ends in its second carry, which reads the first one twice: as text it would double with each iteration
 CARRIED_BY_TWO = """\
 x = 0.3
 s = x
@@ -279,5 +280,5 @@ s + t
 """
 
 
-def test_the_code_of_a_loop_does_not_grow_with_the_turns_of_a_loop_inside() -> None:
+def test_the_code_of_a_loop_does_not_grow_with_the_iterations_of_a_loop_inside() -> None:
     alike(CARRIED_BY_TWO, gradients=True)

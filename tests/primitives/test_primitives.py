@@ -35,7 +35,7 @@ CASELESS = {
     "fftfreq": "made of numbers known while lowering",
     "rfftfreq": "made of numbers known while lowering",
     "last": "only loops make it, with a body: tests/transforms/test_loops.py holds its laws",
-    "turns": "only loops make it, with a body: tests/transforms/test_loops.py holds its laws",
+    "iterations": "only loops make it, with a body: tests/transforms/test_loops.py holds its laws",
     "larger_than_2x2": "it stands for the absence of a closed form",
 }
 

@@ -45,16 +45,16 @@ for step in range(3):
     loss = loss_of(block, y)
     loss.backward()
 """
-STEP = ("for step in range(3)", "turn 3")
+STEP = ("for step in range(3)", "iteration 3")
 CALLED = (*STEP, "loss_of()")
 LAYER = (*CALLED, "Block", "for one in self.inner")
 PATHS = [  # operation, groups
-    ("mul", (*STEP, "for again in range(2)", "turn 1")),
-    ("mul", (*STEP, "for again in range(2)", "turn 2")),
-    ("t", (*LAYER, "turn 1", "inner.0: Linear")),
-    ("addmm", (*LAYER, "turn 1", "inner.0: Linear")),
-    ("t", (*LAYER, "turn 2", "inner.1: Linear")),
-    ("addmm", (*LAYER, "turn 2", "inner.1: Linear")),
+    ("mul", (*STEP, "for again in range(2)", "iteration 1")),
+    ("mul", (*STEP, "for again in range(2)", "iteration 2")),
+    ("t", (*LAYER, "iteration 1", "inner.0: Linear")),
+    ("addmm", (*LAYER, "iteration 1", "inner.0: Linear")),
+    ("t", (*LAYER, "iteration 2", "inner.1: Linear")),
+    ("addmm", (*LAYER, "iteration 2", "inner.1: Linear")),
     ("tanh", (*CALLED, "Block")),
     ("mul", (*CALLED, "squared()")),
     ("sum", CALLED),
@@ -77,7 +77,7 @@ def graph_of(path: Path, torch: bool = False) -> Graph:
 
 
 @pytest.mark.parametrize("torch", [False, pytest.param(True, marks=pytest.mark.peers)])
-def test_operations_have_their_calls_layers_and_turns(torch: bool, tmp_path: Path) -> None:
+def test_operations_have_their_calls_layers_and_iterations(torch: bool, tmp_path: Path) -> None:
     if torch:
         pytest.importorskip("torch")
     path = tmp_path / "nested.py"
@@ -96,7 +96,7 @@ SCRIPT = """def f(x, w):
 x = 0.5
 w = 0.3
 h = x
-for i in range(TURNS):
+for i in range(ITERATIONS):
     h = f(h, w) + sin(h)*0.1
     for j in range(2):
         h = h*f(h, w + j)
@@ -104,15 +104,15 @@ h**2
 """
 
 
-def test_a_script_has_its_calls_and_turns() -> None:
-    graph = calculator.graph(SCRIPT.replace("TURNS", "3"))
+def test_a_script_has_its_calls_and_iterations() -> None:
+    graph = calculator.graph(SCRIPT.replace("ITERATIONS", "3"))
     found = {tuple(group.label for group in one.groups) for one in graph.vertices if one.role == "operation"}
-    outer = [("for i in range(3)", f"turn {turn}") for turn in (1, 2, 3)]
-    inner = [(*one, "for j in range(2)", f"turn {turn}") for one in outer for turn in (1, 2)]
+    outer = [("for i in range(3)", f"iteration {iteration}") for iteration in (1, 2, 3)]
+    inner = [(*one, "for j in range(2)", f"iteration {iteration}") for one in outer for iteration in (1, 2)]
     assert found == {(), *outer, *inner, *((*one, "f()") for one in (*outer, *inner))}
 
 
-@pytest.mark.parametrize("script", [SCRIPT.replace("TURNS", "50"), " + ".join(f"x{at}**2" for at in range(900))])
+@pytest.mark.parametrize("script", [SCRIPT.replace("ITERATIONS", "50"), " + ".join(f"x{at}**2" for at in range(900))])
 def test_groups_have_few_members_and_every_node_one_place(script: str) -> None:
     graph = calculator.graph(script)
     found = json.loads(embedded(graph, Style(), False, False))
@@ -294,7 +294,7 @@ def test_large_pages_are_made_and_moved_in_little_time(
 
 
 def test_what_is_computed_from_constants_alone_is_no_node() -> None:
-    """One 1/10 that every turn reads would draw an arrow into each of them."""
+    """One 1/10 that every iteration reads would draw an arrow into each of them."""
     graph = calculator.graph("h = x; " + "; ".join("h = h*(1/10) + sin(h)" for _ in range(40)) + "; h", at={"x": 0.5})
     page = json.loads(embedded(graph, Style(), torch=False, backward=False))
     titles = {page["words"][node[2]] for node in page["nodes"]}

@@ -250,7 +250,7 @@ def test_a_recurrent_network_reads_from_above_to_below(tmp_path: Path) -> None:
     told = {box.title.split(":")[0]: box.value for box in found.boxes}
     assert told["line 11"] == "2 nodes, 60 times" and told["line 10"] == "1 node, 59 times"
     svg = formats.text("svg", of_python(tmp_path, RECURRENT), PLAIN)
-    assert svg.count('class="arrow forward again"') == 3 and "between turns of a loop" in svg
+    assert svg.count('class="arrow forward again"') == 3 and "between iterations of a loop" in svg
     ElementTree.fromstring(svg)
 
 

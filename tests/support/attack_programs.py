@@ -24,7 +24,7 @@ class Case(NamedTuple):
 
 # --- algorithms --------------------------------------------------------------------------------------------
 
-# what a loop begins with, its turns, the result, and the shapes of leaves: T turns of d entries
+# what a loop begins with, its iterations, the result, and the shapes of leaves: T iterations of d entries
 ALGORITHMS: dict[str, tuple[str, str, str, dict[str, str]]] = {
     "gated recurrent unit": ("h = 0*b", "p = sigmoid(Wz @ x[t] + Uz @ h + b)\ng = tanh(Wh @ x[t] + Uh @ (p*h))\nh = (1 - p)*h + p*g\ns = s + sum((h - y[t])**2)", "s", {"x": "Td", "y": "Td", "b": "d", "Wz": "dd", "Uz": "dd", "Wh": "dd", "Uh": "dd"}),
     "leapfrog": ("p, q = p0, q0", "p = p - 0.05*k*sin(q)\nq = q + 0.1*p\np = p - 0.05*k*q\ns = s + sum(p*p)", "s + sum(q)", {"p0": "d", "q0": "d", "k": "d"}),
@@ -48,14 +48,14 @@ ALGORITHMS: dict[str, tuple[str, str, str, dict[str, str]]] = {
 }  # fmt: skip
 
 
-def algorithm(name: str, seed: int, turns: int) -> Case:
-    """One of `ALGORITHMS`, for some turns."""
+def algorithm(name: str, seed: int, iterations: int) -> Case:
+    """One of `ALGORITHMS`, for some iterations."""
     random, draw = Random(seed), np.random.default_rng(seed)
     d = random.choice((2, 3, 4))
     begin, body, result, leaves = ALGORITHMS[name]
     body = body.replace("\n", "\n    ")
-    text = f"const T = {turns - 1}\nconst d = {d}\ns = 0\n{begin}\nfor t in range(1, T):\n    {body}\n{result}"
-    shapes = {leaf: [{"T": turns, "d": d}[axis] for axis in axes] for leaf, axes in leaves.items()}
+    text = f"const T = {iterations - 1}\nconst d = {d}\ns = 0\n{begin}\nfor t in range(1, T):\n    {body}\n{result}"
+    shapes = {leaf: [{"T": iterations, "d": d}[axis] for axis in axes] for leaf, axes in leaves.items()}
     values = {leaf: draw.uniform(-1, 1, shape) for leaf, shape in shapes.items()}
     odd = {leaf: np.array(one) for leaf, one in values.items()}
     some = odd[random.choice(list(odd))]

@@ -1,4 +1,4 @@
-"""Settings that make plans of a few entries and turns take the forms that large ones take, and how they are set."""
+"""Settings that make plans of a few entries and iterations take the forms that large ones take, and how they are set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCKS: list[Change] = [
     (run, "SMALL", 16),  # arrays that change from run to run
     (run, "WORTH_A_THREAD", 0),
 ]
-LOOPS: list[Change] = [  # of few turns and nodes are nodes of the graph
+LOOPS: list[Change] = [  # of few iterations and nodes are nodes of the graph
     (loops, "FEWEST", 4),
     (loops, "NODE_FROM", {inf: 0}),
 ]

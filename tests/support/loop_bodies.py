@@ -33,7 +33,7 @@ class Made(NamedTuple):
     values: Values
 
 
-class Turn:
+class Iteration:
     """A loop in the making: `carry`, `row` and `index` give leaves, `loop` closes it over the carries' next values."""
 
     def __init__(self, builder: Builder, count: int, reverse: bool = False) -> None:
@@ -98,8 +98,8 @@ class Space:
     def total(self, x: Node) -> Node:
         return self.builder.call("sum", x, axis=tuple(range(-len(x.shape), 0))) if x.shape else x
 
-    def turn(self, count: int, reverse: bool = False) -> Turn:
-        return Turn(self.builder, count, reverse)
+    def iteration(self, count: int, reverse: bool = False) -> Iteration:
+        return Iteration(self.builder, count, reverse)
 
     def made(self, output: Node) -> Made:
         return Made(output, self.leaves, self.values)
@@ -109,7 +109,7 @@ def started(count: int, /, reverse: bool = False, **values: Any) -> tuple[Any, .
     """A space, a loop in it, and leaves with these values."""
     s = Space()
     leaves = [s.leaf(name, value) for name, value in values.items()]
-    return s, s.turn(count, reverse), *leaves
+    return s, s.iteration(count, reverse), *leaves
 
 
 def written_out(nodes: Sequence[Node]) -> list[Node]:
@@ -181,12 +181,12 @@ def rows(count: int) -> Made:
 
 
 def outputs(count: int) -> Made:
-    """A value of every turn, read with another weight each."""
+    """A value of every iteration, read with another weight each."""
     s, t, x0, a, w = started(count, x=0.3, a=0.7, w=np.linspace(1, 2, count))
     x = t.carry(x0)
     seen = s.cos(x) * a
     loop = t.loop(x + 0.1 * seen, outputs=[seen])
-    return s.made(s.total(loop.turns(seen) * w) + s.total(loop.turns(x) * loop.turns(x)) + loop.last(0))
+    return s.made(s.total(loop.iterations(seen) * w) + s.total(loop.iterations(x) * loop.iterations(x)) + loop.last(0))
 
 
 def index(count: int) -> Made:
@@ -200,11 +200,11 @@ def index_backwards(count: int) -> Made:
     x, i, row = t.carry(x0), t.index(), t.row(d)
     seen = x * row
     loop = t.loop(0.9 * x + s.sin(a * i) * row, outputs=[seen])
-    return s.made(loop.last(0) + s.total(loop.turns(seen)))
+    return s.made(loop.last(0) + s.total(loop.iterations(seen)))
 
 
 def network(count: int) -> Made:
-    """Matrices and vectors, a loss in every turn."""
+    """Matrices and vectors, a loss in every iteration."""
     s, t, x0, m, u = started(count, x=[0.1, -0.2], m=[[0.3, -0.5], [0.8, 0.2]], u=[0.05, 0.1])
     h, loss = t.carry(x0), t.carry(0)
     product = s.reshape(s.matmul(m, s.reshape(h, shape=(2, 1))), shape=(2,))
@@ -213,7 +213,7 @@ def network(count: int) -> Made:
 
 
 def loss_before(count: int) -> Made:
-    """The same with the loss of the state before the turn: no cotangent comes to the last state."""
+    """The same with the loss of the state before the iteration: no cotangent comes to the last state."""
     s, t, x0, m = started(count, x=[0.1, -0.2], m=[[0.3, -0.5], [0.8, 0.2]])
     h, loss = t.carry(x0), t.carry(0)
     product = s.reshape(s.matmul(m, s.reshape(h, shape=(2, 1))), shape=(2,))
@@ -223,7 +223,7 @@ def loss_before(count: int) -> Made:
 def no_carry(count: int) -> Made:
     s, t, a, d = started(count, a=0.7, d=np.linspace(-1, 1, count))
     seen = s.sin(a * t.row(d))
-    return s.made(s.total(t.loop(outputs=[seen]).turns(seen)) * a)
+    return s.made(s.total(t.loop(outputs=[seen]).iterations(seen)) * a)
 
 
 def equal_inits(count: int) -> Made:
@@ -244,30 +244,30 @@ def later(count: int) -> Made:
 def nested(count: int) -> Made:
     s, t, x0, a = started(count, x=0.3, a=0.7)
     x = t.carry(x0)
-    inner = s.turn(3)
+    inner = s.iteration(3)
     z, i = inner.carry(x * a), inner.index()
     closed = inner.loop(s.sin(z + 0.1 * x) + 0.01 * i, outputs=[z * z])
-    return s.made(t.loop(closed.last(0) + 0.1 * s.total(closed.turns(z * z))).last(0))
+    return s.made(t.loop(closed.last(0) + 0.1 * s.total(closed.iterations(z * z))).last(0))
 
 
 def nested_thrice(count: int) -> Made:
     s = Space()
     x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    one = s.turn(count)
+    one = s.iteration(count)
     x = one.carry(x0)
-    two = s.turn(2, reverse=True)
+    two = s.iteration(2, reverse=True)
     y = two.carry(x)
-    three = s.turn(2)
+    three = s.iteration(2)
     z = three.carry(y * a)
     closed = two.loop(three.loop(s.cos(z * x)).last(0) + y)
     return s.made(one.loop(0.5 * closed.last(0)).last(0))
 
 
 def inner_rows(count: int) -> Made:
-    """What the inner loop is given of its turns, and its fixed value, are rows of the outer one."""
+    """What the inner loop is given of its iterations, and its fixed value, are rows of the outer one."""
     s, t, d, e, x0 = started(count, d=np.linspace(0, 1, 3 * count).reshape(count, 3), e=np.ones(count), x=1)
     x, stack, fixed = t.carry(x0), t.row(d), t.row(e)
-    inner = s.turn(3)
+    inner = s.iteration(3)
     z, row = inner.carry(x), inner.row(stack)
     return s.made(t.loop(inner.loop(s.tanh(z + row * fixed)).last(0) * 0.9).last(0))
 
@@ -284,7 +284,7 @@ def slope_of_loop_inside(count: int) -> Made:
     """A gradient of an inner loop inside of the body."""
     s, t, x0, a = started(count, x=0.3, a=0.7)
     x = t.carry(x0)
-    inner = s.turn(3)
+    inner = s.iteration(3)
     z = inner.carry(x)
     energy = inner.loop(s.sin(z * a) + 0.2 * z).last(0)
     return s.made(t.loop(x - 0.1 * grad(energy, [x])[0]).last(0))
@@ -306,7 +306,7 @@ SMOOTH = (
 # --- bodies with an infinite slope or NaN that must not count --------------------------------------------------
 
 
-def sqrt_in_some_turns(count: int) -> Made:
+def sqrt_in_some_iterations(count: int) -> Made:
     """The example of the mask that has to stay: x = where(flag > 0, sqrt(x), 5 + a)."""
     s, t, x0, a = started(count, x=0, a=0.5)
     x, flag = t.carry(x0), t.carry(1)
@@ -319,15 +319,15 @@ def branch_not_taken(count: int) -> Made:
     return s.made(t.loop(s.where(s.greater(x, 0), s.sqrt(x) - a, 0.3 - x)).last(0))
 
 
-def last_turn_unread(count: int) -> Made:
-    """The accumulator takes x before the turn: in the last turn nothing arrives at sqrt(0)."""
+def last_iteration_unread(count: int) -> Made:
+    """The accumulator takes x before the iteration: in the last iteration nothing arrives at sqrt(0)."""
     s, t, x0, a = started(count, x=count - 1, a=0.5)
     x, y, total = t.carry(x0), t.carry(a), t.carry(0)
     return s.made(t.loop(x - 1, s.sqrt(x - 1) * a, total + y).last(2))
 
 
 def overwritten(count: int) -> Made:
-    """A carry that is overwritten without being read: 1/0 before the loop, and in its turns."""
+    """A carry that is overwritten without being read: 1/0 before the loop, and in its iterations."""
     s, t, x0, a = started(count, x=0, a=0.5)
     _, y = t.carry(s.sqrt(x0)), t.carry(a)
     loop = t.loop(s.sqrt(y - y), s.sin(y))
@@ -335,7 +335,7 @@ def overwritten(count: int) -> Made:
 
 
 def slope_before_init(count: int) -> Made:
-    """sqrt(0) before the loop; its first turn does not read it."""
+    """sqrt(0) before the loop; its first iteration does not read it."""
     s, t, x0, a = started(count, x=0, a=0.5)
     z, first = t.carry(s.sqrt(x0)), t.carry(1)
     return s.made(t.loop(s.where(s.greater(first, 0), a, z * z + a), first - 1).last(0))
@@ -361,7 +361,7 @@ def slope_before_inner(count: int) -> Made:
     s, t, x0, a = started(count, x=0, a=0.5)
     x = t.carry(x0)
     z = s.sqrt(x)
-    inner = s.turn(2)
+    inner = s.iteration(2)
     y, i = inner.carry(a), inner.index()
     closed = inner.loop(s.where(s.less(i, -1), y + z, y * a))
     return s.made(t.loop(closed.last(0)).last(0))
@@ -375,7 +375,7 @@ def zero_at_first(count: int) -> Made:
 
 
 def swapped_with_zero(count: int) -> Made:
-    """A moving and a still carry take turns, under sqrt(0)."""
+    """A moving and a still carry take iterations, under sqrt(0)."""
     s, t, a = started(count, a=0.5)
     x, y = t.carry(0), t.carry(a)
     loop = t.loop(y, s.sqrt(x))
@@ -383,7 +383,7 @@ def swapped_with_zero(count: int) -> Made:
 
 
 SHARP = (
-    sqrt_in_some_turns, branch_not_taken, last_turn_unread, overwritten, slope_before_init, slope_before_stack,
+    sqrt_in_some_iterations, branch_not_taken, last_iteration_unread, overwritten, slope_before_init, slope_before_stack,
     slope_before_fixed, slope_before_inner, zero_at_first, swapped_with_zero,
 )  # fmt: skip
 
@@ -391,14 +391,16 @@ SHARP = (
 # --- laws ------------------------------------------------------------------------------------------------------
 
 
-def direction(leaves: Sequence[Node], turn: float = 1.0) -> list[Node]:
+def direction(leaves: Sequence[Node], iteration: float = 1.0) -> list[Node]:
     """A tangent or cotangent for each leaf: inputs, whose values `DIRECTIONS` gives."""
     builder = leaves[0].builder
-    scalars = [builder.leaf(f"direction{turn}_{k}") for k in range(len(leaves))]
+    scalars = [builder.leaf(f"direction{iteration}_{k}") for k in range(len(leaves))]
     return [spread(builder, one, leaf.shape) for one, leaf in zip(scalars, leaves, strict=True)]
 
 
-DIRECTIONS = {f"direction{turn}_{k}": turn * (1 - 0.25 * k) for turn in (0.5, 0.75, 1.0) for k in range(4)}
+DIRECTIONS = {
+    f"direction{iteration}_{k}": iteration * (1 - 0.25 * k) for iteration in (0.5, 0.75, 1.0) for k in range(4)
+}
 
 
 def _along(nodes: Sequence[Node], weights: Sequence[Node]) -> Node:
@@ -457,7 +459,7 @@ def random_loop(seed: int) -> Made:
     """A loop of one to three carries with operations that have infinite slopes and NaN, at points with zeros.
 
     It has no constants, and the directions of derivatives are inputs too: what is written out drops a product by a
-    number that is 0 in one turn (`0*x` for the index 0), also where the other factor is infinite.
+    number that is 0 in one iteration (`0*x` for the index 0), also where the other factor is infinite.
     """
     random = Random(seed)
     s = Space()
@@ -471,14 +473,14 @@ def random_loop(seed: int) -> Made:
         if k == 0 or random.random() < 0.5:
             output = output + loop.last(k)
     if random.random() < 0.5:
-        output = output + s.total(loop.turns(seen))
+        output = output + s.total(loop.iterations(seen))
     return s.made((output + s.number("nothing", 0) * a) * s.number("weight", 1))
 
 
 def _random_loop(
     s: Space, random: Random, outer: list[Node], count: int, stack: Node | None, depth: int
 ) -> tuple[Loop, Node]:
-    t = s.turn(count, random.random() < 0.4)
+    t = s.iteration(count, random.random() < 0.4)
     carries = [t.carry(random.choice(outer)) for _ in range(random.randint(1, 3))]
     pool = [*carries, *carries, *outer[:2]]
     if stack is not None and random.random() < 0.7:
@@ -490,7 +492,7 @@ def _random_loop(
         kind = random.randrange(12 if depth > 1 else 11)
         if kind == 11:
             inner, seen = _random_loop(s, random, [x, y, z], random.randint(1, 3), None, depth - 1)
-            pool.append(inner.last(0) if random.random() < 0.5 else s.total(inner.turns(seen)))
+            pool.append(inner.last(0) if random.random() < 0.5 else s.total(inner.iterations(seen)))
             continue
         pool.append(
             [

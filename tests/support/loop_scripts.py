@@ -1,6 +1,6 @@
 """A seed goes in, a script with loops as people write them comes out, and values for its leaves.
 
-Nests of loops, triangles of indices, sliding windows, arrays that grow, functions, branches on the number of the turn,
+Nests of loops, triangles of indices, sliding windows, arrays that grow, functions, branches on the number of the iteration,
 derivatives inside loops, products of matrices, rows against matrices.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 N = 3  # entries of a vector, rows and columns of a matrix
-MOST = 24  # turns
+MOST = 24  # iterations
 ODD = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e200, -1e-310)
 EARLY = "c = (0.5*u + 0.3*w - 0.6*u + 0.9*w*x[0] + 0.2 + 0.1*W + 0.4*z[0] + 1*X[0, 0] + 2*u + 3*w)*0.7"
 
@@ -37,8 +37,8 @@ PIECES = {  # what stands in one place of a script
     "matrix": (
         "0.3*(P @ W)", "P*x[t]*0.9", "0.5*P.T + 0.1*outer(h, g)", "tanh(P + x[t][:, None])", "where(P > 0.1, P, 0.2*W)",
     ),
-    "turns": ("range(n)", "range(n - 1, -1, -1)", "range(0, n)"),
-    "inner turns": ("range(8)", "range(t)", "range(n - t)", "range(9)", "range(3)"),
+    "iterations": ("range(n)", "range(n - 1, -1, -1)", "range(0, n)"),
+    "inner iterations": ("range(8)", "range(t)", "range(n - t)", "range(9)", "range(3)"),
     "inner": ("h = tanh(h*x[j] + w)", "g = 0.5*g + x[j]*h", "s = s + sum(x[j]*h)*z[t]", "e = 0.5*e + z[j]*z[t]"),
     "pair": (
         "s = s + sum(x[t]*x[j])*z[t - j]", "e = tanh(e + z[t]*z[j])", "g = g + 0.1*x[t]*x[j]",
@@ -66,8 +66,8 @@ class Script:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.turns = self.random.choice((8, 9, 9, 10, 10, 12, 12, 15))
-        self.lines = [f"const n = {self.turns}", "const k = [0.5, -1, 2, 0.25]"]
+        self.iterations = self.random.choice((8, 9, 9, 10, 10, 12, 12, 15))
+        self.lines = [f"const n = {self.iterations}", "const k = [0.5, -1, 2, 0.25]"]
         self.copies = 0
 
     def text(self) -> str:
@@ -81,7 +81,7 @@ class Script:
         ]  # fmt: skip
         self._grown()
         for _ in range(random.choice((1, 1, 2))):
-            kinds = (self._nested, self._triangle, self._matrices, self._descent, self._grown, self._turns)
+            kinds = (self._nested, self._triangle, self._matrices, self._descent, self._grown, self._iterations)
             random.choice((self._plain, self._plain, *kinds))()
         rest = "0.01*(sum(x) + sum(z) + sum(W) + sum(X) + sum(u*w) + sum(P) + sum(h) + e)"
         return "\n".join([*self.lines, f"{self._one('out')} + {rest}"])
@@ -109,19 +109,19 @@ class Script:
         return [f"{before}P = {self._one('matrix')}"]
 
     def _plain(self) -> None:
-        self.lines.append(f"for t in {self._one('turns')}:")
+        self.lines.append(f"for t in {self._one('iterations')}:")
         for _ in range(self.random.randint(1, 4)):
             self.lines += self._statement()
 
     def _nested(self) -> None:
-        inner = self._one("inner turns")
+        inner = self._one("inner iterations")
         self.lines += ["for t in range(n):", *self._statement(), f"    for j in {inner}:"]
         self.lines.append(f"        {self._one('inner')}")
         self.lines += self._statement()
 
     def _triangle(self) -> None:
         body = self._one("pair")
-        head = [f"for t in range({min(self.turns, 10)}):", f"    for j in range({self._one('pairs')}):"]
+        head = [f"for t in range({min(self.iterations, 10)}):", f"    for j in range({self._one('pairs')}):"]
         self.lines += [*head, f"        {body}"]
 
     def _matrices(self) -> None:
@@ -138,12 +138,12 @@ class Script:
         self.lines.append(f"h = {name}{t + 1}")
 
     def _grown(self) -> None:
-        """An array with a row more in each turn."""
+        """An array with a row more in each iteration."""
         self.lines += ["ys = reshape(g, (1, 3))", "for t in range(n + 1):", f"    g = {self._one('row')}"]
         self.lines.append("    ys = concatenate((ys, reshape(g, (1, 3))))")
 
-    def _turns(self) -> None:
-        """What was some turns before, handed on by names."""
+    def _iterations(self) -> None:
+        """What was some iterations before, handed on by names."""
         value = self._value((FORMS[0], FORMS[1], FORMS[3], FORMS[7]), ("h", "r", "q", "x[t]", "w"))
         self.lines += ["q, r = w, u*w", "for t in range(n):", f"    q, r, h = h, q, {value}"]
 

@@ -61,7 +61,7 @@ PASSES: dict[str, Pass] = {
     ),
     "powers": Pass("whole powers are those of positive numbers", ((emit_numpy, "_is_whole", lambda exponent: False),)),
     "native": Pass(
-        "long lines and many turns run as machine code",
+        "long lines and many iterations run as machine code",
         ((emit_numba, "is_there", lambda: False),),
     ),
 }

@@ -33,7 +33,7 @@ from tests.support.loop_bodies import (
     network,
     random_loop,
     rows,
-    sqrt_in_some_turns,
+    sqrt_in_some_iterations,
     three_leaves,
     written_out,
 )
@@ -65,7 +65,7 @@ def test_a_loop_is_what_it_is_written_out(body: Body, reading: str) -> None:
     assert agree(loop, flat, LAST_DIGITS if reading == "v" else 1e-12), (loop, flat)
 
 
-@pytest.mark.parametrize("body", [three_leaves, accumulated, rows, nested, sqrt_in_some_turns], ids=named)
+@pytest.mark.parametrize("body", [three_leaves, accumulated, rows, nested, sqrt_in_some_iterations], ids=named)
 def test_order_three(body: Body) -> None:
     loop, flat = both(body(3), "rrr")
     assert agree(loop, flat, 1e-11), (loop, flat)
@@ -73,21 +73,21 @@ def test_order_three(body: Body) -> None:
 
 @pytest.mark.parametrize("body", BODIES, ids=named)
 @pytest.mark.parametrize("count", [1, 2, 33])
-def test_every_count_of_turns(body: Body, count: int) -> None:
+def test_every_count_of_iterations(body: Body, count: int) -> None:
     for reading in ("v", "r", "f"):
         loop, flat = both(body(count), reading)
         assert agree(loop, flat, LAST_DIGITS if reading == "v" else 1e-11), (reading, loop, flat)
 
 
-def test_no_turn_leaves_the_carries() -> None:
+def test_no_iteration_leaves_the_carries() -> None:
     s = Space()
     x0 = s.leaf("x", 0.3)
-    t = s.turn(0)
+    t = s.iteration(0)
     x = t.carry(x0)
     after = s.sin(x)
     loop = t.loop(after, outputs=[after])
     assert loop.last(0) is x0
-    assert loop.turns(after).shape == (0,)
+    assert loop.iterations(after).shape == (0,)
 
 
 @pytest.mark.parametrize("body", BODIES, ids=named)
@@ -167,19 +167,19 @@ def test_batch_axes_pass_through(batched: str) -> None:
 
 
 def wide(count: int) -> Made:
-    """Eight numbers that move each other, with a row, outputs of the turns and a carry that does not hang on them."""
+    """Eight numbers that move each other, with a row, outputs of the iterations and a carry that does not hang on them."""
     s = Space()
     x0, d = s.leaf("x", np.linspace(-1, 1, 8)), s.leaf("d", np.linspace(0, 1, 8 * count).reshape(count, 8))
-    t = s.turn(count)
+    t = s.iteration(count)
     x, k, row = t.carry(x0), t.carry(s.leaf("k", 0.5)), t.row(d)
     seen = s.sin(x * row)
     turned = s.permute(s.reshape(seen, shape=(2, 4)), axes=(-1, -2))
     after = 0.5 * x + s.reshape(turned, shape=(8,)) * s.broadcast(s.reshape(k, shape=(1,)), shape=(8,))
     loop = t.loop(after, 0.9 * k, outputs=[seen])
-    return s.made(s.total(loop.last(0) * loop.last(0)) + s.total(loop.turns(seen)))
+    return s.made(s.total(loop.last(0) * loop.last(0)) + s.total(loop.iterations(seen)))
 
 
-def test_a_hessian_of_a_loop_is_that_of_its_turns() -> None:
+def test_a_hessian_of_a_loop_is_that_of_its_iterations() -> None:
     output, leaves, values = wide(5)
     second = hessian(output, leaves[0])
     (flat,) = written_out([output])
@@ -195,7 +195,7 @@ def broken(body: Body, readings: tuple[str, ...] = ("r",)) -> bool:
     return not all(agree(loop, flat, 1e-9) for loop, flat in results)
 
 
-def _residual_of_the_wrong_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def _residual_of_the_wrong_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(builder: Any, count: int, carried: Any, nexts: Any, *, rows: Any = (), **rest: Any) -> Any:
         flipped = [(leaf, builder.call("flip", stack, axis=-len(stack.shape))) for leaf, stack in rows]
         return close(builder, count, carried, nexts, rows=flipped, **rest)
@@ -203,7 +203,7 @@ def _residual_of_the_wrong_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "close", closed)
 
 
-def _carry_off_by_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def _carry_off_by_one_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(builder: Any, count: int, carried: Any, nexts: Any, *, rows: Any = (), **rest: Any) -> Any:
         shorter = [
             (leaf, builder.call("slice", s, start=(0,) * len(s.shape), step=(1,) * len(s.shape),
@@ -215,7 +215,7 @@ def _carry_off_by_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "close", closed)
 
 
-def _no_sum_over_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_sum_over_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(builder: Any, count: int, carried: Any, nexts: Any, **rest: Any) -> Any:
         made = []
         for (leaf, _), after in zip(carried, nexts, strict=True):
@@ -238,9 +238,9 @@ def _mask_cleaned_at_the_border(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("sabotage", "body"),
     [
-        (_residual_of_the_wrong_turn, logistic),
-        (_carry_off_by_one_turn, logistic),
-        (_no_sum_over_turns, logistic),
+        (_residual_of_the_wrong_iteration, logistic),
+        (_carry_off_by_one_iteration, logistic),
+        (_no_sum_over_iterations, logistic),
         (_mask_cleaned_at_the_border, loop_bodies.slope_before_init),
     ],
 )
@@ -262,21 +262,21 @@ def test_bodies_are_equal_whatever_builder_they_come_from() -> None:
     assert one.params["body"] != accumulated(7).output.params["body"]
 
 
-def test_the_same_turn_traced_twice_is_one_node() -> None:
+def test_the_same_iteration_traced_twice_is_one_node() -> None:
     s = Space()
     x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
     ends = []
     for _ in range(2):
-        t = s.turn(5)
+        t = s.iteration(5)
         x = t.carry(x0)
         ends.append(t.loop(s.sin(x * a)).last(0))
     assert ends[0] is ends[1]
 
 
-def test_what_does_not_depend_on_the_turn_stays_outside() -> None:
+def test_what_does_not_depend_on_the_iteration_stays_outside() -> None:
     s = Space()
     x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(5)
+    t = s.iteration(5)
     x, still = t.carry(x0), t.carry(a)
     end = t.loop(x * s.exp(s.sin(still)), still).last(0)
     names = [step.primitive.name for step in end.params["body"].steps]
@@ -287,7 +287,7 @@ def test_what_does_not_depend_on_the_turn_stays_outside() -> None:
 def test_a_carry_may_become_a_value_that_nothing_else_reads() -> None:
     s = Space()
     x0, a = s.leaf("x", 0.3), s.leaf("a", 0.7)
-    t = s.turn(3)
+    t = s.iteration(3)
     t.carry(x0)
     made = s.made(t.loop(a).last(0) * 2)
     assert both(made, "r")[0] == [0.0, 2.0]
@@ -295,13 +295,13 @@ def test_a_carry_may_become_a_value_that_nothing_else_reads() -> None:
 
 def test_a_loop_over_numbers_alone_has_an_argument() -> None:
     s = Space()
-    t = s.turn(10)
+    t = s.iteration(10)
     i = t.index()
     seen = i * i
-    assert evaluate([s.total(t.loop(outputs=[seen]).turns(seen))], {}) == [285.0]
+    assert evaluate([s.total(t.loop(outputs=[seen]).iterations(seen))], {}) == [285.0]
 
 
-def test_opened_is_the_turn_again() -> None:
+def test_opened_is_the_iteration_again() -> None:
     made = three_leaves(4)
     reader = next(node for node in reachable([made.output]) if is_reader(node))
     opened = Opened(loop_of(reader))
@@ -330,7 +330,7 @@ def test_types_have_to_fit() -> None:
         close(builder, 3, [], [], rows=[(row, builder.leaf("w", (4, 2)))])
 
 
-def test_the_definition_is_the_turns_one_after_the_other() -> None:
+def test_the_definition_is_the_iterations_one_after_the_other() -> None:
     made = logistic(3)
     (flat,) = written_out([made.output])
     assert not any(is_reader(node) for node in reachable([flat]))

@@ -191,9 +191,9 @@ def test_long_chains_are_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("gradcli.transforms.taylor.reachable", counted)
     work = []
-    for turns in (50, 400):
+    for iterations in (50, 400):
         looked.clear()
-        assert taylor(*nodes_of(f"s = x\nfor i in range({turns}):\n    s = tanh(s) + silu(x)\ns"), 4) is not None
+        assert taylor(*nodes_of(f"s = x\nfor i in range({iterations}):\n    s = tanh(s) + silu(x)\ns"), 4) is not None
         work.append(sum(looked))
     assert work[1] < 9 * work[0]
 

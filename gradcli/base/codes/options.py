@@ -98,11 +98,11 @@ OPTIONS: dict[str, CodeDoc] = {
         "If you want the setting, do nothing. gradcli --show-settings lists the settings in effect.",
     ),
     "GC728": CodeDoc(
-        "no such turn of a loop",
-        "--turn names a turn of a loop, but the script has no long loop, or its loops have fewer turns.",
-        "A trace shows the first and the last turn of a long loop, and --turn adds one. Short loops are shown in full.",
-        "x = 2; x**2  # with --turn 3",
-        "Leave --turn out, or name a turn from 1 to the number that the message gives.",
+        "no such iteration of a loop",
+        "--iteration names one of a loop, but the script has no long loop, or its loops have fewer iterations.",
+        "A trace shows the first and last iteration of a long loop, --iteration another. Short ones are shown whole.",
+        "x = 2; x**2  # with --iteration 3",
+        "Leave --iteration out, or name an iteration from 1 to the number that the message gives.",
     ),
     "GC731": CodeDoc(
         "no such Python function",

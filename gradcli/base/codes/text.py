@@ -141,7 +141,7 @@ TEXT: dict[str, CodeDoc] = {
     "GC120": CodeDoc(
         "malformed comprehension",
         "A for in an expression is neither [item for NAME in ...] nor the only argument of a reduction such as sum.",
-        "A comprehension is an array with one entry for each turn; a generator can only be reduced.",
+        "A comprehension is an array with one entry for each iteration; a generator can only be reduced.",
         "x**2 for x in [1, 2, 3]",
         "Write [x**2 for x in xs], sum(x**2 for x in xs) or a for statement. To choose by values, use where.",
     ),
@@ -183,7 +183,7 @@ TEXT: dict[str, CodeDoc] = {
     "GC126": CodeDoc(
         "malformed loop",
         "A for is not of the form for NAME in range(...): with one to three bounds.",
-        "The number of turns must be known before the script runs.",
+        "The number of iterations must be known before the script runs.",
         "for v in x: s = s + v",
         "Write for i in range(len(x)): and use x[i].",
     ),

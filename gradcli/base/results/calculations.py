@@ -287,7 +287,7 @@ class ForwardStep(Record):
     """One node of the forward pass: its operation, the nodes that it reads, its value, and its place in the source.
 
     `torch` is PyTorch's name of the node; `inserted` says that lowering inserted it, such as a reshape or a
-    broadcast. `turn` is the turn of the loop that it belongs to, counted from 1.
+    broadcast. `iteration` is the iteration of the loop that it belongs to, counted from 1.
     """
 
     index: int
@@ -300,7 +300,7 @@ class ForwardStep(Record):
     params: dict[str, object]
     torch: str = ""
     inserted: bool = False
-    turn: int | None = None
+    iteration: int | None = None
 
 
 class Contribution(Record):

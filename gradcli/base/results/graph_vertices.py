@@ -22,7 +22,7 @@ class Extent(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A call of a function or a layer, a loop, or a turn of one: what a large picture opens and closes.
+    """A call of a function or a layer, a loop, or an iteration of one: what a large picture opens and closes.
 
     `key` tells groups of equal labels apart, `place` says where it was called or stands.
     """
@@ -37,8 +37,8 @@ class Vertex(Record):
 
     `role` is leaf, constant or operation; `name` is what gradcli calls it, `torch` the name of PyTorch's node.
     `label` is the name that the source gives to it, `note` what a hand-written rule saved and where it is. Vertices of
-    one `line` may be shown as one. A loop has its number of `turns`, and as `body` what one of them computes.
-    `groups` are the calls, loops and turns that it belongs to, the outermost first.
+    one `line` may be shown as one. A loop has its number of `iterations`, and as `body` what one of them computes.
+    `groups` are the calls, loops and iterations that it belongs to, the outermost first.
     """
 
     index: int
@@ -55,7 +55,7 @@ class Vertex(Record):
     sent: tuple[Value | Extent | None, ...] = ()
     label: str = ""
     note: str = ""
-    turns: int = 0
+    iterations: int = 0
     body: str = ""
     groups: tuple[Group, ...] = ()
     file: str = ""  # of the line, where that is another one than the source

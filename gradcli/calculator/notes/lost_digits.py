@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gradcli.calculator.repeated.prepared import Question
     from gradcli.execution.evaluate import Tape
 
-MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted, with the turns of its loops
+MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted, with the iterations of its loops
 UNIT = 2.0**-53
 TINIEST = 5e-324
 APART = 2.0**-30  # relative step of a measured slope: far above a rounding, and far below most curvature
@@ -74,7 +74,7 @@ def lost_digits(
 
 
 def _steps(tape: Tape) -> int:
-    """Roughly the number of steps in a run of a tape, including those in the turns of its loops."""
+    """Roughly the number of steps in a run of a tape, including those in the iterations of its loops."""
     return len(tape.nodes) + sum(scan.count * len(scan.order) for scan in tape.loops.values())
 
 

@@ -1,8 +1,8 @@
 """Diagnostics for values that are not finite: they name the operation where NaN or infinity began.
 
 This runs only if a result is NaN or infinite, and searches from there for the nodes whose own operands are finite,
-except in branches that `where` did not take. The turns of a loop run again until one gives such a value: the operation
-to blame is in the body, and the message names the turn.
+except in branches that `where` did not take. The iterations of a loop run again until one gives such a value: the
+operation to blame is in the body, and the message names the iteration.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OPERAND_NAMES = "xyzuvw"
 MOST = 20  # diagnostics at most: more would say nothing new
-MOST_TURNS = 64  # of a loop that are searched after the first with NaN or infinity
+MOST_ITERATIONS = 64  # of a loop that are searched after the first with NaN or infinity
 HINTS = {"pow": "cbrt is the real cube root; a whole exponent as a number or const takes any base"}
 
 
@@ -93,7 +93,7 @@ def diagnose(
 
 
 def _in_loop(reader: Node, values: Mapping[Node, Value], derivative: bool) -> list[Diagnostic]:
-    """The first causes in the turns of the loop that a node reads; none for any other node."""
+    """The first causes in the iterations of the loop that a node reads; none for any other node."""
     if not is_reader(reader):
         return []
     xp = namespace("numpy")
@@ -102,32 +102,38 @@ def _in_loop(reader: Node, values: Mapping[Node, Value], derivative: bool) -> li
     args = [xp.array(values[arg], arg.type.kind) for arg in reader.args]
     at_end = scan.ends[0] if scan.stacked[0] < 0 else scan.stacked[0]
     watched = {at_end, *(body.positions[body.nexts[k]] for k in scan.carries)}
-    blamed: dict[Node, list[Diagnostic]] = {}  # carries that are not finite before the turn
+    blamed: dict[Node, list[Diagnostic]] = {}  # carries that are not finite before the iteration
     first: list[Diagnostic] = []
     searched = 0
     with xp.arithmetic():
-        for turn, turn_values in scan.turns(xp, args, [len(arg.shape) for arg in reader.args]):
-            if all(xp.isfinite(turn_values[at]).all() for at in watched):
+        for iteration, iteration_values in scan.iterations(xp, args, [len(arg.shape) for arg in reader.args]):
+            if all(xp.isfinite(iteration_values[at]).all() for at in watched):
                 blamed = {}
                 continue
-            blame = _in_turn(scan, turn_values, blamed, derivative, f" in turn {body.first + turn + 1}")
+            blame = _in_iteration(
+                scan, iteration_values, blamed, derivative, f" in iteration {body.first + iteration + 1}"
+            )
             first = first or blame.get(body.steps[at_end], [])
             blamed = {body.carried[k]: blame.get(body.nexts[k], []) for k in scan.carries}
             searched += 1
-            if searched > MOST_TURNS:
+            if searched > MOST_ITERATIONS:
                 break
-    if scan.stacked[0] < 0:  # only what has reached the last turn counts
+    if scan.stacked[0] < 0:  # only what has reached the last iteration counts
         first = blame.get(body.steps[at_end], []) or first if searched else []
     return first
 
 
-def _in_turn(
-    scan: Scan, turn_values: Sequence[Any], blamed: Mapping[Node, list[Diagnostic]], derivative: bool, turn: str
+def _in_iteration(
+    scan: Scan,
+    iteration_values: Sequence[Any],
+    blamed: Mapping[Node, list[Diagnostic]],
+    derivative: bool,
+    iteration: str,
 ) -> dict[Node, list[Diagnostic]]:
-    """The causes of each value of a turn that is not finite: operations of this turn, or a carry."""
+    """The causes of each value of an iteration that is not finite: operations of this iteration, or a carry."""
     xp = namespace("numpy")
     steps = scan.body.steps
-    values = {steps[at]: turn_values[at] for at in scan.order}
+    values = {steps[at]: iteration_values[at] for at in scan.order}
     blame: dict[Node, list[Diagnostic]] = {}
     for node, value in values.items():
         bad = ~xp.isfinite(value)
@@ -143,7 +149,7 @@ def _in_turn(
             causes = blamed[node]
         if not causes:
             problems = _in_loop(node, values, derivative) or [_diagnostic(node, values, derivative)]
-            causes = [Diagnostic(p.code, p.message + turn, p.span, p.labels, p.help, p.severity) for p in problems]
+            causes = [Diagnostic(p.code, p.message + iteration, p.span, p.labels, p.help, p.severity) for p in problems]
         blame[node] = list(dict.fromkeys(causes))[:MOST]
     return blame
 

@@ -99,14 +99,14 @@ def vertex(
         cotangent,
         tuple(sent.get((place, position)) for position in range(len(node.args))),
         "" if role == "leaf" else labels.get(node, ""),
-        turns=node.params["count"] if is_reader(node) else 0,
+        iterations=node.params["count"] if is_reader(node) else 0,
         body=body_text(node) if is_reader(node) else "",
         groups=groups,
     )
 
 
 def groups_of(blocks: Sequence[Block], order: Sequence[Node]) -> list[tuple[Group, ...]]:
-    """The calls, loops and turns around each node, the outermost first; nodes come by their serial numbers."""
+    """The calls, loops and iterations around each node, the outermost first; nodes come by their serial numbers."""
     pending = sorted(enumerate(blocks), key=lambda item: (-item[1].first, item[1].last, item[0]))  # the outermost last
     around: list[tuple[int, Group]] = []  # the last node of each open block
     groups = []

@@ -45,12 +45,12 @@ def trace_passes(
     why_topo: bool,
     diagnostics: tuple[Diagnostic, ...],
     fold: bool = False,
-    turns: Mapping[Node, int] | None = None,
+    iterations: Mapping[Node, int] | None = None,
     symbolic: bool = False,
 ) -> Trace:
     """The trace of a lowered script whose output is a scalar; with `fold`, beside it without inserted nodes.
 
-    `turns` are the turns of loops that nodes belong to. With `symbolic` local partials are formulas too.
+    `iterations` are the iterations of loops that nodes belong to. With `symbolic` local partials are formulas too.
     """
     program = lowered.program
     output = program.outputs[0]
@@ -78,8 +78,8 @@ def trace_passes(
             step.find_formulas(builder, folding, order, active)
     tape = Tape([*order, *gradients, *(node for step in (*steps, *folded) for node in step.needed())])
     known = tape.run_all(values, backend=backend, dtype=dtype)
-    turns = turns or {}
-    forward = _forward(order, index, index, {}, known, lowered, dtype, folding.inserted, turns)
+    iterations = iterations or {}
+    forward = _forward(order, index, index, {}, known, lowered, dtype, folding.inserted, iterations)
     backward = _backward(steps, known, _operand_texts(index, lowered))
     gradient = {name: known[node] for name, node in zip(names, gradients, strict=True)}
 
@@ -93,7 +93,7 @@ def trace_passes(
         kept = [node for node in order if node not in folding.inserted]
         shown = {node: index[folding.stands_for(node)] for node in order}
         written = Passes(
-            _forward(kept, index, shown, folding.ends, known, lowered, dtype, (), turns),
+            _forward(kept, index, shown, folding.ends, known, lowered, dtype, (), iterations),
             _backward(folded, known, _operand_texts(shown, lowered)),
             None if not why_topo else walk(folding, folded),
         )
@@ -109,7 +109,7 @@ def _forward(
     lowered: Lowered,
     dtype: str,
     inserted: Collection[Node],
-    turns: Mapping[Node, int],
+    iterations: Mapping[Node, int],
 ) -> tuple[ForwardStep, ...]:
     """The steps forward of some nodes; `shown` are the numbers by which they name what they read."""
     texts = formulas(sorted(shown, key=index.__getitem__), step_names(shown), lowered.names)
@@ -128,7 +128,7 @@ def _forward(
                 dict(reader_params(node) if is_reader(node) else node.params),
                 torch_name(node),
                 node in inserted,
-                turns.get(node),
+                iterations.get(node),
             )
         )
     return tuple(steps)
@@ -172,7 +172,7 @@ def in_torch_names(trace: Trace) -> Trace:
     def passes(part: Trace | Passes) -> Passes:
         forward = tuple(
             ForwardStep(step.index, step.torch if step.inputs else step.primitive, step.inputs, step.type, step.value,
-                        step.text, step.span, {}, step.torch, step.inserted, step.turn)
+                        step.text, step.span, {}, step.torch, step.inserted, step.iteration)
             for step in part.forward
         )  # fmt: skip
         naive = part.naive

@@ -1,10 +1,11 @@
-"""Proofs of gradients through loops, whatever the number of turns: by induction over the turns.
+"""Proofs of gradients through loops, whatever the number of iterations: by induction over the iterations.
 
 A reverse loop carries cotangents c of the state s and accumulators a of the fixed values p. The sum c*ds + a*dp is the
-same before and after a turn exactly if the loop transposes the derivative of one turn. That is an identity between
-normal forms in symbols for s, p and c, so one proof serves all turns. Before and behind the loops the chain rule is
-followed through the rest of the program. Which carry of the reverse loop belongs to which value is guessed from their
-order; a wrong guess is an identity that fails. Masks of cotangents are settled turn by turn until they repeat.
+same before and after an iteration exactly if the loop transposes the derivative of one iteration. That is an identity
+between normal forms in symbols for s, p and c, so one proof serves all iterations. Before and behind the loops the
+chain rule is followed through the rest of the program. Which carry of the reverse loop belongs to which value is
+guessed from their order; a wrong guess is an identity that fails. Masks of cotangents are settled iteration by
+iteration until they repeat.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def prove_derivative(
     entries: Sequence[int],
     failed: Failed | None = None,
 ) -> Answer:
-    """As `proof.prove_derivative`, and where loops grow too long in symbols, by induction over their turns."""
+    """As `proof.prove_derivative`, and where loops grow too long in symbols, by induction over their iterations."""
     answer = proof.prove_derivative(output, target, right, moving, point, entries, failed)
     decided = answer["proved"] or not answer.get("budget", True)  # proved, or the two sides differ
     if decided or target.primitive is not LEAF or not readers_by_loop(reachable([output])):
@@ -96,12 +97,12 @@ class _Proof:
             if all(slope.is_zero for flat in ends.values() for slope in flat):
                 continue
             for readers in free:
-                turn = _Turn(self, loop, readers)
-                transposed = turn.transposed(ends)
+                iteration = _Iteration(self, loop, readers)
+                transposed = iteration.transposed(ends)
                 if transposed is not None:
                     break
             else:
-                raise Unsupported("no backward loop that is the transpose of a turn")
+                raise Unsupported("no backward loop that is the transpose of an iteration")
             free.remove(readers)
             pairs += transposed.pairs
             terms += transposed.terms
@@ -112,7 +113,7 @@ class _Proof:
         return answered(claim, pairs)
 
     def slopes(self, terms: Sequence[Term], loop: Loop) -> Slopes:
-        """The derivative of the output by each carry after the last turn, by entry; other loops stay as they are."""
+        """The derivative of the output by each carry after the last iteration, by entry; other loops stay."""
         key = (loop.args, loop.body, loop.count, loop.reverse)
         ends = {carry: self.known[node].flat for (owner, carry), node in self.ends.items() if owner == key}
         return {carry: [self.slope(terms, symbol) for symbol in flat] for carry, flat in ends.items()}
@@ -135,7 +136,7 @@ class _Proof:
     def read(self, field: Any, node: Node) -> Entries:
         for inner in needed([node], self.known):
             if is_reader(inner) and (inner in self.moved or inner.type.size > MOST_ENTRIES):
-                raise Unsupported("the values of all turns of a loop")
+                raise Unsupported("the values of all iterations of a loop")
         return Reading(field, self.claim.point, self.known)[node]
 
 
@@ -146,8 +147,8 @@ class Transposed(NamedTuple):
     pairs: list[tuple[Any, Any]]
 
 
-class _Turn:
-    """One turn of a loop and one of a reverse loop, in symbols; nothing is known of the values of the symbols."""
+class _Iteration:
+    """One iteration of a loop and one of a reverse loop, in symbols; nothing is known of the values of the symbols."""
 
     def __init__(self, outside: _Proof, loop: Loop, readers: Sequence[Node]) -> None:
         self.outside = outside
@@ -158,7 +159,7 @@ class _Turn:
         self.field = self.claim.plain
 
     def transposed(self, ends: Slopes) -> Transposed | None:
-        """The terms that a reverse loop leaves, given the slopes after the last turn; None if it is not a transpose."""
+        """The terms that a reverse loop leaves, given the slopes after the last iteration; None if no transpose."""
         loop, back = self.loop, self.back
         if loop.count != back.count or loop.reverse == back.reverse:
             return None
@@ -190,7 +191,8 @@ class _Turn:
         carried = self.back.body.carried
         return q < len(carried) and carried[q].type.kind == "bool" and carried[q].shape == leaf.shape
 
-    # --- the turn in symbols --------------------------------------------------------------------------------------
+    # --- the iteration in symbols
+    # --------------------------------------------------------------------------------------
 
     def _give_symbols(self) -> bool:
         """Give the leaves of both bodies their symbols; False where they read what cannot be named."""
@@ -217,8 +219,8 @@ class _Turn:
         for leaf, arg in zip(back.body.fixed, self.fixed(back), strict=True):
             self.inner[leaf] = values.get(arg) or outer(arg)
         if back.body.index is not None:
-            turn = self.claim.unknown("turn", back.body.index) if body.index is None else leaves[body.index]
-            self.inner[back.body.index] = turn
+            iteration = self.claim.unknown("iteration", back.body.index) if body.index is None else leaves[body.index]
+            self.inner[back.body.index] = iteration
         floats = [(q, leaf) for q, leaf in enumerate(back.body.carried) if leaf.type.kind == "float"]
         self.cotangents = {leaf: self.claim.unknown(f"cotangent{q}", leaf) for q, leaf in floats}
         return True
@@ -243,25 +245,25 @@ class _Turn:
     # --- masks ----------------------------------------------------------------------------------------------------
 
     def _patterns(self) -> Patterns:
-        """The masks before each kind of turn with the carries after it, and the masks after the last turn."""
+        """The masks before each kind of iteration with the carries after it, and the masks after the last iteration."""
         back = self.back
         carried = zip(back.body.carried, back.args, strict=False)
         starts = {leaf: arg for leaf, arg in carried if leaf.type.kind == "bool"}
         masks: Known = {leaf: self.outside.read(self.outside.claim.plain, arg) for leaf, arg in starts.items()}
         seen: list[Any] = []
-        turns: list[tuple[Known, list[Entries]]] = []
+        iterations: list[tuple[Known, list[Entries]]] = []
         while (key := [x for mask in masks.values() for x in mask.flat]) not in seen:
             if not all(type(x) is bool for x in key):
-                raise Undecided("a mask that depends on the turn")
+                raise Undecided("a mask that depends on the iteration")
             if len(seen) == MOST_PATTERNS:
-                raise Undecided("masks that keep changing from turn to turn")
+                raise Undecided("masks that keep changing from iteration to iteration")
             seen.append(key)
             after = self._read(self.field, {**self.inner, **self.cotangents, **masks}, back.body.nexts)
-            turns.append((masks, after))
+            iterations.append((masks, after))
             masks = {leaf: end for leaf, end in zip(back.body.carried, after, strict=True) if leaf in starts}
         again = seen.index(key)
         left = back.count if back.count < len(seen) else again + (back.count - again) % (len(seen) - again)
-        return turns[: min(len(turns), back.count)], turns[left][0] if left < len(turns) else masks
+        return iterations[: min(len(iterations), back.count)], iterations[left][0] if left < len(iterations) else masks
 
     def _counted(self, entries: Sequence[Any], q: int, masks: Known) -> list[Any]:
         """Entries of a cotangent where its mask says that they count, else 0."""
@@ -289,12 +291,12 @@ class _Turn:
     def _checked(self, pairing: Pairing, patterns: Patterns, ends: Slopes) -> Transposed | None:
         """The terms that the reverse loop leaves under a guess; None where the guess, or the loop, is wrong."""
         loop, back, outside = self.loop, self.back, self.outside
-        body, turns, last = loop.body, *patterns
+        body, iterations, last = loop.body, *patterns
         still = self._still({k: flat for k, flat in ends.items() if k not in pairing})
         if still is None:
             return None
         accumulators: Pairing = {}
-        for masks, after in turns:
+        for masks, after in iterations:
             arriving: dict[int, list[Any]] = dict(still)
             leaving: dict[int, list[Any]] = dict(still)
             now = {leaf: end for leaf, end in zip(back.body.carried, after, strict=True) if leaf.type.kind == "bool"}
@@ -317,7 +319,7 @@ class _Turn:
                 else:
                     if place in accumulators or not self._equal(None, arriving, leaf):
                         return None
-        return self._sent(pairing, accumulators, ends, turns[0][0], last)
+        return self._sent(pairing, accumulators, ends, iterations[0][0], last)
 
     def _sent(self, pairing: Pairing, accumulators: Pairing, ends: Slopes, first: Known, last: Known) -> Transposed:
         loop, back, outside = self.loop, self.back, self.outside
@@ -342,7 +344,7 @@ class _Turn:
         return Transposed(terms, pairs)
 
     def _end(self, q: int) -> list[Any]:
-        """The symbols of a carry of the reverse loop after its last turn."""
+        """The symbols of a carry of the reverse loop after its last iteration."""
         node = self.outside.ends.get((self.key, q))
         if node is not None:
             return self.outside.known[node].flat
@@ -373,7 +375,7 @@ class _Turn:
     # --- identities ---------------------------------------------------------------------------------------------------
 
     def _pulled(self, arriving: Mapping[int, Sequence[Any]], leaf: Node) -> list[Form]:
-        """The cotangents of a leaf before a turn, by derivation of its forms, from those of the carries after it."""
+        """The cotangents of a leaf before an iteration, derived from its forms and those of the carries after it."""
         tower = self.claim.tower
         pairs = [pair for k, flat in arriving.items() for pair in zip(flat, self.nexts[k].flat, strict=True)]
         pulled = []
@@ -384,7 +386,7 @@ class _Turn:
         return pulled
 
     def _equal(self, ours: Sequence[Any] | None, arriving: Mapping[int, Sequence[Any]], leaf: Node) -> bool:
-        """Whether the cotangents of a leaf before a turn are ours (None: all 0), without any sign being used."""
+        """Whether the cotangents of a leaf before an iteration are ours (None: all 0), without any sign being used."""
         theirs = self._pulled(arriving, leaf)
         expected = [0] * len(theirs) if ours is None else ours
         if any(isinstance(x, Failure) for x in expected):
@@ -393,7 +395,7 @@ class _Turn:
         return bool(answer["proved"] and not answer["assumed"])
 
     def _moving(self) -> set[Node]:
-        """The carries that move with the target in any turn, and the other leaves that do."""
+        """The carries that move with the target in any iteration, and the other leaves that do."""
         body: Body = self.loop.body
         moving = {leaf for leaf, arg in zip(body.inputs, self.loop.args, strict=True) if arg in self.outside.moved}
         while True:

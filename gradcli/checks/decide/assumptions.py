@@ -43,7 +43,7 @@ class Proof(NamedTuple):
     how: str
     assumed: tuple[Assumption, ...] = ()
     entries: int = 1
-    induction: bool = False  # over the turns of a loop
+    induction: bool = False  # over the iterations of a loop
 
     def texts(self, *kinds: Kind) -> list[str]:
         """The texts of the assumptions of some kinds."""

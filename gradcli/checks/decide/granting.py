@@ -101,7 +101,7 @@ def by_algebra(proof: Proof) -> str:
     message, region, fixed = "equal by algebra", proof.texts("sign"), proof.texts("fixed")
     message += f", in all {proof.entries:,} entries" if proof.entries > PROVED_ENTRIES else ""
     message += ", wherever no comparison is a tie" if proof.assumes("apart", "kink") else ""
-    message += ", by induction over the turns" if proof.induction else ""
+    message += ", by induction over the iterations" if proof.induction else ""
     message += f", {conditions(region)}" if region else ""
     message += ", in the connected region around the point" if proof.assumes("connected") else ""
     return message + (f", with {', '.join(fixed)} fixed at their values" if fixed else "")

@@ -42,7 +42,7 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
         return refuted(case)
     case.tried["series"] = "one-sided slopes enclosed"
     seen, returned = seen_by_series(case, tie)
-    evidence: Evidence = {"basis": "series", **({"turn": tie["turn"]} if tie["turn"] else {})}
+    evidence: Evidence = {"basis": "series", **({"iteration": tie["iteration"]} if tie["iteration"] else {})}
     names = [case.axis(i) for i in tie["axes"]]
     if case.plane:
         evidence["parts"] = [case.entry(i) for i in tie["axes"]]
@@ -56,7 +56,7 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
         evidence |= {"where": surface.where, "convention": surface.convention}
     elif what:
         what = " has no derivative here" if seen.verdict == "KINK" else f"{what} here"
-    message = f"{text}{what}" + (f", in {tie['turn']}" if tie["turn"] else "")
+    message = f"{text}{what}" + (f", in {tie['iteration']}" if tie["iteration"] else "")
     gap = None if tie["reason"] else tie["gap"]  # with a reason that of a direction in which several entries move
     outcome = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"], names, gap)
     return outcome._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))

@@ -39,7 +39,9 @@ MOST_DATA = 32  # entries of a constant array; with more, normal forms are long,
 MOST_WORK = 100_000  # operations on entries of the enclosures of one leaf; before more, index notation is tried
 FLOAT_TOLERANCE = 1e-9
 FAR = 1e-6  # a float value so far from the enclosed one is that of another function
-NAMELESS = re.compile(r"~(carry|row|fixed|index)\d")  # what the turns of a loop read, which has no name in the script
+NAMELESS = re.compile(
+    r"~(carry|row|fixed|index)\d"
+)  # what the iterations of a loop read, which has no name in the script
 WIDE = "the enclosures overlap, but are too wide"
 INDEPENDENT = "the output does not depend on this name"
 CONVENTION = "dL/dx + i*dL/dy of the real part L; a claim states dL/dx - i*dL/dy, the derivative f'(z)"
@@ -164,7 +166,7 @@ def without_value(case: Case, nodes: Sequence[Node], answer: Answer) -> Outcome 
 def undefined(case: Case, entry: Answer) -> Outcome:
     """UNDEFINED, with the node that fails."""
     node = entry.get("node")
-    for at in entry.get("inside", ()):  # in a turn of a loop
+    for at in entry.get("inside", ()):  # in an iteration of a loop
         node = node and node.params["body"].steps[at]
     reason = entry["reason"]
     message = f"{'no' if case.plane else 'not a real'} number here: {reason}"

@@ -152,7 +152,7 @@ def answered(
         "entries": list(codes),
         "exact": list(nearest_exact.values()),
         "claimed": [nearest(claimed[i]) for i in codes],
-        **{part: getattr(failure, part, None) for part in ("reason", "node", "turn")},
+        **{part: getattr(failure, part, None) for part in ("reason", "node", "iteration")},
         "beyond": [(i, digits(exact[i])) for i in known],
         "details": [{"entry": i, **written(exact[i], claimed[i], codes[i])} for i in order[:DETAILS]],
         "closely": False,
@@ -289,7 +289,7 @@ class ClaimComparison:
         doubtful = [i for i, code in codes.items() if code in (TIE, OPEN)]
         with ball_numbers.precision(evaluation.bits):
             failed: Any = evaluation.lines(evaluation.bits).slope(dict.fromkeys(doubtful, 1))
-        place = {name: getattr(failed, name, comparison[name]) for name in ("node", "turn")}
+        place = {name: getattr(failed, name, comparison[name]) for name in ("node", "iteration")}
         most = max(FEWEST_TIES, MOST_TIE_STEPS // self.query.paths.cost)
         answer = self.examined(evaluation.exactly(), doubtful[:most], place)
         value, tie = answer["ball"], answer.get("tie")
@@ -339,7 +339,8 @@ def open_tie(reason: str, comparison: Answer, place: Answer) -> Answer:
 def tie_answer(seen: Tied, place: Answer) -> Answer:
     """What happens at a tie, as plain data: the slopes along each axis, and the values of the roughest direction.
 
-    A slope without a bound is inf or -inf, and what is not known is None; `place` is the node, and the turn of a loop.
+    A slope without a bound is inf or -inf, and what is not known is None; `place` is the node, and the iteration of a
+    loop.
     """
 
     def plain(x: Any) -> float | None:

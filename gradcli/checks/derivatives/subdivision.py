@@ -229,7 +229,7 @@ class Join:
         moved: list[Any] = [*flat[: self.position], x, *flat[self.position + 1 :]]
         exact = PointEvaluation(query, {**self.point, self.leaf: (moved, shape)}, field=self.field)
         own = query.target.params.get("name") == self.leaf  # else what moves with the leaf is no tie of the derivative
-        answer = self.judging.examined(exact, query.entries, {"node": None, "turn": ""}, together=own)
+        answer = self.judging.examined(exact, query.entries, {"node": None, "iteration": ""}, together=own)
         whole = None if x.rational is None else Fraction(int(x.rational.p), int(x.rational.q))
         answer["place"] = str(x.ball.mid().str(17, radius=False) if whole is None else whole)
         if reach is not None and "given" in answer:

@@ -162,8 +162,8 @@ class Judgement:
 
     def with_directions(self, inputs: Sequence[Node]) -> list[Values]:
         """The moved points, each several times with random values of the inputs."""
-        turns = DIRECTIONS + 2 * (len(self.places) == 1) if inputs else 1
-        places = [place for place in self.places for _ in range(turns)]
+        draws = DIRECTIONS + 2 * (len(self.places) == 1) if inputs else 1
+        places = [place for place in self.places for _ in range(draws)]
         for position, leaf in enumerate(inputs):
             values = cotangent((len(places), *leaf.type.shape), self.case.seed + position)
             places = [{**at, leaf.params["name"]: value} for at, value in zip(places, values, strict=True)]
@@ -182,10 +182,10 @@ class Judgement:
         """The given point, and others where all these leaves have moved; a bare number stays where it is."""
         case = self.case
         places: list[Values] = [case.values]
-        for turn in range(0 if case.number or case.subject.rtol is not None else 4 * PLACES):
+        for draw in range(0 if case.number or case.subject.rtol is not None else 4 * PLACES):
             place = dict(case.values)
             for position, name in enumerate(names):
-                seed = case.seed + 31 * turn + position
+                seed = case.seed + 31 * draw + position
                 place[name] = next(sample_points.nearby(place[name], case.domains.get(name), 1, seed), place[name])
             if all(np.isfinite(value).all() for value in self._both(place)):
                 places.append(place)

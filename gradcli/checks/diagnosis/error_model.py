@@ -555,7 +555,7 @@ DEPTHS = 4  # to which the operands of such places are alike
 
 
 def repeated_mistakes(judged: Judgement) -> Iterator[Candidate]:
-    """One mistake at all places of one form, as code that was written once makes it in each turn of a loop."""
+    """One mistake at all places of one form, as code that was written once makes it in each iteration of a loop."""
     sides = judged.sides()
     if sides is None or judged.derived is None or judged.derived[:2] != (judged.right, "grad"):
         return

@@ -231,7 +231,7 @@ class BallField(Field):
     # --- loops ------------------------------------------------------------------------------------------
 
     def detached(self, node: Node, x: Entries) -> Entries:
-        """The constant terms of series, for the turns of a loop, whose values at the point are not kept."""
+        """The constant terms of series, for the iterations of a loop, whose values at the point are not kept."""
         return Entries([self.still(node, entry) for entry in x.flat], x.shape)
 
     def still(self, node: Node, x: Any) -> Any:
@@ -241,9 +241,9 @@ class BallField(Field):
         return Unclear("a detached value in a loop", node) if isinstance(x, Moving) else x
 
     def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
-        """Whether a carry has no digits left after so many turns; the bits that all turns need are then `WANTED`.
+        """Whether a carry has no digits left after so many iterations; the bits that all need are then `WANTED`.
 
-        The digits that a turn takes do not depend on how many there are.
+        The digits that an iteration takes do not depend on how many there are.
         """
         bits: int = ctx.prec
         least, lost = bits, False

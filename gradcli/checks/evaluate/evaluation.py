@@ -10,7 +10,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.evaluate.interpretation import LOST, Entries, Failure, Undecided, Unsupported
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.exact import is_fraction
-from gradcli.graph.loop import order_of_turns, readers_by_loop
+from gradcli.graph.loop import order_of_iterations, readers_by_loop
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 from gradcli.graph.types import size_of
 
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     Steps = Sequence[tuple[Node, int, Step]]  # a node, its entries, and what gives them
 
 DEFINED = 4  # operations per entry of what is written out by its definition, roughly
-MOST_ENTRIES = 1_000_000  # entries over all nodes, of a loop those of one turn; beyond that a reading takes too long
-MOST_IN_TURNS = 8_000_000  # operations on single entries in the turns of the loops that are read together
-LOOK = 16  # turns after which a field looks at the digits that are left
+MOST_ENTRIES = (
+    1_000_000  # entries over all nodes, of a loop those of one iteration; beyond that a reading takes too long
+)
+MOST_IN_ITERATIONS = 8_000_000  # operations on single entries in the iterations of the loops that are read together
+LOOK = 16  # iterations after which a field looks at the digits that are left
 
 
 class Reading:
@@ -51,7 +53,7 @@ class Reading:
         self.known: dict[Node, Entries] = {**self.base, **(fixed or {})}
         self.waiting: dict[Node, Entries] = {}  # of further readers of a loop that has been evaluated
         self.entries = 0
-        self.in_turns = 0
+        self.in_iterations = 0
 
     def __getitem__(self, output: Node) -> Entries:
         return self.read([output])[0]
@@ -214,12 +216,12 @@ def step_of(node: Node) -> Step:
 def steps_of(order: Iterable[Node]) -> Steps:
     """The steps of nodes that are given in order; all readers of one loop share one."""
     order = list(order)
-    turns = {node: step for step in map(Turns, readers_by_loop(order).values()) for node in step.readers}
-    return [(node, size_of(node.type.shape), turns.get(node) or step_of(node)) for node in order]
+    iterations = {node: step for step in map(Iterations, readers_by_loop(order).values()) for node in step.readers}
+    return [(node, size_of(node.type.shape), iterations.get(node) or step_of(node)) for node in order]
 
 
 def steps(node: Node) -> int:
-    """How many operations on single entries a node takes, roughly; of a loop, those of all turns."""
+    """How many operations on single entries a node takes, roughly; of a loop, those of all iterations."""
     if is_reader(node):
         return int(node.params["count"] * work_of(node.params["body"].steps))
     primitive = node.primitive
@@ -236,7 +238,7 @@ def steps(node: Node) -> int:
 
 
 def work_of(order: Iterable[Node]) -> int:
-    """How many operations on single entries some nodes take, roughly; the readers of one loop share its turns."""
+    """How many operations on single entries some nodes take, roughly; the readers of one loop share its iterations."""
     order = list(order)
     return sum([steps(node) for node in (*readers_by_loop(order), *(step for step in order if not is_reader(step)))])
 
@@ -244,10 +246,10 @@ def work_of(order: Iterable[Node]) -> int:
 # --- loops --------------------------------------------------------------------------------------------------------
 
 
-class Turns:
+class Iterations:
     """The step of all readers of one loop among nodes that are read together: the loop is evaluated once for all.
 
-    A turn computes what some reader needs, and its values are dropped after the next turn.
+    An iteration computes what some reader needs, and its values are dropped after the next iteration.
     """
 
     def __init__(self, readers: Sequence[Node]) -> None:
@@ -255,27 +257,27 @@ class Turns:
         body: Body = params["body"]
         self.readers = readers
         self.body = body
-        self.order = order_of_turns(params["count"], params["reverse"])
-        self.shown = {  # the step of the body whose values a reader has, of the last turn or of all
+        self.order = order_of_iterations(params["count"], params["reverse"])
+        self.shown = {  # the step of the body whose values a reader has, of the last iteration or of all
             node: body.nexts[node.params["carry"]] if "carry" in node.params else body.steps[node.params["at"]]
             for node in readers
         }
         needed = [body.steps[at] for at in body.demanded([body.positions[step] for step in self.shown.values()])]
         inputs = {*body.inputs, body.index}
         constants = [step for step in needed if step.primitive is CONSTANT]
-        turn = [step for step in needed if step not in inputs and step.primitive is not CONSTANT]
-        self.own, computed = set(turn), set(needed)
+        iteration = [step for step in needed if step not in inputs and step.primitive is not CONSTANT]
+        self.own, computed = set(iteration), set(needed)
         self.stacked = {self.shown[node] for node in readers if "at" in node.params}
         self.carries = {leaf: after for leaf, after in zip(body.carried, body.nexts, strict=True) if after in computed}
         self.size = sum(step.type.size for step in needed)
-        self.cost = len(self.order) * work_of(turn)
-        self.holds = any(map(_holds, turn))
+        self.cost = len(self.order) * work_of(iteration)
+        self.holds = any(map(_holds, iteration))
         counted = {body.index, *(node for node in constants if not isinstance(node.params["value"], str))}
-        for step in turn:  # single numbers that follow from the number of the turn and rational constants
+        for step in iteration:  # single numbers that follow from the number of the iteration and rational constants
             if counted.issuperset(step.args) and not step.shape and step_of(step) is Reading.pointwise:
                 counted.add(step)
         self.constants = steps_of(constants)
-        self.steps = [(node, _exact if node in counted else step) for node, _, step in steps_of(turn)]
+        self.steps = [(node, _exact if node in counted else step) for node, _, step in steps_of(iteration)]
 
     def __call__(self, reading: Reading, node: Node) -> Entries:
         if node not in reading.waiting:
@@ -284,16 +286,16 @@ class Turns:
 
     def evaluated(self, reading: Reading) -> dict[Node, Entries]:
         """The entries of every reader."""
-        reading.in_turns += self.cost
-        if reading.in_turns > MOST_IN_TURNS:
+        reading.in_iterations += self.cost
+        if reading.in_iterations > MOST_IN_ITERATIONS:
             raise Unsupported(
-                f"about {reading.in_turns:,} operations in the turns of loops, more than {MOST_IN_TURNS:,}"
+                f"about {reading.in_iterations:,} operations in iterations of loops, more than {MOST_IN_ITERATIONS:,}"
             )
         if reading.entries + self.size > MOST_ENTRIES:
             raise Unsupported(f"more than {MOST_ENTRIES:,} entries")
         field, body, count = reading.field, self.body, len(self.order)
-        if field.most_turns is not None and count > field.most_turns:
-            raise Unsupported(f"a loop of {count:,} turns, more than {field.most_turns}")
+        if field.most_iterations is not None and count > field.most_iterations:
+            raise Unsupported(f"a loop of {count:,} iterations, more than {field.most_iterations}")
         if self.holds and field.hold:
             raise Unsupported("a detached value in a loop")
         inputs = dict(zip(body.inputs, [reading.known[arg] for arg in self.readers[0].args], strict=True))
@@ -309,24 +311,26 @@ class Turns:
                 known[leaf] = Entries(inputs[leaf].flat[start : start + size], leaf.shape)
             if body.index is not None:
                 known[body.index] = Entries([field.constant(number)], ())
-            inner.entries, inner.in_turns = reading.entries + self.size, 0
+            inner.entries, inner.in_iterations = reading.entries + self.size, 0
             for node, step in self.steps:
                 known[node] = step(inner, node)
             state = [known[after] for after in self.carries.values()]
-            turn = body.first + number + 1
+            iteration = body.first + number + 1
             for node in (*self.carries.values(), *stored):
                 for x in known[node].flat:
                     if isinstance(x, Failure) and x.node in self.own:
-                        x.happened_in(turn, self.readers[0])
+                        x.happened_in(iteration, self.readers[0])
             for node, values in stored.items():
                 values[number] = known[node].flat
             if (done % LOOK == 0 or done == count) and field.is_lost(state, done, count):
-                lost = Undecided(f"{LOST} in turn {turn}")
+                lost = Undecided(f"{LOST} in iteration {iteration}")
                 return {node: Entries([lost] * node.type.size, node.shape) for node in self.readers}
         entries = {}
         for node, step in self.shown.items():
-            turns = stored[step] if "at" in node.params else {count: known[step].flat}
-            entries[node] = Entries([entry for number in sorted(turns) for entry in turns[number]], node.shape)
+            iterations = stored[step] if "at" in node.params else {count: known[step].flat}
+            entries[node] = Entries(
+                [entry for number in sorted(iterations) for entry in iterations[number]], node.shape
+            )
         return entries
 
 
@@ -361,7 +365,7 @@ def exact_number(node: Node, leaf_value: Callable[[Node], int] | None = None) ->
 
 
 def _holds(node: Node) -> bool:
-    """Whether a node detaches a value, or a node in the turns of its loop does."""
+    """Whether a node detaches a value, or a node in the iterations of its loop does."""
     if is_reader(node):
         return any(map(_holds, node.params["body"].steps))
     return node.primitive.name in ("detach", "ste")

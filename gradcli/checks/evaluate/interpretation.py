@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
 
 
-MOST_TURNS = 64  # of a loop that is read in symbols
+MOST_ITERATIONS = 64  # of a loop that is read in symbols
 MOST_BITS = 8192  # of a ball
 SIGN_OPEN = f"{MOST_BITS:,} bits do not tell"  # why a sign is left undecided, and by balls of fewer bits
-LOST = "all digits are lost"  # in the turns of a loop
+LOST = "all digits are lost"  # in the iterations of a loop
 SIGN_UNDECIDED = "a sign that cannot be decided at this precision"
 
 
@@ -42,8 +42,8 @@ class Unsupported(Exception):
 class Failure(Exception):
     """No value, and why. A rule raises it; then it stands in place of the entry, and passes through arithmetic.
 
-    Each kind is a class. `node` is where it happened. Where a turn of a loop failed, `node` reads the loop, `inner` is
-    the node of the body, and `turn` says in words which turn it was.
+    Each kind is a class. `node` is where it happened. Where an iteration of a loop failed, `node` reads the loop,
+    `inner` is the node of the body, and `iteration` says in words which iteration it was.
     """
 
     kind = ""
@@ -53,7 +53,7 @@ class Failure(Exception):
         self.reason = reason
         self.node = node
         self.inner: Node | None = None
-        self.turn = ""
+        self.iteration = ""
 
     def __str__(self) -> str:
         return self.reason
@@ -65,13 +65,13 @@ class Failure(Exception):
         return self.with_traceback(None)
 
     def happened_in(self, number: int, reader: Node) -> None:
-        """Say in which turn of the loop of a reader it was."""
-        turn = f"turn {number}"
-        if self.turn:
-            self.reason = self.reason.removesuffix(f", in {self.turn}")
-            turn = f"{self.turn} of the loop inside {turn}"
-        self.reason = f"{self.reason}, in {turn}"
-        self.inner, self.node, self.turn = self.inner or self.node, reader, turn
+        """Say in which iteration of the loop of a reader it was."""
+        iteration = f"iteration {number}"
+        if self.iteration:
+            self.reason = self.reason.removesuffix(f", in {self.iteration}")
+            iteration = f"{self.iteration} of the loop inside {iteration}"
+        self.reason = f"{self.reason}, in {iteration}"
+        self.inner, self.node, self.iteration = self.inner or self.node, reader, iteration
 
     def _itself(self, *_: Any) -> Failure:
         return self
@@ -130,7 +130,7 @@ class Field(ABC):
     array = Entries
     hold = False  # whether what is detached becomes a symbol of its own
     rounded = False  # whether a literal stands for all numbers that round to it
-    most_turns: int | None = None  # of a loop: expressions grow with every turn, numbers do not
+    most_iterations: int | None = None  # of a loop: expressions grow with every iteration, numbers do not
 
     def __init__(self) -> None:
         self.namespace: Any = self  # the first argument of rules for single entries
@@ -202,7 +202,7 @@ class Field(ABC):
         return int(x)
 
     def is_lost(self, state: Sequence[Entries], done: int, count: int) -> bool:
-        """Whether the carries of a loop have lost all their digits after so many of its turns."""
+        """Whether the carries of a loop have lost all their digits after so many of its iterations."""
         return False
 
     # --- for `entries` rules ----------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class SymbolicField(Field):
     With `hold` what a script detaches becomes a symbol of its own, which has its value and no derivative.
     """
 
-    most_turns = MOST_TURNS
+    most_iterations = MOST_ITERATIONS
     held_any = False  # whether `hold` has made a difference
 
     @abstractmethod

@@ -1,9 +1,9 @@
-"""Carries that need one another, which run turn by turn: single numbers and arrays.
+"""Carries that need one another, which run iteration by iteration: single numbers and arrays.
 
 Single numbers run as Python code printed for them (`emit_python`), or as machine code (`emit_numba`, extra `fast`).
-Arrays run as the ufuncs that the operations' `impl`s are made of, in one generated function over all turns: each step
-writes into memory that all turns share, and the last step of a carry into the row of its stack, where the next turn
-reads it.
+Arrays run as the ufuncs that the operations' `impl`s are made of, in one generated function over all iterations: each
+step writes into memory that all iterations share, and the last step of a carry into the row of its stack, where the
+next iteration reads it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from gradcli.execution.scan import Group, Scan
     from gradcli.graph.types import Shape
 
-TURN = 8  # steps of printed code that a turn costs by itself
-CHUNK = 64  # turns whose states have memory where nobody reads them all
-CHUNK_ENTRIES = 1 << 16  # of such a state in all these turns
+ITERATION = 8  # steps of printed code that an iteration costs by itself
+CHUNK = 64  # iterations whose states have memory where nobody reads them all
+CHUNK_ENTRIES = 1 << 16  # of such a state in all these iterations
 
 
 class Core:
-    """A group of carries, and what it reads in each turn: `columns`, which differ from turn to turn, and `fixed`.
+    """A group of carries, and what it reads in each iteration: `columns`, which differ between iterations, and `fixed`.
 
     It is the function of a step: called with the columns, the fixed values, the carries before the first of `count`
-    turns, and a line, which it fills with the states of one carry after the other. These are all states, one more than
-    turns, if it is to `store` them, else those after the last turn. An `exact` core gives the bits of the operations'
-    `impl`s; any other one may replace reductions and products.
+    iterations, and a line, which it fills with the states of one carry after the other. These are all states, one more
+    than iterations, if it is to `store` them, else those after the last iteration. An `exact` core gives the bits of
+    the operations' `impl`s; any other one may replace reductions and products.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Core:
         self.columns = [at for at in group.reads if at in varying]
         self.fixed = [at for at in group.reads if at not in varying]
         self.order = sorted({*group.core, *group.constants})
-        self.done = 0  # steps of all turns so far
+        self.done = 0  # steps of all iterations so far
         inside = [body.steps[at] for at in (*self.carries, *self.core, *group.reads)]
         self.printed: Any = None
         if xp.dtype == "float64" and not lead and not any(step.shape or is_reader(step) for step in inside):
@@ -66,15 +66,15 @@ class Core:
         self.compiled: emit_numba.CompiledTurns | None = None
         self.tried = False  # to compile it
         self.once = False  # then no machine code is made of arrays
-        self._turns: ArrayTurns | None = None
+        self._iterations: ArrayTurns | None = None
         self._native: emit_numba.CompiledTurns | None = None
 
     def __repr__(self) -> str:
-        return f"{self.count} turns of {len(self.core)} steps"
+        return f"{self.count} iterations of {len(self.core)} steps"
 
     @property
     def native(self) -> bool:
-        """Whether the turns run as machine code."""
+        """Whether the iterations run as machine code."""
         return self._native is not None or self.compiled is not None
 
     @property
@@ -99,7 +99,7 @@ class Core:
                 line[...] = own
 
     def run(self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], states: Sequence[Any]) -> None:
-        """Fill the states of each carry, those behind the last turn at the end; all in the order of running."""
+        """Fill the states of each carry, those behind the last iteration at the end; all in the order of running."""
         if self.printed is not None:
             self._count()
             if self.compiled is not None:
@@ -110,23 +110,23 @@ class Core:
                 pass  # NumPy says what IEEE arithmetic gives
             else:
                 return _fill(states, *results)
-        if self._turns is None:  # decided in the first run, so that all runs give the same bits
-            self._turns = self._record()
+        if self._iterations is None:  # decided in the first run, so that all runs give the same bits
+            self._iterations = self._record()
             if not self.exact and not self.once:
-                self._native = emit_numba.compiled_turns(self._turns, self.count)
+                self._native = emit_numba.compiled_iterations(self._iterations, self.count)
         if self._native is not None:
             return _fill(states, *self._native.run(columns, fixed, before, self.count))
-        return self._turns.run(columns, fixed, before, self.count, states)
+        return self._iterations.run(columns, fixed, before, self.count, states)
 
     def _count(self) -> None:
-        """Compile the turns once enough of them have run; a turn costs as much as some steps, and so does a column."""
-        self.done += self.count * (len(self.core) + len(self.columns) + TURN)
+        """Compile the iterations once enough have run; one costs as much as some steps, and so does a column."""
+        self.done += self.count * (len(self.core) + len(self.columns) + ITERATION)
         if self.done >= emit_numba.CORE_WORK and not self.tried:
             self.tried = True
             self.compiled = emit_numba.compiled_core(self.body, self.order, self.carries, self.columns, self.fixed)
 
     def _record(self) -> ArrayTurns:
-        """The turns as ufuncs."""
+        """The iterations as ufuncs."""
         body, xp = self.body, self.xp
         operations = Operations(xp.dtype, faithful=self.exact, exact=self.exact)
         values: dict[int, Value] = {}
@@ -144,7 +144,7 @@ class Core:
 
 
 def _fill(states: Sequence[Any], before: Any, after: Sequence[Any]) -> None:
-    """Fill in the states before each turn, if there is room for all, and those after the last turn."""
+    """Fill in the states before each iteration, if there is room for all, and those after the last iteration."""
     for place, own in enumerate(states):
         if len(own) > 1:
             own[:-1] = before[place]
@@ -157,7 +157,7 @@ def has_memory(op: Op) -> bool:
 
 
 class ArrayTurns:
-    """Recorded steps of a turn as one generated function over all turns."""
+    """Recorded steps of an iteration as one generated function over all iterations."""
 
     def __init__(
         self,
@@ -184,22 +184,27 @@ class ArrayTurns:
             for op in ops
             if op.kind != VIEW and op.out.serial in self._moving
         ]
-        shared = written - self._rows.keys()  # what is written into memory that all turns share
+        shared = written - self._rows.keys()  # what is written into memory that all iterations share
         sizes = {op.out.serial: op.out.nbytes for op in ops if op.out.serial in shared}
         self._layout = lay_out([*work, (self._roots(nexts), [], None)], lambda value: sizes.get(value.serial), set())
         self._buffers = [op.out for op in ops if op.out.serial in self._layout.offsets]
         self._run = function(self._text(), {"__builtins__": {}, **self._functions}, "loop")
 
     def run(
-        self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int, filled: Sequence[Any]
+        self,
+        columns: Sequence[Any],
+        fixed: Sequence[Any],
+        before: Sequence[Any],
+        iterations: int,
+        filled: Sequence[Any],
     ) -> None:
-        """Fill the states of each carry: before each turn and after the last one, or the latter alone."""
+        """Fill the states of each carry: before each iteration and after the last one, or the latter alone."""
         memory = np.empty(self._layout.size, np.uint8)
         buffers = [slot(memory, self._layout.offsets[out.serial], out.shape, out.dtype) for out in self._buffers]
         buffers += [np.empty(out.shape, out.dtype) for out in self._owned]
         store = len(filled[0]) > 1
         widest = max([carry.size for carry in self.carries])
-        chunk = turns if store else min(turns, max(1, min(CHUNK, CHUNK_ENTRIES // max(widest, 1))))
+        chunk = iterations if store else min(iterations, max(1, min(CHUNK, CHUNK_ENTRIES // max(widest, 1))))
         states = filled if store else [np.empty((chunk + 1, *carry.shape), carry.dtype) for carry in self.carries]
         rows = [
             list(state) if carry.shape else [state[at : at + 1].reshape(()) for at in range(chunk + 1)]
@@ -207,8 +212,8 @@ class ArrayTurns:
         ]
         for state, value in zip(states, before, strict=True):
             state[0] = value
-        for start in range(0, turns, chunk):
-            count = min(chunk, turns - start)
+        for start in range(0, iterations, chunk):
+            count = min(chunk, iterations - start)
             if start:
                 for state in states:
                     state[0] = state[chunk]
@@ -235,9 +240,11 @@ class ArrayTurns:
         return list(roots.values())
 
     def _text(self) -> str:
-        before: list[str] = []  # the turns
+        before: list[str] = []  # the iterations
         inside: list[str] = []
-        shared = {value.serial for value in (*self._buffers, *self._owned, *self.fixed)}  # the same arrays in all turns
+        shared = {
+            value.serial for value in (*self._buffers, *self._owned, *self.fixed)
+        }  # the same arrays in all iterations
         for op in self.ops:
             moves = op.out.serial in self._moving
             called = f"_k{op.out.serial}({', '.join([self._word(arg, op) for arg in op.args])}"

@@ -1,4 +1,4 @@
-"""Loops as machine code (numba, the extra `fast`): over the entries of blocks, and over the turns of recurrences.
+"""Loops as machine code (numba, the extra `fast`): over the entries of blocks, and over the iterations of recurrences.
 
 A loop is printed where each of its arrays has one entry for each row that is cut: every value is a local variable.
 Additions and multiplications round as NumPy's do; exp, log, sin, cos and tanh are arithmetic of our own, of which a
@@ -26,7 +26,7 @@ from gradcli.execution.compiler.emit_numpy import places, show_view
 from gradcli.execution.compiler.ir import ADDED, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, REDUCE, VIEW, Op, base
 from gradcli.execution.compiler.schedule import Loop
 from gradcli.execution.emit_python import OPERATORS as WORDS
-from gradcli.execution.emit_python import Printer, turn_lines
+from gradcli.execution.emit_python import Printer, iteration_lines
 from gradcli.execution.generated import function
 from gradcli.execution.namespaces import math_
 
@@ -464,12 +464,12 @@ class CompileCache:
         return digest(self.identity, repr((versions, codegen.magic_tuple(), signature)).encode())
 
 
-# --- loops over turns, single numbers ---------------------------------------------------------------------------
+# --- loops over iterations, single numbers ---------------------------------------------------------------------------
 #
 # The text of `emit_python` with arrays around it. Nothing is contracted or reassociated, and functions are those of the
 # C library, as for Python's floats. What numba does not support stays Python code.
 
-CORE_WORK = 30_000_000  # steps of all turns so far, from which on compiling (one to two seconds) is worth it
+CORE_WORK = 30_000_000  # steps of all iterations so far, from which on compiling (one to two seconds) is worth it
 CALL = 1 << 10  # entries that are computed while a function of NumPy is called
 ROUNDING_FUNCTIONS = ("floor", "ceil", "trunc", "rint")  # Python's give whole numbers
 HELPERS = (
@@ -481,7 +481,7 @@ _helpers: dict[str, Any] = {}
 def compiled_core(
     body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
 ) -> CompiledTurns | None:
-    """The machine code of turns of single numbers; None without numba, or where it lacks an operation."""
+    """The machine code of iterations of single numbers; None without numba, or where it lacks an operation."""
     if not is_there():
         return None
     numba: Any = import_module("numba")
@@ -515,7 +515,7 @@ def _core_text(
     printer = Printer()
     lines: list[str] = []
     ends = [body.positions[body.nexts[k]] for k in carries]
-    words = turn_lines(printer, body, order, (*carries, *columns, *fixed), ends, lines)
+    words = iteration_lines(printer, body, order, (*carries, *columns, *fixed), ends, lines)
 
     def read(at: int, text: str) -> str:
         return f"x{at} = {text} != 0.0" if body.steps[at].type.kind == "bool" else f"x{at} = {text}"
@@ -525,35 +525,36 @@ def _core_text(
         f"states[t + 1, {place}] = {f'1.0 if x{k} else 0.0' if body.steps[k].type.kind == 'bool' else f'x{k}'}"
         for place, k in enumerate(carries)
     ]
-    turn = [
+    iteration = [
         *(read(at, f"columns[{place}, t]") for place, at in enumerate(columns)),
         *lines,
         f"{', '.join(states)} = {', '.join(words[body.nexts[k]].text for k in carries)}",
         *kept,
     ]
     whole = [
-        "def loop(turns, states, columns, fixed):",
+        "def loop(iterations, states, columns, fixed):",
         *(f"    {read(k, f'states[0, {place}]')}" for place, k in enumerate(carries)),
         *(f"    {read(at, f'fixed[{place}]')}" for place, at in enumerate(fixed)),
-        "    for t in range(turns):",
-        *(f"        {line}" for line in turn),
+        "    for t in range(iterations):",
+        *(f"        {line}" for line in iteration),
         "",
     ]
     return "\n".join(whole), printer.functions
 
 
-# --- loops over turns, arrays -----------------------------------------------------------------------------------
+# --- loops over iterations, arrays -----------------------------------------------------------------------------------
 #
 # Every entry of every array is a local variable, so views, joined arrays and entries among zeros cost nothing.
 
-MOST_ENTRIES = 400  # of all arrays of a turn that are written out: compiling takes some milliseconds for each
+MOST_ENTRIES = 400  # of all arrays of an iteration that are written out: compiling takes some milliseconds for each
 
 
 class CompiledTurns:
-    """The turns of a recurrence in machine code: a function of (turns, states, columns, fixed values).
+    """The iterations of a recurrence in machine code: a function of (iterations, states, columns, fixed values).
 
-    `states` [turns + 1, entries of the carries] holds the first state and takes those after each turn; `columns` are
-    [entries of the columns, turns]. `carries` are shapes and types, `columns` and `fixed` numbers of entries.
+    `states` [iterations + 1, entries of the carries] holds the first state and takes those after each iteration;
+    `columns` are [entries of the columns, iterations]. `carries` are shapes and types, `columns` and `fixed` numbers of
+    entries.
     """
 
     def __init__(
@@ -565,16 +566,16 @@ class CompiledTurns:
         self._run(0, np.zeros((1, self._ends[-1])), np.zeros((columns, 0)), np.zeros(fixed))  # compiled for these types
 
     def run(
-        self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], turns: int
+        self, columns: Sequence[Any], fixed: Sequence[Any], before: Sequence[Any], iterations: int
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The states before each turn and those after the last one."""
-        states = np.empty((turns + 1, self._ends[-1]))
+        """The states before each iteration and those after the last one."""
+        states = np.empty((iterations + 1, self._ends[-1]))
         states[0] = _line(before)
-        table = np.concatenate([np.empty((0, turns)), *(column.reshape(turns, -1).T for column in columns)])
-        self._run(turns, states, table, _line(fixed))
+        table = np.concatenate([np.empty((0, iterations)), *(column.reshape(iterations, -1).T for column in columns)])
+        self._run(iterations, states, table, _line(fixed))
         stacks = []
         for start, end, (shape, dtype) in zip(self._ends, self._ends[1:], self._carries, strict=False):
-            stacks.append(states[:, start:end].reshape(turns + 1, *shape).astype(dtype, copy=False))
+            stacks.append(states[:, start:end].reshape(iterations + 1, *shape).astype(dtype, copy=False))
         return [stack[:-1] for stack in stacks], [stack[-1] for stack in stacks]
 
 
@@ -583,42 +584,42 @@ def _line(arrays: Sequence[Any]) -> Any:
     return np.concatenate([np.empty(0), *(np.asarray(array).reshape(-1) for array in arrays)])
 
 
-def compiled_turns(turns: ArrayTurns, count: int) -> CompiledTurns | None:
-    """The machine code of so many turns; None where it is not worth its making, cannot be printed, or without numba."""
-    entries = sum([op.out.size for op in turns.ops if op.kind != VIEW])
-    if count * (entries + CALL * len(turns.ops)) < WORK or not is_there():
+def compiled_iterations(iterations: ArrayTurns, count: int) -> CompiledTurns | None:
+    """The machine code of so many iterations; None where it does not pay, cannot be printed, or without numba."""
+    entries = sum([op.out.size for op in iterations.ops if op.kind != VIEW])
+    if count * (entries + CALL * len(iterations.ops)) < WORK or not is_there():
         return None
     try:
-        printer = _TurnPrinter(turns)
-        columns, fixed = [sum([value.size for value in values]) for values in (turns.columns, turns.fixed)]
-        if entries + columns + fixed + sum([value.size for value in turns.carries]) > MOST_ENTRIES:
+        printer = _TurnPrinter(iterations)
+        columns, fixed = [sum([value.size for value in values]) for values in (iterations.columns, iterations.fixed)]
+        if entries + columns + fixed + sum([value.size for value in iterations.carries]) > MOST_ENTRIES:
             return None
-        carries = [(value.shape, value.dtype) for value in turns.carries]
+        carries = [(value.shape, value.dtype) for value in iterations.carries]
         return CompiledTurns(compiled_text(printer.printed(), printer.functions), carries, columns, fixed)
     except (Unprintable, import_module("numba").core.errors.NumbaError):
         return None
 
 
 class _TurnPrinter:
-    """The lines of one turn while they are written; `names` has a word for each entry of each value."""
+    """The lines of one iteration while they are written; `names` has a word for each entry of each value."""
 
-    def __init__(self, turns: ArrayTurns) -> None:
-        self.turns = turns
+    def __init__(self, iterations: ArrayTurns) -> None:
+        self.iterations = iterations
         self.names: dict[int, Any] = {}
         self.lines: list[str] = []
         self.functions: dict[str, Any] = {}  # those of NumPy for which the text has no word
 
     def printed(self) -> str:
-        """The text of a function of (turns, states, columns, fixed)."""
-        turns = self.turns
-        self._read(turns.fixed, "fixed[{}]")
-        places = self._read(turns.carries, "states[t, {}]")
-        self._read(turns.columns, "columns[{}, t]")
-        for op in turns.ops:
+        """The text of a function of (iterations, states, columns, fixed)."""
+        iterations = self.iterations
+        self._read(iterations.fixed, "fixed[{}]")
+        places = self._read(iterations.carries, "states[t, {}]")
+        self._read(iterations.columns, "columns[{}, t]")
+        for op in iterations.ops:
             self.names[op.out.serial] = self._step(op)
-        nexts = [word for value in turns.nexts for word in self._words(value).reshape(-1)]
+        nexts = [word for value in iterations.nexts for word in self._words(value).reshape(-1)]
         self.lines += [f"states[t + 1, {place}] = {word}" for place, word in zip(places, nexts, strict=True)]
-        lines = ["def loop(turns, states, columns, fixed):", "    wide()", "    for t in range(turns):"]
+        lines = ["def loop(iterations, states, columns, fixed):", "    wide()", "    for t in range(iterations):"]
         return "\n".join([*lines, *(f"        {line}" for line in self.lines), ""])
 
     def _read(self, values: Sequence[Value], text: str) -> list[str]:

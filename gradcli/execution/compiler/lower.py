@@ -1,8 +1,8 @@
-"""A tape as steps: operations one by one, loops by the stages of `scan` on arrays whose first axis counts turns.
+"""A tape as steps: operations one by one, loops by the stages of `scan` on arrays whose first axis counts iterations.
 
-What takes all turns at once is recorded as any other operation is, and goes through the same passes. A group of carries
-that need one another is one step, which gives the states before all turns. Arrays of turns stand in the order of the
-turns' numbers, also where a loop runs backwards.
+What takes all iterations at once is recorded as any other operation is, and goes through the same passes. A group of
+carries that need one another is one step, which gives the states before all iterations. Arrays of iterations stand in
+the order of the iterations' numbers, also where a loop runs backwards.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ def record(
     return Recording(live(steps.ops, outputs), inputs, outputs)
 
 
-def record_turns(scan: Scan, dtype: str, count: int, lead: Shape = ()) -> Recording:
-    """The steps of some turns of a loop alone, which give the bits of the operations' `impl`s; all have batch axes.
+def record_iterations(scan: Scan, dtype: str, count: int, lead: Shape = ()) -> Recording:
+    """The steps of some iterations of a loop alone, with the bits of the operations' `impl`s; all have batch axes.
 
-    Inputs are the arguments of the loop, with the rows of these turns, then the numbers of the turns; outputs the
-    carries that it reads, behind the turns, and the values of its readers.
+    Inputs are the arguments of the loop, with the rows of these iterations, then the numbers of the iterations; outputs
+    the carries that it reads, behind the iterations, and the values of its readers.
     """
     operations = Operations(dtype, exact=True)
     body, kind_type = scan.body, operations.xp.kind_type
@@ -102,11 +102,11 @@ def record_turns(scan: Scan, dtype: str, count: int, lead: Shape = ()) -> Record
 
 
 class Stages:
-    """The stages of some turns of a loop while they are recorded: `values` has the values by position, turns in front.
+    """The stages of some iterations of a loop in recording: `values` has the values by position, iterations in front.
 
-    `args` are those of the loop, with the rows of these turns; `index` are the numbers of the turns, where the body
-    reads them. All have the batch axes `lead`, behind the turns. Turns stand in the order of their numbers, also where
-    the loop runs backwards. When they are recorded, `after` has the carries behind them.
+    `args` are those of the loop, with the rows of these iterations; `index` are the numbers of the iterations, where
+    the body reads them. All have the batch axes `lead`, behind the iterations. Iterations stand in the order of their
+    numbers, also where the loop runs backwards. When they are recorded, `after` has the carries behind them.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Stages:
                 self.values[k] = self._part(states, 1, core.rows) if scan.reverse else self._part(states, 0, self.count)
 
     def _column(self, at: int) -> Value:
-        """The values of a step in all turns."""
+        """The values of a step in all iterations."""
         return batched(self.steps, self.values[at], (self.count, *self.lead), self.body.steps[at].shape)
 
     def _part(self, x: Value, start: int, stop: int) -> Value:
@@ -189,12 +189,12 @@ class Stages:
         return self.steps.view("slice", x, index, (stop - start, *x.shape[1:]))
 
     def _last(self, x: Value) -> Value:
-        """What the last turn gives."""
+        """What the last iteration gives."""
         at = 0 if self.scan.reverse else x.shape[0] - 1
         return self.steps.view("reshape", self._part(x, at, at + 1), x.shape[1:], x.shape[1:])
 
     def _ordered(self, x: Value) -> Value:
-        """The values of all turns in the order in which the turns run; from that order, in the order of numbers."""
+        """The values of all iterations in the order in which they run; from that order, in the order of numbers."""
         if not self.scan.reverse:
             return x
         index = (("slice", None, None, -1), *(("slice", 0, n, 1) for n in x.shape[1:]))

@@ -17,7 +17,7 @@ from gradcli.execution.compiler.demand import restricted
 from gradcli.execution.compiler.emit_numba import compiled_loops
 from gradcli.execution.compiler.emit_numpy import constants
 from gradcli.execution.compiler.ir import SCAN, Op
-from gradcli.execution.compiler.lower import record, record_turns
+from gradcli.execution.compiler.lower import record, record_iterations
 from gradcli.execution.compiler.run import Workspace
 from gradcli.execution.compiler.schedule import Schedule, steps_of
 from gradcli.execution.compiler.thread_pool import processors
@@ -41,9 +41,9 @@ MOST_NODES = 300_000  # a plan takes 20 us and 2 KB for each
 MOST_POINT_NODES = 10_000
 KEPT = 1 << 26  # bytes of a workspace that is kept from run to run
 MOST_ROOM = 1 << 28  # bytes of a workspace, where the tape can run in less memory
-MOST_TURNS = 1 << 13  # of a loop that runs alone, at once
-BLOCK_ENTRIES = 1 << 19  # of all steps that take these turns at once
-MOST_FORMS = 8  # plans of one loop, for other numbers of turns and batch axes
+MOST_ITERATIONS = 1 << 13  # of a loop that runs alone, at once
+BLOCK_ENTRIES = 1 << 19  # of all steps that take these iterations at once
+MOST_FORMS = 8  # plans of one loop, for other numbers of iterations and batch axes
 
 
 class Prepared:
@@ -124,7 +124,7 @@ class Plan(Prepared):
         self._arrays = Unbatched(xp, tape, held)
 
     def cores(self) -> list[Core]:
-        """What runs turn by turn."""
+        """What runs iteration by iteration."""
         scans = [event.function for event in self.schedule.events if isinstance(event, Op) and event.kind == SCAN]
         return [scan for scan in scans if isinstance(scan, Core)]
 
@@ -144,24 +144,24 @@ class Plan(Prepared):
 
 
 class LoopPlan:
-    """A loop alone, in blocks of so many turns that its memory is bounded, with the bits of the operations' `impl`s."""
+    """A loop alone, in blocks of iterations so that its memory is bounded, with the bits of the operations' `impl`s."""
 
     def __init__(self, scan: Scan, xp: Any) -> None:
         self.scan, self.xp = scan, xp
         steps, split = scan.body.steps, scan.split()
         taken = [at for stage in split.stages for at in stage.steps]
         weight = sum([_weight(steps[at]) for at in taken]) + sum([steps[at].type.size for at in split.stored])
-        self.weight = max(weight, 1)  # entries of a turn
-        self._plans: dict[tuple[int, Shape], Prepared] = {}  # by the number of turns and the batch axes
+        self.weight = max(weight, 1)  # entries of an iteration
+        self._plans: dict[tuple[int, Shape], Prepared] = {}  # by the number of iterations and the batch axes
 
-    def _plan_for(self, turns: int, lead: Shape) -> Prepared:
-        plan = self._plans.get((turns, lead))
+    def _plan_for(self, iterations: int, lead: Shape) -> Prepared:
+        plan = self._plans.get((iterations, lead))
         if plan is None:
             if len(self._plans) >= MOST_FORMS:
                 self._plans.clear()
             with self.xp.arithmetic(), uncollected():
-                plan = Prepared(record_turns(self.scan, self.xp.dtype, turns, lead), self.xp)
-            self._plans[turns, lead] = plan
+                plan = Prepared(record_iterations(self.scan, self.xp.dtype, iterations, lead), self.xp)
+            self._plans[iterations, lead] = plan
         return plan
 
     def run(self, args: Sequence[Any], ranks: Sequence[int]) -> list[Any]:
@@ -178,23 +178,23 @@ class LoopPlan:
             args = [np.moveaxis(x, len(lead), 0) if states <= at < fixed else x for at, x in enumerate(args)]
         before = list(args[:states])
         stacks: dict[int, Any] = {}
-        length = max(1, min(count, MOST_TURNS, BLOCK_ENTRIES // (self.weight * prod(lead) or 1)))
+        length = max(1, min(count, MOST_ITERATIONS, BLOCK_ENTRIES // (self.weight * prod(lead) or 1)))
         for start in range(0, count, length):
-            turns = min(length, count - start)
-            low = count - start - turns if scan.reverse else start
-            inputs = [*before, *(stack[low : low + turns] for stack in args[states:fixed]), *args[fixed:]]
+            iterations = min(length, count - start)
+            low = count - start - iterations if scan.reverse else start
+            inputs = [*before, *(stack[low : low + iterations] for stack in args[states:fixed]), *args[fixed:]]
             if scan.body.index is not None:
-                numbers = np.arange(low, low + turns, dtype=self.xp.float_type)
-                inputs.append(np.broadcast_to(numbers.reshape(turns, *(1,) * len(lead)), (turns, *lead)))
-            outputs = self._plan_for(turns, lead).run(inputs)
+                numbers = np.arange(low, low + iterations, dtype=self.xp.float_type)
+                inputs.append(np.broadcast_to(numbers.reshape(iterations, *(1,) * len(lead)), (iterations, *lead)))
+            outputs = self._plan_for(iterations, lead).run(inputs)
             for k, after in zip(scan.carries, outputs, strict=False):
                 before[k] = after
             read = outputs[len(scan.carries) :]
             for place, part in enumerate(read):
-                if scan.stacked[place] >= 0 and turns < count:
+                if scan.stacked[place] >= 0 and iterations < count:
                     if place not in stacks:
                         stacks[place] = np.empty((count, *part.shape[1:]), part.dtype)
-                    stacks[place][low : low + turns] = part
+                    stacks[place][low : low + iterations] = part
         read = [stacks.get(place, part)[()] for place, part in enumerate(read)]
         if lead:
             read = [np.moveaxis(x, 0, len(lead)) if at >= 0 else x for x, at in zip(read, scan.stacked, strict=True)]
@@ -202,7 +202,7 @@ class LoopPlan:
 
 
 def _weight(step: Node) -> int:
-    """The entries that a step takes for each turn."""
+    """The entries that a step takes for each iteration."""
     inner = step.params["body"].steps if is_reader(step) else (step,)
     return sum([node.type.size for node in inner])
 
@@ -228,7 +228,7 @@ def planned(
 
     `held` gives leaves that stay as they are: arrays, which may have one batch axis in front. So have results then.
     One that is run `once` has no machine code.
-    None too where the plan needs much memory and the tape has loops, which the evaluator runs in blocks of turns.
+    None too where the plan needs much memory and the tape has loops, which the evaluator runs in blocks of iterations.
     """
     if len(tape.nodes) > MOST_NODES:
         return None

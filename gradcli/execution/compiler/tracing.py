@@ -282,12 +282,12 @@ class Operations:
     # --- loops ----------------------------------------------------------------------------------------------
 
     def body(
-        self, scan: Scan, positions: Iterable[int], values: dict[int, Value], turns: Shape = (), lead: Shape = ()
+        self, scan: Scan, positions: Iterable[int], values: dict[int, Value], iterations: Shape = (), lead: Shape = ()
     ) -> None:
         """Record steps of the body of a loop, and add their values to those in `values`, by position.
 
-        Steps that differ from turn to turn have `turns` in front: none for one turn, or their number; then all have the
-        batch axes `lead`.
+        Steps that differ from iteration to iteration have `iterations` in front: none for one iteration, or their
+        number; then all have the batch axes `lead`.
         """
         body, varying = scan.body, scan.split().varying
         for at in positions:
@@ -298,7 +298,7 @@ class Operations:
                 values[at] = self.constant(step)
                 continue
             args = [values[body.positions[arg]] for arg in step.args]
-            own = (*turns, *lead) if at in varying else lead
+            own = (*iterations, *lead) if at in varying else lead
             if is_reader(step):
                 inner = scan.inner[at]
                 for reader, value in zip(inner.readers, self.scanned(inner, args, own), strict=True):
@@ -361,7 +361,7 @@ class LoopCall:
             start += part.size
 
     def __repr__(self) -> str:
-        return f"{self.scan.count} turns of {len(self.scan.order)} steps"
+        return f"{self.scan.count} iterations of {len(self.scan.order)} steps"
 
 
 class ImplCall:

@@ -32,7 +32,7 @@ SPREAD, SHORT, LONG = 1 << 18, 32, 512  # threads that are wanted for columns; e
 SHARED = 1024  # entries of a row up to which one warp takes it
 MOST_BLOCKS = 1 << 16
 MOST_PIECES = 1 << 13  # of a long row: the second kernel adds up what they leave
-UNDER_WAY = 16  # bytes of an array that a thread of a reduction loads at once: more turns need too many registers
+UNDER_WAY = 16  # bytes of an array that a thread of a reduction loads at once: more iterations need too many registers
 PER_THREAD = 2  # entries that a thread of a kernel without reductions takes
 
 

@@ -89,8 +89,8 @@ class Walk:
         self.values = values
         self.xp = namespace("numpy")
         self.definitions: dict[Any, Definition] = {}
-        # of each loop and what reaches it (kept, so that no other flow has its id): the flows in any of its turns
-        self.turns: dict[Any, tuple[Sequence[Found], dict[Node, Found]]] = {}
+        # of each loop and what reaches it (kept, so that no other flow has its id): the flows in any of its iterations
+        self.iterations: dict[Any, tuple[Sequence[Found], dict[Node, Found]]] = {}
         self.fixed: dict[Node, bool] = {}
 
     def along(self, order: Sequence[Node], known: dict[Node, Found]) -> None:
@@ -162,12 +162,12 @@ class Walk:
         return known[definition.result]
 
     def _looped(self, node: Node, flows: Sequence[Found]) -> Found:
-        """A reader of a loop: what reaches its value in some turn."""
+        """A reader of a loop: what reaches its value in some iteration."""
         body: Body = node.params["body"]
         key = (loop_key(node), tuple(map(id, flows)))
-        if key not in self.turns:
-            self.turns[key] = flows, self._closed(body, node.params["count"], flows)
-        known = self.turns[key][1]
+        if key not in self.iterations:
+            self.iterations[key] = flows, self._closed(body, node.params["count"], flows)
+        known = self.iterations[key][1]
         if "carry" in node.params:
             return known[body.carried[node.params["carry"]]]
         step = body.steps[node.params["at"]]
@@ -177,13 +177,13 @@ class Walk:
         return gathered(flow, np.tile(np.arange(step.type.size), node.params["count"]), self.most)
 
     def _closed(self, body: Body, count: int, flows: Sequence[Found]) -> dict[Node, Found]:
-        """The flows in the body: turn after turn, the carries collect what reaches them, until nothing is added."""
+        """The flows in the body: in each iteration the carries collect what reaches them, until nothing is added."""
         inputs: dict[Node, Found] = dict(zip(body.inputs, flows, strict=True))
-        for leaf in body.rows:  # a row is that of any turn
+        for leaf in body.rows:  # a row is that of any iteration
             flow = inputs[leaf]
             if flow is not None:
-                turn = np.arange(flow.rows) % leaf.type.size
-                inputs[leaf] = scattered(flow, turn, leaf.type.size, self.most)
+                iteration = np.arange(flow.rows) % leaf.type.size
+                inputs[leaf] = scattered(flow, iteration, leaf.type.size, self.most)
         self.fixed.update({leaf: False for leaf in (*body.inputs, body.index) if leaf is not None})
         for _ in range(min(count, MOST_NODES // len(body.steps) + 1)):
             known = dict(inputs)

@@ -31,7 +31,7 @@ class StepView(NamedTuple):
     style: str
     all: bool
     full: bool
-    turn: int | None
+    iteration: int | None
     symbolic: bool
 
 
@@ -59,7 +59,8 @@ def trace(
     them. A terminal shows 6 digits; elsewhere, and with --digits 17, all are shown. An array of many
     entries is shown by its shape and norm, with --full by its entries.
 
-    A long loop is one node: its first and its last turn are shown step by step, with --turn 500 that turn too.
+    A long loop is one node: its first and its last iteration are shown step by step, with --iteration 500 that
+    iteration too.
 
     With --symbolic each local partial has its formula beside its number, such as cos(x) = -0.416147. An
     operation that mixes entries, such as a matrix product, has what it sends on for a cotangent ct instead:
@@ -91,7 +92,7 @@ def trace(
         **options,
         why_topo=stepview.why_topo,
         torch=stepview.style == "torch",
-        turn=stepview.turn,
+        iteration=stepview.iteration,
         symbolic=stepview.symbolic,
     )
     if quiz:
@@ -127,13 +128,16 @@ STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help=
 PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, passes.")
 ALL = Option("--all", kind="flag", help="Show every node, including inserted ones such as reshapes.")
 FULL = Option("--full", kind="flag", help="Show the entries of large arrays, not their shape and norm.")
-TURN = Option("--turn", kind="int", low=1, help="Show this turn of a long loop too; the first turn is 1.")
+ITERATION = Option(
+    "--iteration", kind="int", low=1, help="Show this iteration of a long loop too; the first iteration is 1."
+)
 SYMBOLIC = Option("--symbolic", kind="flag", help="Show each local partial as a formula beside its number.")
 QUIZ = Option("--quiz", kind="flag", help="Ask you for the local partials one by one, and check your answers.")
 DECLARATION = Declaration(
     trace,
     (SCRIPT,),
-    (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, TURN, SYMBOLIC, QUIZ, *OUTPUT),
+    (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, ITERATION, SYMBOLIC, QUIZ, *OUTPUT),
     groups=(Point, StepView),
-    conflicts={"plan": ("why_topo", "style", "all", "full", "turn", "symbolic", "quiz")},
+    conflicts={"plan": ("why_topo", "style", "all", "full", "iteration", "symbolic", "quiz")},
+    renamed={"--turn": "--iteration"},
 )

@@ -81,7 +81,7 @@ class Tokens:
         self.indices: dict[str, int] = {}  # bound by sums: what a subscript subtracts to count from 0
         self.opened: list[str] = []  # what closes each open bracket
         self.bound: set[str] = set()  # all indices of sums in the line
-        self.ranges: dict[str, str] = {}  # the number of turns of an index without bounds, found in the body
+        self.ranges: dict[str, str] = {}  # the number of iterations of an index without bounds, found in the body
         self.names: list[str] = []
         self.starts: list[int] = []
         self.stops: list[int] = []

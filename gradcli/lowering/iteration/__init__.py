@@ -1,5 +1,5 @@
 """Loops and comprehensions: `loops.py` decides whether a loop becomes a node; begin there.
 
-`turns.py` traces one turn, `comprehensions.py` computes all turns at once, `ranges.py` counts the turns, and
-`repeated.py` looks up calls that turns repeat.
+`iterations.py` traces one iteration, `comprehensions.py` computes all iterations at once, `ranges.py` counts the
+iterations, and `repeated.py` looks up calls that iterations repeat.
 """

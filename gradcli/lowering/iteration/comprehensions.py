@@ -48,54 +48,56 @@ def collected(lowerer: Lowerer, syntax: Comprehension) -> Generator[Expression, 
     outside = lowerer.local
     alike = len(clauses) == 1 and not clauses[0].conditions
     try:
-        turns: list[_Turns] = [(yield from _turns(lowerer, clauses[0]))]
+        iterations: list[_Iterations] = [(yield from _iterations(lowerer, clauses[0]))]
         scopes: list[dict[str, Any]] = [dict(outside or {})]
-        while turns:
-            level = len(turns) - 1
+        while iterations:
+            level = len(iterations) - 1
             clause, scope = clauses[level], scopes[level]
             lowerer.local = scope
-            if turns[level].done == turns[level].count:
-                turns.pop()
+            if iterations[level].done == iterations[level].count:
+                iterations.pop()
                 scopes.pop()
                 continue
-            scope[clause.target.id] = turns[level].next()
+            scope[clause.target.id] = iterations[level].next()
             if not (yield from _holds(lowerer, clause)):
                 continue
             if level + 1 < len(clauses):
-                turns.append((yield from _turns(lowerer, clauses[level + 1])))
+                iterations.append((yield from _iterations(lowerer, clauses[level + 1])))
                 scopes.append(dict(scope))
             else:
                 before = lowerer.builder.count
                 value = yield syntax.item
                 items.append(number(lowerer, value, syntax.item))
-                if alike and turns[0].done == 1:
-                    turns[0].done += _at_once(lowerer, syntax, turns[0], items, lowerer.builder.count - before)
+                if alike and iterations[0].done == 1:
+                    iterations[0].done += _at_once(
+                        lowerer, syntax, iterations[0], items, lowerer.builder.count - before
+                    )
     finally:
         lowerer.local = outside
     lowerer.builder.span = syntax.span
     return items
 
 
-def _at_once(lowerer: Lowerer, syntax: Comprehension, turns: _Turns, items: ScriptList, nodes: int) -> int:
+def _at_once(lowerer: Lowerer, syntax: Comprehension, iterations: _Iterations, items: ScriptList, nodes: int) -> int:
     """Collect the items after the first by a loop node, if they are alike and worth it; how many these are."""
     clause = syntax.clauses[0]
-    if turns.count <= loops.FEWEST or lowerer.local is None or turns.numbers is None:
+    if iterations.count <= loops.FEWEST or lowerer.local is None or iterations.numbers is None:
         return 0
     span = syntax.span
     target = clause.target
     body: list[s.Statement] = [s.Append(s.Name("~items", span), syntax.item, span)]
     lowerer.local["~items"] = items
-    if turns.rows is not None:
-        lowerer.local["~rows"] = turns.rows
+    if iterations.rows is not None:
+        lowerer.local["~rows"] = iterations.rows
         target = s.Name("~row", clause.target.span)
         row = s.Subscript(s.Name("~rows", span), (target,), clause.target.span)
         body.insert(0, s.Assign((clause.target,), row, None, None, False, clause.target.span))
     bounds = clause.bounds or (syntax.item,)
-    return loops.ahead(lowerer, s.For(target, bounds, tuple(body), span), turns.numbers[1:], nodes)
+    return loops.ahead(lowerer, s.For(target, bounds, tuple(body), span), iterations.numbers[1:], nodes)
 
 
 def _holds(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, bool]:
-    """Whether the conditions of a clause hold in this turn."""
+    """Whether the conditions of a clause hold in this iteration."""
     for test in clause.conditions:
         condition = plain(lowerer, (yield test))
         if isinstance(condition, Node):
@@ -105,8 +107,8 @@ def _holds(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, bool]
     return True
 
 
-class _Turns:
-    """What the variable of a clause is in each turn: a number of `numbers`, or the row of `rows` at that number."""
+class _Iterations:
+    """The variable of a clause in each iteration: a number of `numbers`, or the row of `rows` at that number."""
 
     __slots__ = ("count", "done", "numbers", "rows", "value")
 
@@ -120,19 +122,19 @@ class _Turns:
         self.done = 0
 
     def next(self) -> Any:
-        """The variable in the next turn."""
+        """The variable in the next iteration."""
         self.done += 1
         return self.value(self.done - 1)
 
 
-def _turns(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, _Turns]:
-    """The turns of a clause."""
+def _iterations(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, _Iterations]:
+    """The iterations of a clause."""
     if clause.rows is None:
         bounds = []
         for bound in clause.bounds:
             bounds.append((yield bound))
         numbers = counted(lowerer, clause.target, clause.bounds, bounds, "comprehension")
-        return _Turns(numbers, numbers.__getitem__, len(numbers))
+        return _Iterations(numbers, numbers.__getitem__, len(numbers))
     value = yield clause.rows
     span = clause.rows.span
     if isinstance(value, ScriptList) and not value.stacks:
@@ -147,19 +149,19 @@ def _turns(lowerer: Lowerer, clause: Clause) -> Generator[Expression, Any, _Turn
         count = x.type.shape[0]
         repeat(lowerer, count, span, "comprehension")
         if clause.target.id not in lowerer.targets:
-            return _Turns(range(count), lambda position: index(lowerer, x, [position], span), count, x)
+            return _Iterations(range(count), lambda position: index(lowerer, x, [position], span), count, x)
         rows = tuple([index(lowerer, x, [position], span) for position in range(count)])
     if clause.target.id in lowerer.targets:
         rows = tuple([tagged(lowerer, row) for row in rows])
-    return _Turns(None, rows.__getitem__, len(rows))
+    return _Iterations(None, rows.__getitem__, len(rows))
 
 
 def reduced(lowerer: Lowerer, syntax: Call, items: ScriptList) -> Any:
-    """sum(item for ...) and its relatives: over the turns, so arrays are reduced entry by entry, as in Python."""
+    """sum(item for ...) and its relatives: over the iterations, so arrays are reduced entry by entry, as in Python."""
     name = syntax.function.id
     if name in lowerer.functions or (name in lowerer.library and name not in REDUCTIONS):
         taken = ", ".join(REDUCTIONS)
         hint = f"put it in brackets: {name}([...]); only {taken} take a generator"
         raise error("GC120", f"`{name}` takes no generator", syntax.args[0].span, help=hint)
-    over_turns = {"axis": lowerer.builder.constant(0)} if items.shape else {}
-    return lowerer.call(syntax, [items], over_turns)
+    over_iterations = {"axis": lowerer.builder.constant(0)} if items.shape else {}
+    return lowerer.call(syntax, [items], over_iterations)

@@ -1,10 +1,10 @@
-"""Lowers loops: a long one becomes a loop of the graph, a short one is written out turn by turn.
+"""Lowers loops: a long one becomes a loop of the graph, a short one is written out iteration by iteration.
 
-The first turn is always written out: names are first made there, and shapes settle. Then one turn is traced on fresh
-leaves, as an attempt: if it does anything that may differ from turn to turn, all its effects are undone and the
-turns are written out. A name leaves the loop only if it is read after it, and is carried from turn to turn only if it
-is read before it is assigned. What is read is known from the syntax: a block is summed up by the names that it may read
-before it assigns them, and by those that it assigns for certain.
+The first iteration is always written out: names are first made there, and shapes settle. Then one iteration is traced
+on fresh leaves, as an attempt: if it does anything that may differ from iteration to iteration, all its effects are
+undone and the iterations are written out. A name leaves the loop only if it is read after it, and is carried from
+iteration to iteration only if it is read before it is assigned. What is read is known from the syntax: a block is
+summed up by the names that it may read before it assigns them, and by those that it assigns for certain.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     Names = frozenset[str]
     Summary = tuple[Names, Names]  # of a block: what it reads first, what it assigns
 
-FEWEST = 32  # turns of a loop that may become a node
-# By the numbers that the turns carry, up to so many: the nodes that they would make if they were written out, from
-# which on they become a node. Few numbers run as generated code either way; turns on large arrays share blocks.
+FEWEST = 32  # iterations of a loop that may become a node
+# By the numbers that the iterations carry, up to so many: the nodes that they would make if they were written out, from
+# which on they become a node. Few numbers run as generated code either way; iterations on large arrays share blocks.
 NODE_FROM = {16: 10_000, 1 << 12: 2_000, inf: 100_000}
-STACKED_FROM = 500  # the same where nothing is carried: all turns are computed at once
-MOST_ATTEMPTS = 4  # at one loop: shapes may settle in the first few turns only
+STACKED_FROM = 500  # the same where nothing is carried: all iterations are computed at once
+MOST_ATTEMPTS = 4  # at one loop: shapes may settle in the first few iterations only
 _NONE: Names = frozenset()
 EXACT = 2**53  # up to here every whole number is a float
 
 
 class Unsettled(Untraceable):
-    """A name whose type changed in the turn: it may be the same from the next one on."""
+    """A name whose type changed in the iteration: it may be the same from the next one on."""
 
 
 class Unmoved(Untraceable):
-    """Names that a turn leaves as they are: in another trace they stand for their values."""
+    """Names that an iteration leaves as they are: in another trace they stand for their values."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names
@@ -65,21 +65,21 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
     place = cover(statement.target.span, statement.bounds[-1].span)
     if count > lowerer.limits.work:
         raise _too_much(lowerer, f"the loop would run {count_text(count)} times", place)
-    names, turn, nodes, attempts, again = lowerer.names(), 0, 0, MOST_ATTEMPTS, 1
+    names, iteration, nodes, attempts, again = lowerer.names(), 0, 0, MOST_ATTEMPTS, 1
     lowerer.looping += 1
     begun = lowerer.builder.count
     try:
-        while turn < count:
-            left = count - turn
-            if attempts and turn >= again and _worth(lowerer, left, nodes):
-                attempt = _attempt(lowerer, statement, numbers[turn:], turn)
+        while iteration < count:
+            left = count - iteration
+            if attempts and iteration >= again and _worth(lowerer, left, nodes):
+                attempt = _attempt(lowerer, statement, numbers[iteration:], iteration)
                 attempts -= not attempt.done
-                again = turn + attempt.again
+                again = iteration + attempt.again
                 if attempt.done:
-                    turn += attempt.done
-                    nodes = lowerer.limits.nodes  # what comes now is another kind of turn
+                    iteration += attempt.done
+                    nodes = lowerer.limits.nodes  # what comes now is another kind of iteration
                     continue
-            sure = max(1, min(again, count) - turn) if attempts else left  # so many turns will be written out
+            sure = max(1, min(again, count) - iteration) if attempts else left  # so many iterations will be written out
             if lowerer.repetitions + sure > lowerer.limits.nodes:
                 times = count_text(lowerer.repetitions + left)
                 message = f"the loop would run {times} times; {lowerer.limits.nodes:,} nodes are allowed"
@@ -91,22 +91,22 @@ def run(lowerer: Lowerer, statement: s.For) -> Any:
                 )
             lowerer.repetitions += 1
             before = lowerer.builder.count
-            names[statement.target.id] = numbers[turn]
+            names[statement.target.id] = numbers[iteration]
             result = lowerer.block(statement.body)
             if result is not None:
                 return result
             nodes = lowerer.builder.count - before
-            turn += 1
-            lowerer.close_block(before, f"turn {turn}", None)
+            iteration += 1
+            lowerer.close_block(before, f"iteration {iteration}", None)
     finally:
         lowerer.looping -= 1
-    if turn > 1:
+    if iteration > 1:
         lowerer.close_block(begun, f"for {statement.target.id} in range({count})", place)
     return None
 
 
 def ahead(lowerer: Lowerer, statement: s.For, numbers: range, nodes: int) -> int:
-    """How many turns with these numbers, after a first one that made so many nodes, have become a loop node."""
+    """How many iterations with these numbers, after a first one that made so many nodes, have become a loop node."""
     if not _worth(lowerer, len(numbers), nodes):
         return 0
     lowerer.looping += 1
@@ -117,7 +117,7 @@ def ahead(lowerer: Lowerer, statement: s.For, numbers: range, nodes: int) -> int
 
 
 def _worth(lowerer: Lowerer, left: int, nodes: int) -> bool:
-    """Whether so many turns, of which the last one made so many nodes, may become a node of the graph."""
+    """Whether so many iterations, of which the last one made so many nodes, may become a node of the graph."""
     if left < FEWEST - 1 or lowerer.loops == "unroll":
         return False
     return lowerer.loops == "node" or 2 * left * max(nodes, 1) * _times(lowerer) > min(NODE_FROM.values())
@@ -141,7 +141,7 @@ def _too_much(lowerer: Lowerer, what: str, span: Any) -> GradcliError:
 
 
 class _Found:
-    """What came of an attempt: how many turns are done, and after how many another attempt may be made."""
+    """What came of an attempt: how many iterations are done, and after how many another attempt may be made."""
 
     __slots__ = ("again", "done")
 
@@ -151,7 +151,7 @@ class _Found:
 
 
 def _attempt(lowerer: Lowerer, statement: s.For, numbers: range, first: int) -> _Found:
-    """Make a loop node of turns with these numbers, as many as are alike."""
+    """Make a loop node of iterations with these numbers, as many as are alike."""
     never = len(numbers)
     if max(abs(numbers[0]), abs(numbers[-1])) > EXACT:
         return _Found(0, never)
@@ -181,31 +181,31 @@ def _attempt(lowerer: Lowerer, statement: s.For, numbers: range, first: int) -> 
     return _Found(trace.count, trace.count + 1)
 
 
-def _charge(lowerer: Lowerer, statement: s.For, trace: Trace, steps_of_turn: int) -> None:
-    """Count what the turns cost; raises GradcliError GC505 where that is too much."""
-    steps = trace.count * steps_of_turn
+def _charge(lowerer: Lowerer, statement: s.For, trace: Trace, steps_of_iteration: int) -> None:
+    """Count what the iterations cost; raises GradcliError GC505 where that is too much."""
+    steps = trace.count * steps_of_iteration
     if lowerer.traces:
         lowerer.traces[-1].work += steps
     else:
         lowerer.work += steps
     if lowerer.work > lowerer.limits.work or steps > lowerer.limits.work:
-        what = f"the loop would take {count_text(steps)} steps, {count_text(steps_of_turn)} in each turn"
+        what = f"the loop would take {count_text(steps)} steps, {count_text(steps_of_iteration)} in each iteration"
         raise _too_much(lowerer, what, cover(statement.target.span, statement.bounds[-1].span))
 
 
 def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trace: Trace, kept: set[str]) -> int:
-    """Trace a turn and close the loop; the steps that a turn takes, or 0 where writing the turns out is as good."""
+    """Trace an iteration and close the loop; the steps that an iteration takes, or 0 where unrolling is as good."""
     builder, names = lowerer.builder, lowerer.names()
     notes, uses = len(lowerer.notes), len(lowerer.uses)
     lists = {name: names[name] for name in targets(statement.body) if isinstance(names.get(name), ScriptList)}
-    takers = {name: held.in_a_turn() for name, held in lists.items()}
+    takers = {name: held.in_a_iteration() for name, held in lists.items()}
     assigned = sorted(targets(statement.body).difference(lists))
     before = {
         name: _on_leaves(lowerer, trace, name, names[name]) for name in assigned if name in names and name not in kept
     }
     held = {name: _mapped(names[name], lambda node: node, builder) for name in kept}
     names.update({**before, **held, **takers})
-    names[statement.target.id] = number_of_turn(builder, numbers, trace.index)
+    names[statement.target.id] = number_of_iteration(builder, numbers, trace.index)
     lowerer.traces.append(trace)
     try:
         shown = lowerer.last_expression
@@ -224,7 +224,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     if any(leaf is not node for name, value in held.items() for leaf, node in _pairs(value, after[name])):
         raise Untraceable
     live = _live(lowerer, statement)[trace.count < len(numbers)]
-    own = {name for name, taker in takers.items() if names[name] is not taker}  # lists that each turn makes anew
+    own = {name for name, taker in takers.items() if names[name] is not taker}  # lists that each iteration makes anew
     if own & live:
         raise Untraceable
     appended = {name: taker.appended(lowerer) for name, taker in takers.items() if name not in own and not taker.empty}
@@ -266,8 +266,8 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
         first=first,
     )
     for name, node in appended.items():
-        stack = loop.turns(node)
-        if takers[name].several:  # of a turn: their rows follow one another
+        stack = loop.iterations(node)
+        if takers[name].several:  # of an iteration: their rows follow one another
             stack = builder.call("reshape", stack, shape=(trace.count * node.shape[0], *node.shape[1:]))
         lists[name].extend(lowerer, stack)
     names.update({name: POISON if name in own else items for name, items in lists.items()})
@@ -287,7 +287,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
 
 
 def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, uses: int) -> None:
-    """Leave nothing behind that belongs to the turn."""
+    """Leave nothing behind that belongs to the iteration."""
     if lowerer.last_names is not None:
         value, echoed, expect = lowerer.last_names
         outputs = [lowerer.scope[name.id] for name in echoed] if isinstance(echoed, tuple) else [value]
@@ -295,7 +295,7 @@ def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, uses: int) -> None:
     for node in [node for node in lowerer.derived if trace.depends(node)]:
         del lowerer.derived[node]
     for name in list(lowerer.uses)[uses:]:
-        if name not in lowerer.leaves:  # it stood for a leaf of the turn
+        if name not in lowerer.leaves:  # it stood for a leaf of the iteration
             del lowerer.uses[name]
     steps, spans = loop.body.steps, lowerer.builder.other_spans
     for node in [node for node in spans if trace.depends(node)]:
@@ -304,8 +304,8 @@ def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, uses: int) -> None:
             spans[steps[loop.traced[node]]] = places
 
 
-def number_of_turn(builder: Builder, numbers: range, index: Node) -> Node:
-    """The number that the loop counts, from that of the turn; a subtraction, so that 0 is never -0."""
+def number_of_iteration(builder: Builder, numbers: range, index: Node) -> Node:
+    """The number that the loop counts, from that of the iteration; a subtraction, so that 0 is never -0."""
     if abs(numbers.step) != 1:
         index = builder.call("mul", index, abs(numbers.step))
     if numbers.step < 0:
@@ -314,7 +314,7 @@ def number_of_turn(builder: Builder, numbers: range, index: Node) -> Node:
 
 
 def _on_leaves(lowerer: Lowerer, trace: Trace, name: str, value: Any) -> Any:
-    """A value of the turn before as fresh leaves, which people see by the name in the script."""
+    """A value of the iteration before as fresh leaves, which people see by the name in the script."""
 
     def leaf(node: Node) -> Node:
         fresh = lowerer.builder.fresh_leaf(node.type, f"~{name}")
@@ -369,7 +369,7 @@ def _any_depends(trace: Trace, value: Any, builder: Builder) -> bool:
 
 
 def _live(lowerer: Lowerer, statement: s.For) -> tuple[frozenset[str], frozenset[str]]:
-    """The names that may be read behind a loop, and behind one of its turns."""
+    """The names that may be read behind a loop, and behind one of its iterations."""
     if not lowerer.read_behind:
         functions = (*lowerer.functions.values(), *lowerer.hand_written.values())
         lowerer.read_behind = read_behind_loops(lowerer.script, functions)
@@ -377,7 +377,7 @@ def _live(lowerer: Lowerer, statement: s.For) -> tuple[frozenset[str], frozenset
 
 
 def _needed(trace: Trace, nexts: Mapping[Node, Node | None], wanted: list[Node]) -> set[Node]:
-    """The carries that are read behind the loop or in a next turn."""
+    """The carries that are read behind the loop or in a next iteration."""
     needed: set[Node] = set()
     waiting = list(wanted)
     while waiting:
@@ -386,14 +386,14 @@ def _needed(trace: Trace, nexts: Mapping[Node, Node | None], wanted: list[Node])
             continue
         needed.add(leaf)
         after = nexts[leaf]
-        if after is None or not trace.depends(after):  # what is the same in all turns is so from the next one on
+        if after is None or not trace.depends(after):  # what is the same in all iterations is so from the next one on
             raise Unsettled
         waiting += [read for read in trace.leaves([after]) if read in trace.carries]
     return needed
 
 
 def _check(lowerer: Lowerer, trace: Trace, nexts: Mapping[Node, Node | None], inside: set[Node]) -> None:
-    """End the trace where a turn that is written out would be something else."""
+    """End the trace where an iteration that is written out would be something else."""
     trace.settled_exponents(lowerer, nexts)
     for node in inside:
         if node.primitive.name == "cast" and node.params["kind"] == "int" and node.args[0] in trace.carries:
@@ -404,7 +404,7 @@ def _check(lowerer: Lowerer, trace: Trace, nexts: Mapping[Node, Node | None], in
 
 
 def read_behind_loops(script: s.Script, functions: Iterable[s.FunctionDef]) -> dict[s.For, tuple[Names, Names]]:
-    """For each loop of a script and its functions, the names that may be read after it, and after one of its turns."""
+    """For each loop of a script and its functions, the names that may be read after it, and after an iteration."""
     behind_loops: dict[s.For, tuple[Names, Names]] = {}
     functions = list(functions)
     called = frozenset().union(*[_names(function) for function in functions])

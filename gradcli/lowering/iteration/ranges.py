@@ -1,4 +1,4 @@
-"""The turns of a loop or a comprehension over a range, counted before the first of them runs."""
+"""The iterations of a loop or a comprehension over a range, counted before the first of them runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def counted(lowerer: Lowerer, target: Name, bounds: Sequence[Expression], values: Sequence[Any], what: str) -> range:
-    """The range of these values as `range_of` has it; raises GradcliError GC505 for too many turns."""
+    """The range of these values as `range_of` has it; raises GradcliError GC505 for too many iterations."""
     numbers = range_of(lowerer, bounds, values)
     repeat(lowerer, length(numbers), cover(target.span, bounds[-1].span), what)
     return numbers
@@ -43,7 +43,7 @@ def length(numbers: range) -> int:
 
 
 def repeat(lowerer: Lowerer, count: int, span: Span, what: str) -> None:
-    """Count turns; raises GradcliError GC505 where a script takes more of them than it may have nodes."""
+    """Count iterations; raises GradcliError GC505 where a script takes more of them than it may have nodes."""
     lowerer.repetitions += count
     if lowerer.repetitions > lowerer.limits.nodes:
         raise error(

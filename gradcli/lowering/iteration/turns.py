@@ -1,9 +1,9 @@
-"""Traces one turn of a loop: what it may do with the number of the turn, and with names of the turn before.
+"""Traces one iteration of a loop: what it may do with its number, and with names of the iteration before.
 
-The number of the turn is a leaf, so it may stand in arithmetic. An entry `x[i]` at a position that only the number of
-the turn decides is a leaf as well, a row: the loop is given all these entries as one array. A condition on the number
-is settled as far as it keeps its answer; the trace then holds for so many turns. Anything else that has to be known
-while the script is lowered ends the trace, because it may differ from turn to turn.
+The number of the iteration is a leaf, so it may stand in arithmetic. An entry `x[i]` at a position that only the number
+of the iteration decides is a leaf as well, a row: the loop is given all these entries as one array. A condition on the
+number is settled as far as it keeps its answer; the trace then holds for so many iterations. Anything else that has to
+be known while the script is lowered ends the trace, because it may differ from iteration to iteration.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
     Affine = dict[Node | None, Any]  # factors of numbers of iterations, and under None what is added
 
-MOST_COMPUTED = 100_000  # turns of which a position or condition that is not linear in the turn is computed one by one
+MOST_COMPUTED = (
+    100_000  # iterations of which a position or condition that is not linear in the iteration is computed one by one
+)
 MOST_GATHERED = 2**22  # entries of an array of rows that is not part of the array they come from
 _COMPARED = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 
 
 class Row:
-    """An entry or part of an array that depends on the number of the turn: `places` are the items that do."""
+    """An entry or part of an array that depends on the number of the iteration: `places` are the items that do."""
 
     __slots__ = ("items", "leaf", "places", "span", "x")
 
@@ -45,26 +47,26 @@ class Row:
 
 
 class Trace:
-    """A turn on fresh leaves. `count` is the number of turns that it stands for, at most."""
+    """An iteration on fresh leaves. `count` is the number of iterations that it stands for, at most."""
 
     __slots__ = ("_dependent", "carries", "count", "exponents", "first", "index", "outer", "rows", "times", "work")
 
     def __init__(self, lowerer: Lowerer, count: int) -> None:
         self.outer: TracedTurn | None = lowerer.traces[-1] if lowerer.traces else None
         self.count = count
-        self.times: int = count * (self.outer.times if self.outer else 1)  # how often the turn runs in all
+        self.times: int = count * (self.outer.times if self.outer else 1)  # how often the iteration runs in all
         self.index = lowerer.builder.fresh_leaf(FLOAT)
         self.first = self.index.serial
-        self.carries: dict[Node, Node] = {}  # the leaf of each carry and its value before the first turn
+        self.carries: dict[Node, Node] = {}  # the leaf of each carry and its value before the first iteration
         self.rows: dict[Any, Row] = {}
-        self.exponents: list[list[Node]] = []  # carries of which one has to depend on what moves, in every turn
+        self.exponents: list[list[Node]] = []  # carries of which one has to depend on what moves, in every iteration
         self.work = 0  # of loops inside
         self._dependent: dict[Node, bool] = {}
 
-    # --- what depends on the turn -------------------------------------------------------------------------
+    # --- what depends on the iteration -------------------------------------------------------------------------
 
     def depends(self, node: Node) -> bool:
-        """Whether a node depends on a leaf of this turn."""
+        """Whether a node depends on a leaf of this iteration."""
         if node.serial < self.first:
             return False
         known = self._dependent
@@ -83,15 +85,15 @@ class Trace:
         return known[node]
 
     def owns(self, leaf: Node) -> bool:
-        """Whether this is a leaf of this turn."""
+        """Whether this is a leaf of this iteration."""
         return leaf is self.index or leaf in self.carries or any(leaf is row.leaf for row in self.rows.values())
 
     def leaves(self, roots: Iterable[Node]) -> set[Node]:
-        """The leaves of this turn that some nodes depend on."""
+        """The leaves of this iteration that some nodes depend on."""
         return {node for node in self.inside(roots) if not node.args}
 
     def inside(self, roots: Iterable[Node]) -> set[Node]:
-        """The nodes of this turn that some nodes depend on, its leaves included."""
+        """The nodes of this iteration that some nodes depend on, its leaves included."""
         steps: set[Node] = set()
         pending = [root for root in roots if self.depends(root)]
         while pending:
@@ -105,17 +107,17 @@ class Trace:
         """The row that a leaf stands for."""
         return next((row for row in self.rows.values() if row.leaf is leaf), None)
 
-    # --- values that the number of the turn decides -------------------------------------------------------------
+    # --- values that the number of the iteration decides -------------------------------------------------------------
 
     def linear(self, lowerer: Lowerer, node: Node, span: Span | None) -> tuple[Any, Any] | None:
-        """a and b, if a node is a*turn + b with exact numbers."""
+        """a and b, if a node is a*iteration + b with exact numbers."""
         form = affine(lowerer, node, span)
         if form is None or not form.keys() <= {self.index, None}:
             return None
         return form.get(self.index, 0), form.get(None, 0)
 
     def sequence(self, lowerer: Lowerer, node: Node, span: Span | None) -> list[Any]:
-        """The exact values of a node in all turns; ends the trace where they depend on more than the turn's number."""
+        """The exact values of a node in all iterations; ends the trace where they depend on more than its number."""
         if self.count > MOST_COMPUTED:
             raise Untraceable
         inputs: dict[Node, Sequence[Any]] = {}
@@ -130,13 +132,13 @@ class Trace:
         order = sorted(self.inside([node]), key=lambda step: step.serial)
         fixed = {arg: lowerer.static(arg, span) for step in order for arg in step.args if not self.depends(arg)}
         results = []
-        for turn in range(self.count):
-            known = {**fixed, **{leaf: rational(values[turn], 1) for leaf, values in inputs.items()}}
+        for iteration in range(self.count):
+            known = {**fixed, **{leaf: rational(values[iteration], 1) for leaf, values in inputs.items()}}
             results.append(exact_value(node, _none_left, _none_left, span, known))
         return results
 
     def condition(self, lowerer: Lowerer, node: Node, span: Span) -> bool:
-        """The answer of a condition in this turn; the trace ends with the turn in which it changes."""
+        """The answer of a condition in this iteration; the trace ends with the iteration in which it changes."""
         if node.primitive.name in ("and", "or", "not"):
             answers = [lowerer.condition(arg, span) for arg in node.args]
             if node.primitive.name == "not":
@@ -149,26 +151,28 @@ class Trace:
                 return self._compared(node.primitive.name, a, b)
         answers = self.sequence(lowerer, node, span)
         first = bool(answers[0])
-        self.count = next((turn for turn, answer in enumerate(answers) if bool(answer) != first), self.count)
+        self.count = next((iteration for iteration, answer in enumerate(answers) if bool(answer) != first), self.count)
         return first
 
     def _compared(self, name: str, a: Any, b: Any) -> bool:
-        """Whether a*turn + b compares so with 0 in the first turn; the trace ends where this changes."""
+        """Whether a*iteration + b compares so with 0 in the first iteration; the trace ends where this changes."""
         first = _compare(name, b)
         if a != 0:
             root = rational(-b, a)
             at = root.numerator // root.denominator  # where the sign changes
-            turns = [turn for turn in (at - 1, at, at + 1, at + 2) if 0 <= turn < self.count]
-            self.count = next((turn for turn in turns if _compare(name, a * turn + b) != first), self.count)
+            iterations = [iteration for iteration in (at - 1, at, at + 1, at + 2) if 0 <= iteration < self.count]
+            self.count = next(
+                (iteration for iteration in iterations if _compare(name, a * iteration + b) != first), self.count
+            )
         return first
 
-    # --- what other turns may do otherwise ------------------------------------------------------------------
+    # --- what other iterations may do otherwise ------------------------------------------------------------------
 
     def raised_to(self, lowerer: Lowerer, exponent: Node) -> None:
-        """An exponent that stands for a power of floats here must do so in every turn.
+        """An exponent that stands for a power of floats here must do so in every iteration.
 
-        It would be a whole power, were there nothing that moves in it. A carry moves in every turn if it does in the
-        first one and in the one behind any in which it does; `settled_exponents` looks at that in the end.
+        It would be a whole power, were there nothing that moves in it. A carry moves in every iteration if it does in
+        the first one and in the one behind any in which it does; `settled_exponents` looks at that in the end.
         """
         if not self.depends(exponent) or exponent.shape:
             return
@@ -183,7 +187,7 @@ class Trace:
             self.exponents.append(carries)
 
     def settled_exponents(self, lowerer: Lowerer, nexts: Mapping[Node, Node | None]) -> None:
-        """End the trace where an exponent may be a whole number in some turn."""
+        """End the trace where an exponent may be a whole number in some iteration."""
         for carries in self.exponents:
             if not any(self._moves_on(lowerer, leaf, nexts.get(leaf)) for leaf in carries):
                 raise Untraceable
@@ -194,7 +198,7 @@ class Trace:
         return moves(lowerer, after) or leaf in self.leaves([after])
 
     def differentiate(self, lowerer: Lowerer, output: Node, target: Node) -> None:
-        """End the trace where a derivative with respect to a variable would have to go through turns before."""
+        """End the trace where a derivative with respect to a variable would have to go through iterations before."""
         if self.owns(target):
             raise Untraceable
         if target.serial > self.first:
@@ -207,7 +211,7 @@ class Trace:
     # --- entries of arrays --------------------------------------------------------------------------------------
 
     def entry(self, lowerer: Lowerer, x: Node, items: list[Any], syntax: Subscript) -> Node:
-        """x[items], where numbers of turns may stand among the items."""
+        """x[items], where numbers of iterations may stand among the items."""
         read = [
             item
             if isinstance(item, Node) and not item.shape and lowerer.traced(item)
@@ -236,7 +240,7 @@ class Trace:
         return leaf
 
     def _positions(self, lowerer: Lowerer, x: Node, items: list[Any], at: int, span: Span | None) -> Sequence[int]:
-        """The positions of an item in all turns; the trace ends with the first turn in which there is no such entry."""
+        """The positions of an item in all iterations; the trace ends at the first without such an entry."""
         axis = sum(item is not None for item in items[:at])
         if axis >= x.type.rank:
             raise Untraceable
@@ -247,10 +251,10 @@ class Trace:
             if type(a) is not int or type(b) is not int or not a:
                 raise Untraceable
             positions: Sequence[Any] = range(b, b + a * self.count, a)
-            outside = next((turn for turn in _leaving(a, b, size) if turn < self.count), self.count)
+            outside = next((iteration for iteration in _leaving(a, b, size) if iteration < self.count), self.count)
         else:
             positions = self.sequence(lowerer, items[at], span)
-            wrong = (turn for turn, p in enumerate(positions) if type(p) is not int or not -size <= p < size)
+            wrong = (iteration for iteration, p in enumerate(positions) if type(p) is not int or not -size <= p < size)
             outside = next(wrong, self.count)
         if not outside:
             raise Untraceable
@@ -258,7 +262,7 @@ class Trace:
         return positions
 
     def stack(self, lowerer: Lowerer, row: Row) -> Node:
-        """The entries of all turns along a new first axis."""
+        """The entries of all iterations along a new first axis."""
         chosen = {at: positions[: self.count] for at, positions in row.places.items()}
         (only, positions), *more = chosen.items()
         ints = [
@@ -282,7 +286,7 @@ class Trace:
 
 
 def selected(lowerer: Lowerer, trace: TracedTurn | None, x: Node, items: list[Any], span: Span | None) -> Node:
-    """x[items] in a turn, or in none."""
+    """x[items] in an iteration, or in none."""
     return index(lowerer, x, items, span) if trace is None else trace.part(lowerer, x, items, span)
 
 
@@ -379,7 +383,7 @@ def _compare(name: str, difference: Any) -> bool:
 
 
 def _leaving(a: int, b: int, size: int) -> list[int]:
-    """The first turn in which a*turn + b is not a position of an axis, if there is one."""
+    """The first iteration in which a*iteration + b is not a position of an axis, if there is one."""
     if not -size <= b < size:
         return [0]
     return [(size - b - 1) // a + 1 if a > 0 else (b + size) // -a + 1]

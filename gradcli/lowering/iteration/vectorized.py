@@ -14,7 +14,7 @@ from gradcli.language.syntax import Binary, Call, Name, Subscript, Unary, childr
 from gradcli.language.unparse import unparse
 from gradcli.lowering.calls import result_value
 from gradcli.lowering.expressions import evaluate, index
-from gradcli.lowering.iteration.loops import number_of_turn
+from gradcli.lowering.iteration.loops import number_of_iteration
 from gradcli.lowering.iteration.ranges import length, range_of
 from gradcli.lowering.iteration.snapshot import Snapshot
 from gradcli.lowering.iteration.turns import Trace, affine, moves, selected
@@ -177,11 +177,11 @@ class Nest:
         masks: list[Node] = []
         if clause.rows is None:
             bounds = [evaluate(lowerer, bound) for bound in clause.bounds]
-            numbers, ends = self.turns(clause, bounds)
+            numbers, ends = self.range_of(clause, bounds)
             if not numbers:
                 return builder.constant(0, (0,))
             trace = Vectorized(lowerer, clause, length(numbers))
-            local[clause.target.id] = variable = number_of_turn(builder, numbers, trace.index)
+            local[clause.target.id] = variable = number_of_iteration(builder, numbers, trace.index)
             masks = [builder.call(name, variable, end) for name, end in ends]
         else:
             x = number(lowerer, plain(lowerer, evaluate(lowerer, clause.rows)), clause.rows)
@@ -212,7 +212,7 @@ class Nest:
             raise Untraceable
         return trace.lift(lowerer, value)
 
-    def turns(self, clause: Clause, bounds: Sequence[Any]) -> tuple[range, list[tuple[str, Node]]]:
+    def range_of(self, clause: Clause, bounds: Sequence[Any]) -> tuple[range, list[tuple[str, Node]]]:
         """The numbers that a variable takes in any iteration of the clauses before, and what else bounds it."""
         lowerer = self.lowerer
         nodes = [number(lowerer, bound, syntax) for bound, syntax in zip(bounds, clause.bounds, strict=True)]

@@ -95,7 +95,7 @@ FIXES: dict[str, str] = {
     "nothing-to-average": "skip such a batch, or divide a sum by max(count, 1)",
     "one-of-a-kind": "use more than one row, or unbiased=False and add a small number to it: the deviation of a single "
     "one is then 0, not 0 / 0",
-    "grows": "keep its size in bounds: scale or normalise it in each turn, or add logarithms",
+    "grows": "keep its size in bounds: scale or normalise it in each iteration, or add logarithms",
     "nan-backward": "keep the operand away from the point where the slope is infinite: clamp it, or add a small number",
     "nan-branch": "make the operand safe in the branch too: torch.where(c, f(torch.where(c, x, safe)), other)",
     "degenerate": "use what does not depend on the choice of the vectors, or make the values distinct",

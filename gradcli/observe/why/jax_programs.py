@@ -150,7 +150,7 @@ def unread(story: Story, tree: SourceTree) -> Iterator[Finding]:
         in_loop = next(tree.around(node, *LOOPS), None) is not None
         if name not in read and in_loop and names & gradients and not name.startswith("_"):
             line = whole_line(tree.file, node.lineno)
-            message = f"nothing reads `{name}`, which {story.at(line)} computes in each turn"
+            message = f"nothing reads `{name}`, which {story.at(line)} computes in each iteration"
             others = sorted(names - gradients)
             first = next((each for each in others if each in name), None)
             patch = None if first is None else tree.patch(tree.replaced(node.targets[0], first))
@@ -446,7 +446,7 @@ def by_where(
     """An `if` statement as jnp.where, where both branches give one thing."""
     usual = f"choose with {numpy}.where({test}, a, b) or jax.lax.cond; a setting is named in static_argnames="
     if isinstance(statement, ast.While):
-        return f"use jax.lax.while_loop, or a fixed number of turns with {numpy}.where({test}, new, old)", None
+        return f"use jax.lax.while_loop, or a fixed number of iterations with {numpy}.where({test}, new, old)", None
     if not isinstance(statement, ast.If) or len(statement.body) != 1:
         return usual, None
     first, block = statement.body[0], tree.block(statement)
@@ -562,7 +562,7 @@ KNOWN = (
         r"Reverse-mode differentiation does not work for lax\.while_loop",
         by_call(
             "no-reverse",
-            "runs a number of turns that is not known before, so no gradient goes back",
+            "runs a number of iterations that is not known before, so no gradient goes back",
             "while_loop",
             "fori_loop",
         ),

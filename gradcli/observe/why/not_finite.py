@@ -209,7 +209,7 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
         factor, count = growing
         message = (
             f"{lead}: the value of {story.at(line)} grows by a factor of about {factor:.3g} in each of {count} "
-            f"turns until it overflows {entry.dtype}"
+            f"iterations until it overflows {entry.dtype}"
         )
         return story.find("grows", name, line, message, operands)
     grown = diverging(story, root)

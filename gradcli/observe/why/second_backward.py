@@ -123,7 +123,7 @@ def once_or_carried(story: Story, shared: Boundary, earlier: Sweep, message: str
         line = last._replace(number=place.lineno, text="", span=None)
         return story.find("computed-once", None, line, what, evidence, fix=fix, patches=(into_loop(tree, place, loop),))
     variable = assigned_name(story, entry) or carried_part(story, shared) or name
-    what = f"{message} in an earlier turn of the loop; {variable} of {story.at(entry.line)} carries its history on"
+    what = f"{message} in an earlier iteration of the loop; {variable} of {story.at(entry.line)} carries its history on"
     fix, patch = carried(story, shared, variable, loop)
     return story.find("carried-state", None, last, what, evidence, fix=fix, patches=(patch,))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # where a primitive keeps the jaxpr that it calls
 CALLED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr",
           "remat", "checkpoint", "remat2", "custom_lin"}  # fmt: skip
-MOST_TURNS = 64  # of a loop that is written out
+MOST_ITERATIONS = 64  # of a loop that is written out
 POOLS = {"reduce_window_max": "max", "reduce_window_min": "min"}
 
 
@@ -243,18 +243,18 @@ class Reading:
         return [next(k for k, names in enumerate(eqn.params["platforms"]) if names is None or "cpu" in names)]
 
     def repeated(self, eqn: Any, xs: list[Any]) -> list[Any]:
-        """A while_loop whose number of turns does not depend on the point, written out."""
+        """A while_loop whose number of iterations does not depend on the point, written out."""
         params = eqn.params
         fixed, more = int(params["cond_nconsts"]), int(params["body_nconsts"])
         carry = xs[fixed + more :]
-        for _ in range(MOST_TURNS + 1):
+        for _ in range(MOST_ITERATIONS + 1):
             (goes_on,) = self.outputs(params["cond_jaxpr"], [*xs[:fixed], *carry])
             if isinstance(goes_on, Node):
-                raise Opaque("it has a while_loop whose number of turns depends on the point")
+                raise Opaque("it has a while_loop whose number of iterations depends on the point")
             if not goes_on:
                 return carry
             carry = self.outputs(params["body_jaxpr"], [*xs[fixed : fixed + more], *carry])
-        raise Opaque(f"it has a while_loop of more than {MOST_TURNS} turns, which is not supported")
+        raise Opaque(f"it has a while_loop of more than {MOST_ITERATIONS} iterations, which is not supported")
 
     def solved(self, eqn: Any, xs: list[Any]) -> list[Any]:
         """A linear system with a matrix; JAX has it as the function that multiplies by the matrix."""
@@ -278,18 +278,21 @@ class Reading:
         return [operations.swapped(solution, -2, -1) if rows else solution]
 
     def scanned(self, eqn: Any, xs: list[Any]) -> list[Any]:
-        """A scan of a few turns, written out."""
+        """A scan of a few iterations, written out."""
         params = eqn.params
         length, consts, carried = int(params["length"]), int(params["num_consts"]), int(params["num_carry"])
-        if length > MOST_TURNS:
-            raise Opaque(f"it has a scan of {length} turns, which is not supported")
+        if length > MOST_ITERATIONS:
+            raise Opaque(f"it has a scan of {length} iterations, which is not supported")
         fixed, carry, stacks = xs[:consts], xs[consts : consts + carried], xs[consts + carried :]
-        turns = range(length - 1, -1, -1) if params["reverse"] else range(length)
+        iterations = range(length - 1, -1, -1) if params["reverse"] else range(length)
         rows: dict[int, list[Any]] = {}
-        for turn in turns:
-            results = self.outputs(params["jaxpr"], [*fixed, *carry, *(slice_of(x, turn) for x in stacks)])
-            carry, rows[turn] = results[:carried], results[carried:]
-        stacked = [self.stacked([rows[turn][k] for turn in range(length)]) for k in range(len(rows[0]) if rows else 0)]
+        for iteration in iterations:
+            results = self.outputs(params["jaxpr"], [*fixed, *carry, *(slice_of(x, iteration) for x in stacks)])
+            carry, rows[iteration] = results[:carried], results[carried:]
+        stacked = [
+            self.stacked([rows[iteration][k] for iteration in range(length)])
+            for k in range(len(rows[0]) if rows else 0)
+        ]
         return [*carry, *stacked]
 
     def stacked(self, parts: list[Any]) -> Any:
@@ -318,11 +321,11 @@ def windows_of(eqn: Any, x: Node) -> Any:
     return operations.windows(x.type.shape, size, stride, params["padding"], dilation)
 
 
-def slice_of(x: Any, turn: int) -> Any:
+def slice_of(x: Any, iteration: int) -> Any:
     if not isinstance(x, Node):
-        return x[turn]
+        return x[iteration]
     size = x.type.size // x.type.shape[0]
-    places = np.arange(turn * size, (turn + 1) * size)
+    places = np.arange(iteration * size, (iteration + 1) * size)
     return operations.entries(x.builder, [x], places, x.type.shape[1:])
 
 

@@ -1,7 +1,7 @@
 """Reads one call of a function whose gradient JAX has taken: its operations on numbers, then their derivatives back.
 
-The operations come from the jaxpr of the function, with what it calls written out and the branches and turns that the
-numbers take. A function that looks at numbers (`if x > 0`) has no jaxpr: it is followed as it runs.
+The operations come from the jaxpr of the function, with what it calls written out and the branches and iterations that
+the numbers take. A function that looks at numbers (`if x > 0`) has no jaxpr: it is followed as it runs.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class Reading:
                 branch = params["branches"][int(array_of(xs[0]))]
                 return self.interpreted(branch.jaxpr, branch.consts, xs[1:])
             if name == "scan" and params["length"] * len(params["jaxpr"].jaxpr.eqns) + self.count < MOST:
-                return self.turns(params, xs)
+                return self.iterations(params, xs)
         finally:
             self.outer = outer
         if name in CUSTOM and inner is not None:
@@ -258,14 +258,16 @@ class Reading:
         finally:
             self.shell = shell
 
-    def turns(self, params: Any, xs: list[Any]) -> list[Any]:
-        """The results of a scan, turn by turn."""
+    def iterations(self, params: Any, xs: list[Any]) -> list[Any]:
+        """The results of a scan, iteration by iteration."""
         jaxpr, first = params["jaxpr"], params["num_consts"]
         last = first + params["num_carry"]
         carry, stacks = xs[first:last], list[list[Any]]()
         order = range(params["length"])
-        for turn in reversed(order) if params["reverse"] else order:
-            now = [self.operation("dynamic_slice", lambda x, at=turn: [x[at]], [x], self.outer)[0] for x in xs[last:]]
+        for iteration in reversed(order) if params["reverse"] else order:
+            now = [
+                self.operation("dynamic_slice", lambda x, at=iteration: [x[at]], [x], self.outer)[0] for x in xs[last:]
+            ]
             results = self.interpreted(jaxpr.jaxpr, jaxpr.consts, [*xs[:first], *carry, *now])
             carry, rows = results[: len(carry)], results[len(carry) :]
             stacks = [[row] for row in rows] if not stacks else [[*s, row] for s, row in zip(stacks, rows, strict=True)]

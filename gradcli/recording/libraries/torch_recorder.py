@@ -287,7 +287,7 @@ class Recorder:
         self.stepping = 0
         self.resume = ExitStack()  # ends a step that the mode does not see
         self.clock: Any = None  # the optimizer whose steps are counted
-        self.turn = 0  # steps, or backwards where no optimizer steps
+        self.iteration = 0  # steps, or backwards where no optimizer steps
         self.versions: dict[int, list[int]] = {}  # by the identity of an optimizer that steps
         self.handlers = self._handlers()
         self.mode = self._mode()
@@ -466,7 +466,7 @@ class Recorder:
     @property
     def sampled(self) -> bool:
         """Whether this step is recorded."""
-        return self.turn % self.watch.every == 0
+        return self.iteration % self.watch.every == 0
 
     def outside(self, gradients: Any = ()) -> bool:
         """Whether what runs cannot be recorded, which is said once."""
@@ -638,7 +638,7 @@ class Recorder:
         if not create and not kwargs.get("accumulate_grad"):
             self.guarded("a gradient", self.returned, result, roots)
         if self.clock is None and len(self.watch.sweeps) > 1:
-            self.turn += 1
+            self.iteration += 1
         return result
 
     def gave(self, result: Any) -> None:
@@ -763,7 +763,7 @@ class Recorder:
         self.stepping -= 1
         self.guarded("a step", self.stepped, optimizer)
         if optimizer is self.clock:
-            self.turn += 1
+            self.iteration += 1
 
     def stepped(self, optimizer: Any) -> None:
         """Record a step."""

@@ -242,8 +242,8 @@ class Calls:
         running = {loop: level.loops[loop] for loop in around if loop in level.loops}
         if again and running:
             inner = next(loop for loop in reversed(around) if loop in running)
-            whole, turn = running[inner]
-            running[inner] = whole, self._group(f"turn {int(turn.label.split()[1]) + 1}")
+            whole, iteration = running[inner]
+            running[inner] = whole, self._group(f"iteration {int(iteration.label.split()[1]) + 1}")
             around_it = around[: around.index(inner) + 1]
             running = {loop: running[loop] for loop in around_it if loop in running}
         for loop in around:
@@ -251,7 +251,7 @@ class Calls:
                 line = statement_in(level.frame.f_code, loop.start)
                 place = f"{file_name(line.file)}, line {line.number}"
                 whole = Group(self._next(), line.text.rstrip(":"), place)
-                running[loop] = whole, self._group("turn 1")
+                running[loop] = whole, self._group("iteration 1")
         level.loops = {loop: running[loop] for loop in around}
         level.groups = (*level.outer, *(group for loop in around for group in level.loops[loop]))
 

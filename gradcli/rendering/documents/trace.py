@@ -80,8 +80,8 @@ def notes(result: Trace, passes: Passes, style: Style, rounded: bool) -> Iterato
     if left_out:
         several = "inserted steps are" if left_out > 1 else "inserted step is"
         yield f"{left_out} {several} left out: --all shows {'them' if left_out > 1 else 'it'}"
-    if any(step.turn is not None for step in result.forward):
-        yield "Of a long loop the first and the last turn are shown, the others as one step: --turn K shows turn K"
+    if any(step.iteration is not None for step in result.forward):
+        yield "Of a long loop the first and last iteration are shown, the others as one step: add one by --iteration"
     if any(size_of(value) > style.entries for value in numbers(result, passes)):
         yield f"Arrays of more than {style.entries} entries are shown by shape and norm: --full shows their entries"
     if any(sent.partial is None and not sent.formula for step in passes.backward for sent in step.contributions):
@@ -109,10 +109,10 @@ def same_when_rounded(value: Value, style: Style) -> bool:
 
 def forward(result: Passes, style: Style) -> Grid:
     """One row per node."""
-    turns = any(step.turn is not None for step in result.forward)
+    iterations = any(step.iteration is not None for step in result.forward)
     columns = (
         Column("step", "number"),
-        *((Column("turn", "number"),) if turns else ()),
+        *((Column("iteration", "number"),) if iterations else ()),
         Column("operation"),
         Column("reads"),
         Column("type", "text", 3),
@@ -123,7 +123,7 @@ def forward(result: Passes, style: Style) -> Grid:
     rows = tuple(
         (
             str(step.index),
-            *((count_text(step.turn) if step.turn else "",) if turns else ()),
+            *((count_text(step.iteration) if step.iteration else "",) if iterations else ()),
             operation(step),
             ", ".join(map(str, step.inputs)),
             step.type,
@@ -220,7 +220,7 @@ def short(step: ForwardStep) -> str:
     return step.text if not step.inputs and len(step.text) <= 12 else step.primitive
 
 
-def turn(step: BackwardStep, names: dict[int, str], style: Style) -> tuple[str, str]:
+def passed_on(step: BackwardStep, names: dict[int, str], style: Style) -> tuple[str, str]:
     """A node and the cotangent that it passes on."""
     return named(step, names), cell(step.cotangent, style)
 
@@ -236,13 +236,13 @@ def naive(whole: Trace, result: Passes, wrong: NaiveTrace, style: Style) -> Iter
     rows = tuple(
         (
             str(position),
-            *(turn(right, names, style) if right else ("", "")),
-            *(turn(left, names, style) if left else ("", "")),
+            *(passed_on(right, names, style) if right else ("", "")),
+            *(passed_on(left, names, style) if left else ("", "")),
         )
         for position, (right, left) in enumerate(zip_longest(result.backward, wrong.steps), 1)
     )
     columns = (
-        Column("turn", "number"),
+        Column("step", "number"),
         Column("topological"),
         Column("cotangent", "number"),
         Column("depth first"),
@@ -253,9 +253,9 @@ def naive(whole: Trace, result: Passes, wrong: NaiveTrace, style: Style) -> Iter
         yield Line("Here both orders agree: no node passes its cotangent on before it is complete.", "note")
     else:
         early = wrong.steps[wrong.parts_at]
-        node, had = turn(early, names, style)
+        node, had = passed_on(early, names, style)
         due = cell(complete.get(early.index, early.cotangent), style)
-        yield Line(f"At turn {wrong.parts_at + 1}, {node} passes on {had}. Complete, it is {due}.", "note")
+        yield Line(f"At step {wrong.parts_at + 1}, {node} passes on {had}. Complete, it is {due}.", "note")
     both = tuple(
         (
             leaf,

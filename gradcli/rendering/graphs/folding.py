@@ -56,7 +56,7 @@ def folded(graph: Graph, style: Style, torch: bool = False) -> Picture:
 
 
 def turning(graph: Graph, place: Mapping[int, Hashable]) -> set[Hashable]:
-    """The lines that read their own result of an earlier turn of a loop: other lines ran in between."""
+    """The lines that read their own result of an earlier iteration of a loop: other lines ran in between."""
     run, last = 0, None
     runs: dict[int, int] = {}
     names: dict[Hashable, list[str]] = {}
@@ -90,9 +90,9 @@ def line_box(graph: Graph, members: Sequence[Vertex], style: Style, torch: bool,
         counts[name] = counts.get(name, 0) + 1
     often = sorted(counts, key=lambda name: (-counts[name], name))
     phrase = ", ".join(f"{counts[name]} {name}" for name in often[:OFTEN]) + (", ..." if len(often) > OFTEN else "")
-    turns = gcd(*counts.values())
-    each = len(members) // turns
-    size = f"{each} node{'s' * (each > 1)}" + (f", {turns} times" if turns > 1 else "")
+    iterations = gcd(*counts.values())
+    each = len(members) // iterations
+    size = f"{each} node{'s' * (each > 1)}" + (f", {iterations} times" if iterations > 1 else "")
     norms = [norm for norm in (norm_of(member.cotangent) for member in members) if norm is not None]
     returned = ""
     if norms:

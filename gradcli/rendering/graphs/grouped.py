@@ -1,4 +1,4 @@
-"""A large graph as a tree of groups for a page that opens and closes them: calls, layers, loops, turns, source lines.
+"""A large graph as a tree of groups for a page that opens and closes them: calls, layers, loops, source lines.
 
 The page lays out the open groups. This module gives every group few members, and writes each text once.
 """
@@ -199,7 +199,7 @@ def row(node: Vertex, style: Style, torch: bool, end: str | None, word: Callable
     drawn = box(node, style, torch, end)
     norm = norm_of(node.cotangent)
     more = "; ".join(
-        f"{name}: {text}" for name, text in drawn.facts if name in ("name", "gives", "each turn", "own rule")
+        f"{name}: {text}" for name, text in drawn.facts if name in ("name", "gives", "each iteration", "own rule")
     )
     return [
         word(drawn.title),

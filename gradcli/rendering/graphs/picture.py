@@ -39,7 +39,7 @@ class Box(NamedTuple):
 class Arrow(NamedTuple):
     """From the box that is read to the box that reads it; `sent` is what goes back along it, if it is `live`.
 
-    `again`: it leads to the next turn of a loop.
+    `again`: it leads to the next iteration of a loop.
     """
 
     start: int
@@ -85,8 +85,8 @@ def box(node: Vertex, style: Style, torch: bool, end: str | None, short: bool = 
     """The box of one node: `q: matmul`, with its value and its cotangent."""
     name = node.torch if torch and node.role != "constant" else node.name if node.role != "constant" else node.text
     title = f"{node.text} {name}" if torch and node.role == "leaf" else name
-    if node.turns:
-        title = f"{count_text(node.turns)} turns"
+    if node.iterations:
+        title = f"{count_text(node.iterations)} iterations"
     if node.label and node.label != title:
         title = f"{node.label}: {title}"
     facts = [("step", str(node.index)), ("expression", node.text), ("type", node.type)]
@@ -101,7 +101,7 @@ def box(node: Vertex, style: Style, torch: bool, end: str | None, short: bool = 
     if node.cotangent is not None:
         facts.append(("cotangent", detailed(node.cotangent, style.digits)))
     if node.body:
-        facts.append(("each turn", node.body))
+        facts.append(("each iteration", node.body))
     if node.note:
         facts.append(("own rule", node.note))
     if node.span is not None:
@@ -144,7 +144,7 @@ def payload(graph: Graph) -> dict[str, object]:
             "type": node.type,
             "text": node.text,
             **({"note": node.note} if node.note else {}),
-            **({"turns": node.turns, "body": node.body} if node.turns else {}),
+            **({"iterations": node.iterations, "body": node.body} if node.iterations else {}),
             "span": list(node.span) if node.span else None,
             "line": node.line,
             "value": whole(node.value),

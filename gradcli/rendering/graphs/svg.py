@@ -190,7 +190,7 @@ SMALL_CELL = 6.8  # of a character beside an arrow
 MARGIN, TITLE, LEGEND = 24.0, 34.0, 56.0
 LONG = 10  # characters beside an arrow that are left out where the box at its end says the same
 LIGHT = 0.1  # weight of a constant beside an operation
-AGAIN, VALUES, SUMS = "between turns of a loop", "numbers: values", "numbers: cotangents, sent and added up"
+AGAIN, VALUES, SUMS = "between iterations of a loop", "numbers: values", "numbers: cotangents, sent and added up"
 KINDS = ("leaf", "constant", "operation", "output", "gradient")
 
 STYLE = """

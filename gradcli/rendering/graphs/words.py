@@ -75,7 +75,7 @@ def facts(box: Box, sent: str, backward: bool) -> tuple[str, ...]:
     if backward:
         return (f"receives {sent}" if sent else "", f"holds {box.cotangent}" if box.cotangent else "")
     known = dict(box.facts)
-    expression = known.get("each turn", known.get("expression", known.get("operations", "")))
+    expression = known.get("each iteration", known.get("expression", known.get("operations", "")))
     named = expression == box.title or box.kind == "leaf"
     text = "" if named else visible(shortened(expression, MOST_TEXT))
     if "own rule" in known:
