@@ -26,7 +26,7 @@ if TYPE_CHECKING:
             """Return line `number` (1-based) without its line ending."""
 
     class Span(NamedTuple):
-        """A stretch of source text: 1-based lines and columns in code points, the end exclusive."""
+        """A span of source text: 1-based lines and columns in code points, the end exclusive."""
 
         line: int
         column: int
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 else:  # the same class without importing typing, which costs 3 ms at start-up
     Span = namedtuple("Span", ("line", "column", "end_line", "end_column"))
-    Span.__doc__ = "A stretch of source text: 1-based lines and columns in code points, the end exclusive."
+    Span.__doc__ = "A span of source text: 1-based lines and columns in code points, the end exclusive."
 
 __all__ = [
     "Diagnostic",

@@ -33,7 +33,7 @@ def with_blanks(source: Source, limits: LimitsLike = None) -> tuple[Source, int]
     text = "".join(kept)
     if not text.endswith(("\n", "\r")):
         text += ending
-    remarks = {}  # directives behind expected results, with the space in front of them
+    remarks = {}  # pragmas behind expected results, with the space in front of them
     for number, result in old.items():
         line = source.line(number)
         if match := DIRECTIVE.search(line):

@@ -1,8 +1,8 @@
 """What the caller and a script require and expect of checks, and whether they pass.
 
-Settings stand in comments, `# gradcli: rtol=1e-6`: a directive of the line takes precedence over one of the file, and
+Settings stand in comments, `# gradcli: rtol=1e-6`: a pragma of the line takes precedence over one of the file, and
 that over the caller's; what the caller requires always holds. An expectation that is not met is a failure, also where
-the check is better than expected: remove a remark that has become wrong.
+the check is better than expected: remove a pragma that has become wrong.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOOSER = ("rtol", "allow-kink")  # settings with which a check may pass that fai
 def settled(outcomes: Sequence[tuple[Subject, Outcome]], lowered: Lowered) -> list[Check]:
     """The checks, each with whether it passed.
 
-    A remark at the output is about the point: it holds where the gradient in one leaf is as expected and the others
+    A pragma at the output is about the point: it holds where the gradient in one leaf is as expected and the others
     are that or good.
     """
     met = {
@@ -107,7 +107,7 @@ def acceptable(outcome: Outcome, settings: Settings) -> bool:
 
 
 def is_expected(expected: str, outcome: Outcome) -> bool:
-    """Whether a verdict is what a remark says; at a kink the value must lie between the slopes."""
+    """Whether a verdict is what a pragma says; at a kink the value must lie between the slopes."""
     if outcome.verdict == "KINK":
         return expected == "kink" and outcome.inside
     return outcome.verdict in MEETS.get(expected, ())
@@ -131,7 +131,7 @@ def expected_error(source: Source, problem: GradcliError) -> Check | None:
 def suppressed(
     lowered: Lowered, placed: Sequence[tuple[Check, int | None]], require: str | None, warn: bool
 ) -> tuple[list[Check], list[Diagnostic]]:
-    """The checks, those that a directive of their line suppresses passed, and diagnostics about directives.
+    """The checks, those that a pragma of their line suppresses passed, and diagnostics about pragmas.
 
     A suppression that suppresses nothing gets a warning, if `warn`; and one that permits more than the caller requires
     a note.
@@ -157,6 +157,6 @@ def suppressed(
             diagnostics.append(Diagnostic("GC811", message, directive.span, (), "remove it", WARNING))
         looser = [key for key in LOOSER if key in directive.settings] + ["ignore"] * bool(used)
         if looser and require is not None and directive.line not in expected:
-            message = f"this directive permits more than --require {require} alone: {', '.join(looser)}"
+            message = f"this pragma permits more than --require {require} alone: {', '.join(looser)}"
             diagnostics.append(Diagnostic("GC727", message, directive.span, severity=NOTE))
     return checks, [diagnostic.with_source(lowered.source) for diagnostic in diagnostics]

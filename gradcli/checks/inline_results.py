@@ -1,6 +1,6 @@
 """The results that a script expects in its comments, `#> grad x = [64, 32]`, compared with what is computed.
 
-Numbers are the engine's floats at the point of the check. They agree within the relative tolerance of a directive
+Numbers are the engine's floats at the point of the check. They agree within the relative tolerance of a pragma
 (else 1e-9), and a few units in the last place of the largest entry.
 """
 

@@ -61,7 +61,7 @@ class Settings(NamedTuple):
         return self
 
     def with_directives(self, directives: Iterable[Directive]) -> Settings:
-        """These settings with what directives say on top, a later one on top of an earlier one."""
+        """These settings with what pragmas say on top, a later one on top of an earlier one."""
         settings = self
         for directive in directives:
             changes: dict[str, Any] = {key.replace("-", "_"): value for key, value in directive.settings.items()}

@@ -102,7 +102,7 @@ class Subject:
     taken: frozenset[str] = frozenset()  # names that mean neither a leaf nor a library function in the script
     rule: str | None = None  # the operation whose hand-written rule is judged
     file: str | None = None  # of a rule that was written in Python
-    place: int | None = None  # the line by which directives apply to it
+    place: int | None = None  # the line by which pragmas apply to it
     settings: Settings = field(default_factory=Settings)
     surfaces: list[Surface] = field(default_factory=list)
 

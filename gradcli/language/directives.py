@@ -1,6 +1,6 @@
 """Settings inside scripts: comments such as `# gradcli: rtol=1e-6, ignore[GC803] reason`.
 
-On a line of its own before the first statement a directive holds for the whole file. After a statement, or on a line of
+On a line of its own before the first statement a pragma holds for the whole file. After a statement, or on a line of
 its own directly above one, it holds for the checks of the lines of that statement; for a block, of all its lines.
 """
 
@@ -33,7 +33,7 @@ MOST_SECONDS = 3_600.0
 
 
 class Directive:
-    """One directive: its settings by key, and the codes that it suppresses, with the reason.
+    """One pragma: its settings by key, and the codes that it suppresses, with the reason.
 
     `first` and `last` are the lines that it holds for; both are 0 if it holds for the whole file.
     """
@@ -93,13 +93,13 @@ SAME = {"points": "samples"}  # other names of keys
 
 
 def directive_at(comment: str) -> int:
-    """The offset of a directive in a comment, or -1."""
+    """The offset of a pragma in a comment, or -1."""
     match = MARK.search(comment)
     return match.start() if match else -1
 
 
 def read_directive(comment: str, line: int, column: int) -> tuple[Directive, list[Diagnostic]]:
-    """Return the directive in a comment (which starts with #), and its errors."""
+    """Return the pragma in a comment (which starts with #), and its errors."""
     directive = Directive(Span(line, column, line, column + len(comment)))
     problems: list[Diagnostic] = []
     match = MARK.match(comment)
@@ -196,7 +196,7 @@ class Layout:
         return line
 
     def place(self, directive: Directive, alone: bool, problems: list[Diagnostic]) -> None:
-        """Find the lines that a directive holds for, and report settings that are not possible there."""
+        """Find the lines that a pragma holds for, and report settings that are not possible there."""
         line = directive.line
         if alone and line < self.first:
             return
@@ -212,7 +212,7 @@ class Layout:
                 problems.append(Diagnostic("GC134", f"`{key}` holds for a whole file", directive.span, (), hint))
         nearest = bisect_left(self.judged, directive.first)
         if not problems and not any(directive.covers(line) for line in self.judged[nearest : nearest + 1]):
-            message = "this directive is placed where nothing is checked"
+            message = "this pragma is placed where nothing is checked"
             hint = "write it beside an assert, the output or a rule; before the first statement it holds for the file"
             problems.append(Diagnostic("GC135", message, directive.span, (), hint, WARNING))
 
@@ -239,9 +239,9 @@ def output_line(statements: Sequence[Statement]) -> int:
 
 
 def longest_timeout(text: str) -> float:
-    """The longest timeout in the directives of a text, in seconds; 0.0 if there is none.
+    """The longest timeout in the pragmas of a text, in seconds; 0.0 if there is none.
 
-    The text is not parsed, so a timeout in a string or in a malformed directive counts too: it is an upper bound for
+    The text is not parsed, so a timeout in a string or in a malformed pragma counts too: it is an upper bound for
     the time that a check may take.
     """
     lines = [match[0] for match in re.finditer(r"#\s*gradcli\s*:[^\r\n]*", text)]

@@ -1,4 +1,4 @@
-"""Reads remarks, the comments that state a tolerance or an expectation. Other comments are free text.
+"""Reads pragmas, the comments that state a tolerance or an expectation. Other comments are free text.
 
 `# rtol=1e-8` sets the tolerance of the assert on its line. `# expect: kink` says what a check will find
 there; on the first line of a file, `# expect: error GC301` says that the file must fail with that code.
@@ -45,7 +45,7 @@ class Remark:
 
 
 def read_remark(comment: str) -> Remark:
-    """Return the remark in a comment, which has its leading #."""
+    """Return the pragma in a comment, which has its leading #."""
     remark = Remark()
     for piece in comment.split("#"):
         piece = piece.strip()
@@ -61,7 +61,7 @@ def read_remark(comment: str) -> Remark:
 
 
 def read_rtol(text: str, remark: Remark) -> None:
-    """Set the tolerance of a remark: a positive finite number."""
+    """Set the tolerance of a pragma: a positive finite number."""
     try:
         value = float(text)
     except ValueError:
@@ -73,7 +73,7 @@ def read_rtol(text: str, remark: Remark) -> None:
 
 
 def read_expectation(word: str, code: str | None, remark: Remark) -> None:
-    """Set the expectation of a remark."""
+    """Set the expectation of a pragma."""
     if word not in EXPECTATIONS:
         guess = did_you_mean(word, EXPECTATIONS)
         choice = f"did you mean `{guess}`?" if guess else f"write one of {', '.join(EXPECTATIONS)}"

@@ -390,7 +390,7 @@ def _sides(statement: s.Assert) -> tuple[s.Expression, s.Expression]:
             "GC314",
             "a claim is an equality",
             test.span,
-            help="write assert grad(y, x) == 2*x; a tolerance goes into a remark: # rtol=1e-8",
+            help="write assert grad(y, x) == 2*x; a tolerance goes into a pragma: # rtol=1e-8",
         )
     left, right = test.operands
     return left, right

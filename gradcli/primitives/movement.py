@@ -99,7 +99,7 @@ def _broadcast_transpose(ct: Any, x: Any, *, shape: Shape) -> Any:
 
 broadcast: Primitive = linear(
     "broadcast",
-    "Axes of size 1 stretched, at equal rank.",
+    "Axes of size 1 broadcast, at equal rank.",
     impl=lambda xp, x, *, ranks, shape: xp.broadcast_to(x, lead(x, ranks[0]) + shape),
     transpose={0: _broadcast_transpose},
     type_rule=_broadcast_type,

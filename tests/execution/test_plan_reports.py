@@ -211,7 +211,7 @@ def test_command(text: str, at: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_two_views_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    for other in (["--why-topo"], ["--style", "torch"]):
+    for other in (["--why-topo"], ["--names", "torch"]):
         assert cli.main(["trace", "x*x", "--at", "x=2", "--plan", *other]) == 2
         assert f"{other[0]} does not go with --plan" in capsys.readouterr().err
 

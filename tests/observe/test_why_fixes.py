@@ -62,7 +62,7 @@ def test_a_patch_is_shown_and_tried(
 def test_json_has_the_patch_and_what_was_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "file.py"
     path.write_text(DETACHED)
-    answer = json.loads(asked(capsys, "--fix", "--steps", "--format", "json", str(path)))
+    answer = json.loads(asked(capsys, "--fix", "--tables", "--format", "json", str(path)))
     validator("why").validate(answer)
     (finding,) = answer["findings"]
     assert finding["helps"] is True and finding["patch"].count("\n") == 5
@@ -135,13 +135,13 @@ def test_steps_have_losses_norms_and_how_far_parameters_moved(
 ) -> None:
     path = tmp_path / "file.py"
     path.write_text(TRAINING)
-    answer = json.loads(asked(capsys, "--steps", "--format", "json", str(path)))
+    answer = json.loads(asked(capsys, "--tables", "--format", "json", str(path)))
     rows = answer["steps"]
     assert [row["number"] for row in rows] == list(range(1, 41)) and {row["line"] for row in rows} == {9}
     assert all(0 <= row["dead"] <= 1 for row in rows) and rows[0]["ratio"] > 0
     names = [row["name"] for row in answer["parameters"]]
     assert names == ["net.0.weight", "net.0.bias", "net.2.weight", "net.2.bias"]
-    shown = asked(capsys, "--steps", str(path)).splitlines()
+    shown = asked(capsys, "--tables", str(path)).splitlines()
     table = shown[shown.index("Steps") :]
     assert (
         len([line for line in table[: table.index("Parameters")] if line.split()[:1] and line.split()[0].isdigit()])

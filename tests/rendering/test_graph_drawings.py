@@ -163,7 +163,7 @@ def test_a_python_file_without_a_backward(tmp_path: Path, capsys: pytest.Capture
     assert code == 0
     assert "the file prints" not in out
     assert "first: sum" in out and "loss: sum" in out
-    _, named, _ = of_file(tmp_path, capsys, text, "--style", "torch")
+    _, named, _ = of_file(tmp_path, capsys, text, "--names", "torch")
     assert "first: SumBackward0" in named and "loss: SumBackward0" in named
 
 

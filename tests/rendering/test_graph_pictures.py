@@ -322,7 +322,7 @@ def test_mermaid_has_one_statement_per_line(backward: bool) -> None:
 
 def test_a_trace_may_have_the_names_of_pytorch(capsys: pytest.CaptureFixture[str]) -> None:
     """The same numbers under other names, in both passes and in the naive one; JSON too."""
-    assert main(["trace", "h = x**2; h*sin(h)", "--at", "x=2", "--why-topo", "--style", "torch"]) == 0
+    assert main(["trace", "h = x**2; h*sin(h)", "--at", "x=2", "--why-topo", "--names", "torch"]) == 0
     named = capsys.readouterr().out
     assert {"PowBackward0", "SinBackward0", "MulBackward0"} <= set(re.findall(r"\w+Backward\d", named))
     assert main(["trace", "h = x**2; h*sin(h)", "--at", "x=2", "--why-topo"]) == 0

@@ -1,7 +1,7 @@
 """The catalogue of diagnostic codes, as data that `gradcli explain` prints.
 
 One row per code, in order of the codes, one file per family. A row says what is wrong, the reason, an example that
-triggers the code, and what to do. An example is a script, a command (`gradcli ...`), or what the remark at its end
+triggers the code, and what to do. An example is a script, a command (`gradcli ...`), or what the comment at its end
 says: `# with --NAME VALUE ...` names the options that a script needs, `# in Python` marks a Python program, `# in
 gradcli.toml` a line of settings, `# as a line of requests` input of `gradcli batch`. Only `explain` and `completions`
 load the catalogue.

@@ -91,7 +91,7 @@ OPTIONS: dict[str, CodeDoc] = {
     ),
     "GC727": CodeDoc(
         "settings that relax the check",
-        "A setting of the project lets `check` accept more than the defaults do, or a directive of a script more than "
+        "A setting of the project lets `check` accept more than the defaults do, or a pragma of a script more than "
         "--require; or gradcli ignores a file of settings.",
         "A check may pass because of a setting, so you should know of it. A file of another user is ignored.",
         'check.allow = "inconclusive"  # in gradcli.toml',

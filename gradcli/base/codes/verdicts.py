@@ -1,4 +1,4 @@
-"""The codes of verdicts, which report files and remarks name, as rows of the catalogue."""
+"""The codes of verdicts, which report files and pragmas name, as rows of the catalogue."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ VERDICT_CODES: dict[str, CodeDoc] = {
     ),
     "GC810": CodeDoc(
         "not as required",
-        "The verdict alone would pass, but --require demands a stronger one, or an # expect: remark another one.",
-        "A remark that is no longer true could hide the next failure, so it fails even where the verdict is better.",
+        "The verdict alone would pass, but --require demands a stronger one, or an # expect: pragma another one.",
+        "A pragma that is no longer true could hide the next failure, so it fails even where the verdict is better.",
         "x = 3\nx**2  # expect: kink",
-        "Remove or correct the remark, or lower the level of --require.",
+        "Remove or correct the pragma, or lower the level of --require.",
     ),
     "GC811": CodeDoc(
         "unused suppression",
-        "A remark suppresses a verdict that the line does not have.",
+        "A pragma suppresses a verdict that the line does not have.",
         "An outdated suppression would hide a later failure.",
         "x = 3\nx**2  # gradcli: ignore[GC803] no kink is left here",
-        "Remove the remark, or correct its code.",
+        "Remove the pragma, or correct its code.",
     ),
 }
 

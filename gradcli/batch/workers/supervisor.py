@@ -261,7 +261,7 @@ class Team:
             self._end(self.idle[-1])
         worker = self.idle.pop() if self.idle else Worker(self.module, self.setup, self.events)
         self.busy.append(worker)
-        patience = self.seconds  # a directive in the script may give its checks more time
+        patience = self.seconds  # a pragma in the script may give its checks more time
         if task.content is not None and b"timeout" in task.content:
             patience = max(patience, 3 * longest_timeout(task.content.decode("latin-1")) + GRACE)
         worker.give(task, alone, patience)

@@ -23,7 +23,7 @@ else:
 
 
 def graph(
-    output: Output, script: str, *, point: Point, view: str, style: str, max_nodes: int, on: str | None, every: int
+    output: Output, script: str, *, point: Point, view: str, names: str, max_nodes: int, on: str | None, every: int
 ) -> int:
     """The graph of a computation, as a tree, a drawing or a page.
 
@@ -40,7 +40,7 @@ def graph(
       gradcli graph "(x*y+x)**2" --at x=2,y=3
       gradcli graph "(x*y+x)**2" --at x=2,y=3 --output graph.svg
       gradcli graph loss.grad --view backward --output loss.html
-      gradcli graph "sin(x)*x" --view gradient --style torch --format mermaid
+      gradcli graph "sin(x)*x" --view gradient --names torch --format mermaid
       gradcli graph snippet.py --view backward --output snippet.html
     """
     code, result = 0, None
@@ -57,7 +57,7 @@ def graph(
     output.emit(
         View(
             texts=lambda form, look: formats.text(
-                form, result, look, backward=view == "backward", torch=style == "torch", most=max_nodes
+                form, result, look, backward=view == "backward", torch=names == "torch", most=max_nodes
             ),
             payload=lambda: {**machine.opening("graph"), **formats.payload(result)},
             diagnostics=result.diagnostics,
@@ -85,7 +85,7 @@ OPTIONS = (
         default="forward",
         help="Values as they are computed, cotangents as they are sent back, or both with the graph of the gradient.",
     ),
-    Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's."),
+    Option("--names", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's."),
     Option(
         "--max-nodes",
         kind="int",
@@ -100,5 +100,5 @@ DECLARATION = Declaration(
     (SOURCE,),
     (*EVALUATION, *OPTIONS, ON, EVERY, *presentation(*FORMATS)),
     groups=(Point,),
-    renamed={"--boxes": "--max-nodes"},
+    renamed={"--boxes": "--max-nodes", "--style": "--names"},
 )

@@ -28,7 +28,7 @@ class StepView(NamedTuple):
     """What is shown of each step."""
 
     why_topo: bool
-    style: str
+    names: str
     all: bool
     full: bool
     iteration: int | None
@@ -76,7 +76,7 @@ def trace(
       gradcli trace "(x*y+x)**2" --at x=2,y=3
       gradcli trace "sin(x)*x" --at x=2 --symbolic
       gradcli trace "h = x**2; h*sin(h)" --at x=2 --why-topo
-      gradcli trace "sin(x)*x" --at x=2 --style torch
+      gradcli trace "sin(x)*x" --at x=2 --names torch
       gradcli trace loss.grad --format json
       gradcli trace "sum(tanh(A@x)**2)" --at "A=randn(300,20),x=randn(20)" --plan
     """
@@ -91,7 +91,7 @@ def trace(
         source,
         **options,
         why_topo=stepview.why_topo,
-        torch=stepview.style == "torch",
+        torch=stepview.names == "torch",
         iteration=stepview.iteration,
         symbolic=stepview.symbolic,
     )
@@ -124,7 +124,7 @@ def planned_view(report: PlanReport) -> View:
 
 
 WHY = Option("--why-topo", kind="flag", help="Show the naive depth-first order next to the right one.")
-STYLE = Option("--style", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
+NAMES = Option("--names", choices=("gradcli", "torch"), default="gradcli", help="Names of nodes: ours, or PyTorch's.")
 PLAN = Option("--plan", kind="flag", help="Show how value and gradient are computed: order of work, memory, passes.")
 ALL = Option("--all", kind="flag", help="Show every node, including inserted ones such as reshapes.")
 FULL = Option("--full", kind="flag", help="Show the entries of large arrays, not their shape and norm.")
@@ -136,8 +136,8 @@ QUIZ = Option("--quiz", kind="flag", help="Ask you for the local partials one by
 DECLARATION = Declaration(
     trace,
     (SCRIPT,),
-    (*EVALUATION, WHY, STYLE, PLAN, ALL, FULL, ITERATION, SYMBOLIC, QUIZ, *OUTPUT),
+    (*EVALUATION, WHY, NAMES, PLAN, ALL, FULL, ITERATION, SYMBOLIC, QUIZ, *OUTPUT),
     groups=(Point, StepView),
-    conflicts={"plan": ("why_topo", "style", "all", "full", "iteration", "symbolic", "quiz")},
-    renamed={"--turn": "--iteration"},
+    conflicts={"plan": ("why_topo", "names", "all", "full", "iteration", "symbolic", "quiz")},
+    renamed={"--turn": "--iteration", "--style": "--names"},
 )

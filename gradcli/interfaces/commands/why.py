@@ -43,7 +43,7 @@ class Remedies(NamedTuple):
 
     fix: bool
     write: bool
-    steps: bool
+    tables: bool
     html: str | None
 
 
@@ -69,7 +69,7 @@ def why(
     the first NaN. A script is explained at its point.
 
     --fix shows each fix as a patch, runs the file with it, and says whether that helps; your file stays as
-    it is. --fix --write then asks, and writes the patches that help. --steps adds tables of the training
+    it is. --fix --write then asks, and writes the patches that help. --tables adds tables of the training
     steps and of the parameters, --html a page with the graph.
 
     Without --tensor only what looks wrong is reported. The exit code is that of the file.
@@ -86,14 +86,14 @@ def why(
         if args:
             raise error("GC721", "only a Python file takes arguments", help="leave out what follows the script")
         if platform.on is not None or platform.every > 1 or any(remedies):
-            names = "--on, --every, --fix, --write, --steps and --html"
+            names = "--on, --every, --fix, --write, --tables and --html"
             raise error("GC721", f"{names} are for Python files", help="leave them out for a script")
         source, options = evaluation(output, file, Point(at, dtype=platform.dtype or "float64"))
         show(output, calculator.why(source, tensor=tensor, **options))
         return 0
     if at:
         raise error("GC721", "--at is for scripts", help="set the values in the Python file")
-    begun, tabled = monotonic(), remedies.steps or remedies.html is not None
+    begun, tabled = monotonic(), remedies.tables or remedies.html is not None
     how = Recording(
         library_of(file, platform.on), platform.dtype or "float32", platform.every, remedies.html is not None, tabled
     )
@@ -104,7 +104,7 @@ def why(
     if remedies.fix or remedies.write:
         result = fixing.Trials(file, args, how, outcome, took).tried(result)
     table = run_steps.training_steps(watch) if tabled else None
-    show(output, result, table if remedies.steps else None)
+    show(output, result, table if remedies.tables else None)
     if remedies.html is not None:
         graphs = runs.graphs_of(watch, file)._replace(on=framework)
         graph = runs.drawing(graphs, runs.lines(file)) if graphs.forward else None
@@ -149,7 +149,7 @@ DECLARATION = Declaration(
         Option("--tensor", metavar="NAME", help="Explain one tensor: w, model.0.weight, or a leaf of a script."),
         Option("--fix", kind="flag", help="Show fixes as patches, and run the file with each to see whether it helps."),
         Option("--write", kind="flag", help="After --fix: ask, and write the patches that help."),
-        Option("--steps", kind="flag", help="Add tables of the training steps and of the parameters."),
+        Option("--tables", kind="flag", help="Add tables of the training steps and of the parameters."),
         Option("--html", metavar="FILE", help="Write a page with the reasons, the tables and the graph."),
         Option(
             "--at",
@@ -165,4 +165,5 @@ DECLARATION = Declaration(
         *OUTPUT,
     ),
     groups=(Remedies, Platform),
+    renamed={"--steps": "--tables"},
 )

@@ -359,7 +359,7 @@ class BlockParser(SimpleParser):
         self.defined.add(target.id)
         return block
 
-    # remarks ---
+    # pragmas ---
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Keep an error, unless characters of its line were reported already."""
@@ -367,7 +367,7 @@ class BlockParser(SimpleParser):
             self.errors.append(diagnostic)
 
     def remark(self, first: int, newline: int, statement: Statement | None) -> None:
-        """Give the remarks between two tokens to the last statement of that line."""
+        """Give the pragmas between two tokens to the last statement of that line."""
         remarks = self.tokens.remarks
         for index in [index for index in remarks if first <= index <= newline]:
             line, _, comment = remarks[index]
@@ -381,7 +381,7 @@ class BlockParser(SimpleParser):
                 del remarks[index]
 
     def takes(self, statement: Statement | None, expect: str | None, rtol: float | None) -> bool:
-        """Put a remark into a statement, or report that it does not belong there."""
+        """Put a pragma into a statement, or report that it does not belong there."""
         if expect is not None and expect.startswith("error"):
             return False
         if type(statement) is Assert:
@@ -396,7 +396,7 @@ class BlockParser(SimpleParser):
         return expect is None
 
     def leftovers(self) -> None:
-        """Report the remarks that are empty, or beside a statement that they cannot apply to."""
+        """Report the pragmas that are empty, or beside a statement that they cannot apply to."""
         if not self.remarked:
             return
         for index, (line, column, comment) in sorted(self.tokens.remarks.items()):
@@ -408,7 +408,7 @@ class BlockParser(SimpleParser):
                 self.expect = remark.expect
                 continue
             message, hint = remark.problem or (
-                "this remark has no meaning here",
+                "this pragma has no meaning here",
                 "write it beside an assert or the output; # expect: error GC301 on the first line",
             )
             self.report(Diagnostic("GC128", message, span, (), hint, ERROR, self.source))
@@ -419,5 +419,5 @@ class BlockParser(SimpleParser):
             if isinstance(statement, (ExpressionStatement, Assign)) and statement is not output:
                 if statement.expect is not None:
                     message = "this statement is not the output, so nothing can be expected of it"
-                    hint = "write the remark beside an assert or the last expression"
+                    hint = "write the pragma beside an assert or the last expression"
                     self.report(Diagnostic("GC128", message, statement.span, (), hint, ERROR, self.source))

@@ -312,7 +312,7 @@ class SimpleParser(ExpressionParser):
     # claims and results -----------------------------------------------------------------------------------
 
     def claim(self, i: int) -> Assert:
-        """Return the assert at token `i`; the remarks of its line are added when the line ends."""
+        """Return the assert at token `i`; the pragmas of its line are added when the line ends."""
         test = self.expression(i + 1)
         end = self.position
         if self.kinds[end] == ",":

@@ -57,7 +57,7 @@ class Issue(NamedTuple):
 
     `path` is None for an expression; `span` is that of a diagnostic of the check, if any. `fingerprint` depends on
     path, case and leaf, not on the line or on values. `suppression` is the reason why the check passed in spite of its
-    verdict, `external` whether the reason is a baseline rather than a remark in the script. Texts are not escaped.
+    verdict, `external` whether the reason is a baseline rather than a pragma in the script. Texts are not escaped.
     """
 
     rule: Rule
