@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gradcli.interfaces.options.declaration import Declaration
 
 from gradcli.interfaces.commands import COMMANDS, declaration
+from gradcli.interfaces.options.declaration import Declaration
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ("execution/cuda/", "execution/compiler/")  # strings there are code
