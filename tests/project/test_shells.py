@@ -87,6 +87,23 @@ def test_a_bare_example_is_found_out(shell: str, line: str, tmp_path: Path) -> N
         assert called(shell, line, tmp_path) == [shlex.split(line)[1:]]
 
 
+def test_no_command_of_a_document_has_a_comment_behind_it() -> None:
+    """At a prompt of zsh `#` is a word like any other."""
+    paths = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "samples").rglob("*.md"),
+    ]
+    shown = [
+        line for path in paths for _, block in FENCES.findall(path.read_text("utf-8")) for line in block.splitlines()
+    ]
+    assert len(shown) > 100
+    assert not [
+        line for line in shown if re.match(r"\S*(python3?|pip|pytest|ruff|bash|source|git|gradcli) .*\s#", line)
+    ]
+
+
 def test_examples_are_found() -> None:
     assert set(EXAMPLES) >= {"overview", "README.md", *(f"{name} --help" for name in COMMANDS)}
     assert sum(map(len, EXAMPLES.values())) > 150
