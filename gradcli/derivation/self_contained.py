@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from fractions import Fraction
 from math import isfinite
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from gradcli.base.diagnostics import GradcliError, error
 from gradcli.base.results.calculations import SelfContained, derivative_label, wherever
 from gradcli.calculator.formula_values import TINY, entry_pairs
 from gradcli.calculator.questions import gradient_question, leaf_names, prepare, value_question
+from gradcli.checks import check_script
 from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
 from gradcli.graph.node import reachable
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 LONG = 60  # characters of a formula whose parts get names
 LETTERS = {0: "stcdgh", 1: "ruvwzpq", 2: "MSRUVWZP"}  # for numbers, vectors and matrices
 EXACT = 1e-10  # what a formula may lose at the point of the test
+LARGEST = 1000  # denominators of simple fractions
+NOISE = 1e-13  # relative to the larger of a constant and 1
 MOST_POINTS = 40  # that are tried for one where value and gradient are numbers
 
 
@@ -221,7 +225,7 @@ def self_contained(
         shown,
         {name: at[name] for name in leaves},
         number,
-        {leaf: numbers[leaf] for leaf in shown},
+        {leaf: folded_number(text, numbers[leaf]) for leaf, text in shown.items()},
         [
             f"{derivative_label(leaf)} holds {wherever(derivation.assumptions[leaf])[2:]}."
             for leaf in shown
@@ -235,6 +239,8 @@ def fold_constants(text: str, own: Set[str]) -> str:
 
     >>> fold_constants("2**3*x + 4/2*sqrt(2*e)*e - --x", {"e", "x"})
     '8*x + 2*sqrt(2*e)*e - x'
+    >>> fold_constants("cos(pi/3)*x + sin(6*pi)", {"x"})
+    '0.5*x + 0'
     """
 
     def folded(node: Syntax) -> Syntax | None:
@@ -249,9 +255,24 @@ def fold_constants(text: str, own: Set[str]) -> str:
             return None
         if not isinstance(value, float) or not isfinite(value):
             return None
+        value = without_noise(unparse(node), value)
         return expression_of(str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value))
 
     return unparse(replaced(expression_of(text), folded))
+
+
+def folded_number(text: str, number: Any) -> Any:
+    """The number of a formula, which is the formula itself where that is a constant."""
+    return float(text) if isinstance(number, float) and isinstance(expression_of(text), Number) else number
+
+
+def without_noise(text: str, value: float) -> float:
+    """The value of a constant, which is a simple fraction if it lies near one and is proved to be equal to it."""
+    fraction = Fraction(value).limit_denominator(LARGEST)
+    if float(fraction) == value or abs(value - fraction) > NOISE * max(abs(value), 1):
+        return value
+    checks = check_script(f"assert {text} == {fraction}\n{fraction}").checks
+    return float(fraction) if checks and all(check.verdict == "PROVED" for check in checks) else value
 
 
 def place_of(size: str, leaves: Mapping[str, list[str | int]]) -> tuple[str, int] | None:

@@ -23,7 +23,7 @@ from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.syntax import Call, FunctionDef, Name, nodes_of
-from gradcli.lowering.lowered import Claim, Lowered
+from gradcli.lowering.lowered import Claim, Lowered, shape_help
 from gradcli.lowering.open_shapes import OpenCount
 from gradcli.lowering.operands import ScriptList, number, tagged
 from gradcli.lowering.scan import assigned_names
@@ -238,7 +238,8 @@ def _claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     if right.type.shape not in ((), left.type.shape):
         what = f"the {'Jacobian' if output.type.shape else 'gradient'} with respect to `{visible(leaf)}`"
         message = f"{what} is {left.type}, but the claim is {right.type}"
-        raise error("GC314", message, script.span, source=source)
+        hint = shape_help(left.type.shape, right.type.shape, inner.text.replace(OWN, ""))
+        raise error("GC314", message, script.span, help=hint, source=source)
     name, own = "jacobian" if output.type.shape else "grad", inner.text.replace(OWN, "")
     text = f"{name}({own and lowerer.text}, {leaf}) == {own}"
     derivative = None if output.type.shape else (output, target)

@@ -27,6 +27,16 @@ class Block(NamedTuple):
     span: Span | None
 
 
+def shape_help(right: Sequence[int], claimed: Sequence[int], text: str) -> str:
+    """What to write where a claim has another shape than the gradient or the Jacobian that it is about."""
+    if len(claimed) == 1 and [*right] == [*claimed, *claimed]:
+        return f"write diag({text}) for a matrix with these entries on its diagonal"
+    if len(claimed) == 2 and [*right] == [*claimed][::-1]:
+        plain = text.removesuffix(".T")
+        return f"write {plain if plain != text and plain.isidentifier() else f'({text}).T'} for the transpose"
+    return "a gradient has the shape of its leaf, a Jacobian that of the output, then that of the leaf"
+
+
 class Claim:
     """Two nodes of equal shape that a script says are equal on the domain.
 

@@ -14,7 +14,7 @@ from gradcli.graph.types import Type
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
 from gradcli.lowering.expressions import binary, evaluate, index
-from gradcli.lowering.lowered import Claim
+from gradcli.lowering.lowered import Claim, shape_help
 from gradcli.lowering.names import POISON, Poisoned, filled, shape_of
 from gradcli.lowering.operands import ScriptList, number, plain, refuse_ragged, tagged
 from gradcli.lowering.scan import CONSTANTS, is_closed, loads_data
@@ -401,8 +401,9 @@ def _claim(lowerer: Lowerer, statement: s.Assert, left_syntax: s.Expression, rig
     left = number(lowerer, evaluate(lowerer, left_syntax), left_syntax)
     right = number(lowerer, evaluate(lowerer, right_syntax), right_syntax)
     derivative = _derivative(lowerer, left_syntax)
+    claimed = right_syntax
     if derivative is None and (derivative := _derivative(lowerer, right_syntax)) is not None:
-        left, right = right, left
+        left, right, claimed = right, left, left_syntax
     lowerer.builder.span = statement.span
     if left.type.shape != right.type.shape:
         try:
@@ -413,7 +414,7 @@ def _claim(lowerer: Lowerer, statement: s.Assert, left_syntax: s.Expression, rig
                 f"the sides of the claim are {left.type} and {right.type}",
                 test.span,
                 labels=((left_syntax.span, str(left.type)), (right_syntax.span, str(right.type))),
-                help="a gradient has the shape of the name it belongs to",
+                help=shape_help(left.type.shape, right.type.shape, unparse(claimed)),
             ) from None
     leaf = None
     if derivative is not None and derivative[1].primitive is LEAF:

@@ -158,7 +158,7 @@ def test_the_readers_of_a_loop_share_one_walk(monkeypatch):
 def test_work_and_memory_are_limited():
     output, a = logistic(10**7)
     assert evaluation.work_of([output]) > 4 * 10**7
-    with pytest.raises(Unsupported, match="in the iterations of loops"), ball_numbers.precision(64):
+    with pytest.raises(Unsupported, match="in iterations of loops"), ball_numbers.precision(64):
         balls.read(balls.BallField(), [output], POINT)
 
 
