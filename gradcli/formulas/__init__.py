@@ -31,8 +31,9 @@ from gradcli.formulas.index_terms import (
     single,
 )
 from gradcli.formulas.matrix_rules import joined_triangles, split_products
-from gradcli.formulas.matrix_text import Writer, list_text
+from gradcli.formulas.matrix_text import Writer, nested
 from gradcli.formulas.recognition import shortened
+from gradcli.language.syntax import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,10 +101,10 @@ def whole_text(
     if f"whole {EIGENVECTORS}" in key(read):
         raise NoFormula("it reads eigenvectors one by one")
     plain, split = shortened(read, reader.names), split_products(read, reader.names)
-    texts = [writer.sum(shortened(plain, reader.names), axes).text]
+    trees = [writer.sum(shortened(plain, reader.names), axes).tree]
     if key(split) != key(read):
-        texts.append(writer.sum(shortened(shortened(split, reader.names), reader.names), axes).text)
-    return min(texts, key=len)
+        trees.append(writer.sum(shortened(shortened(split, reader.names), reader.names), axes).tree)
+    return min(map(writer.text, trees), key=len)
 
 
 def matrix_of(linear: Sum, name: str, rows: tuple[Index, ...], names: Names) -> Sum:
@@ -136,7 +137,8 @@ def entries_text(node: Node, called: Mapping[Node, str]) -> str:
     """The formula of an entry of a node, as a formula of whole arrays that may only broadcast to the node's shape."""
     reader = Reader(called)
     axes = tuple([reader.names.index(n) for n in node.shape])
-    return Writer(reader).sum(shortened(reader.entry(node, axes), reader.names), axes, exact=False).text
+    writer = Writer(reader)
+    return writer.text(writer.sum(shortened(reader.entry(node, axes), reader.names), axes, exact=False).tree)
 
 
 def listed_text(
@@ -149,13 +151,13 @@ def listed_text(
     if rows is not None or not 1 <= len(node.shape) <= 2 or node.type.size > MOST_LISTED or not node.type.size:
         raise NoFormula("it has too many entries to list them")
     reader = Reader(called)
-    texts = []
+    entries = []
     for at in product(*[range(n) for n in node.shape]):
         entry = shortened(shortened(reader.entry(node, at), reader.names), reader.names)
-        texts.append(Writer(reader, sizes).sum(entry, ()).text)
-    if set(texts) == {"0"}:
+        entries.append(Writer(reader, sizes).sum(entry, ()).tree)
+    if all(whole_number(entry) == 0 for entry in entries):
         return f"zeros({', '.join(map(str, node.shape))})"
-    return list_text(texts, node.shape)
+    return Writer(reader).text(nested(entries, node.shape))
 
 
 __all__ = ["NoFormula", "Rows", "entries_text", "formula_texts", "same_form", "why_none"]

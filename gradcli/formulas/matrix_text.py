@@ -1,8 +1,7 @@
-"""Index notation as text in the script language: matrix products, transposes and sums in place of indices."""
+"""Index notation as formulas in the script language: matrix products, transposes and sums in place of indices."""
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from fractions import Fraction
 from itertools import combinations, permutations
@@ -36,7 +35,19 @@ from gradcli.formulas.index_terms import (
     term_key,
 )
 from gradcli.graph.exact import is_fraction
-from gradcli.graph.text import constant_text
+from gradcli.language import syntax, trees
+from gradcli.language.notation import ATOM, FACTORS, POWER, PRODUCT, SIGN
+from gradcli.language.syntax import (
+    Binary,
+    Name,
+    NewAxis,
+    Transpose,
+    Unary,
+    is_whole,
+    nodes_of,
+    whole_number,
+)
+from gradcli.language.trees import Growing
 from gradcli.primitives import functions
 from gradcli.primitives.sizes import named_size
 
@@ -46,33 +57,53 @@ if TYPE_CHECKING:
     from gradcli.formulas.index_positions import Position
     from gradcli.formulas.index_reading import Reader
     from gradcli.formulas.index_terms import Factor, Sum
+    from gradcli.language.notation import Pieces
+    from gradcli.language.syntax import Expression, Item, Keyword
 
     Axes = tuple[Index, ...]
 
-OR, AND, NOT, COMPARED, SUM, PRODUCT, FACTORS, SIGN, POWER, ATOM = range(-3, 7)  # x/y, A @ x or -x; x*y; (-x)
 SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
 FOR_FRACTION = 2  # characters that a line of a fraction counts as, beside its own
 LONGER = 2  # characters that brackets may cost
-COLUMN = "[:, None]"  # makes a vector a column
 FOR_COLUMN = 14  # characters that a column counts as, beside its own
 MOST_TERMS = 12  # of a sum over one denominator
 MOST_WRITTEN = 1000  # sums, for one formula
 MOST_BOUND = 8  # indices that one product is summed over
-SQUARES = re.compile(r"mean\(\(([\w.]+) - mean\(\1\)\)\*\*2\)")
-VARIANCE = re.compile(r"var\(([\w.]+)\)")
-SUM_OF_EXPONENTIALS = re.compile(r"sum\(exp\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)(, axis=-?\d)?\)")
 
 
 class Text(NamedTuple):
-    """A formula and how tightly its outermost operation binds; `covers` are the axes that it has."""
+    """A formula; `covers` are the axes that it has."""
 
-    text: str
-    rank: int
+    tree: Expression
     covers: tuple[Index, ...] = ()
 
-    def inside(self, rank: int) -> str:
-        """The text as an operand of an operation of this rank."""
-        return self.text if self.rank >= rank else f"({self.text})"
+
+class GradientNotation(Growing):
+    """The notation of gradients: what multiplies a matrix product from the left is part of it, as in 2*A @ x.
+
+    Such a product is `implicit`. Other products entry by entry stand in brackets beside matrix products and quotients.
+    """
+
+    def write_binary(self, node: Binary) -> Pieces:
+        left, right = node.left, node.right
+        if node.op == "*":
+            own = PRODUCT if node.implicit else FACTORS
+            chained = isinstance(left, Binary) and left.op == "*" and left.implicit == node.implicit
+            places = [ATOM if node.implicit and isinstance(side, Unary) else FACTORS for side in (left, right)]
+            return [(left, own if chained else places[0]), "*", (right, places[1])], own
+        if node.op == "/":
+            return [(left, PRODUCT), "/", (right, SIGN)], FACTORS if node.implicit else PRODUCT
+        if node.op == "@" and isinstance(left, Binary) and left.op == "*" and left.implicit:
+            return [*self.write_binary(left)[0][:-1], (left.right, POWER), " @ ", (right, POWER)], PRODUCT
+        if node.op == "@":
+            chained = isinstance(left, Binary) and left.op == "@"
+            return [(left, PRODUCT if chained else POWER), " @ ", (right, POWER)], PRODUCT
+        return super().write_binary(node)
+
+    def write_unary(self, node: Unary) -> Pieces:
+        if node.op == "not":
+            return super().write_unary(node)
+        return ["-", (node.operand, PRODUCT)], SIGN if self.written(node.operand)[1] > PRODUCT else PRODUCT
 
 
 class Array(NamedTuple):
@@ -85,7 +116,7 @@ class Array(NamedTuple):
     factors: tuple[Factor, ...] = ()
     chain: tuple[tuple[tuple[Array, ...], Index, Index], ...] = ()
     end: tuple[Array, ...] = ()
-    written: Text | None = None
+    written: Expression | None = None
     size: int = 0  # of the axis that a sum was taken over
 
 
@@ -113,14 +144,20 @@ class Writer:
     """Writes the sums that a reader made; `sizes` are names for sizes that are primes."""
 
     def __init__(self, reader: Reader, sizes: Mapping[int, str] | None = None) -> None:
+        self.notation = GradientNotation()
         self.names = reader.names
         self.data = reader.data
         self.decimals = reader.decimals
         self.shapes = reader.shapes
         self.sizes = sizes or {}
-        self._pairs = tuple(combinations(self.sizes.items(), 2))
         self.written = 0  # sums, each as often as it is written to see which way is shorter
         self._texts: dict[tuple[int, Axes, bool], tuple[Sum, Text, int]] = {}  # each with the sums that it took
+
+    def text(self, tree: Expression) -> str:
+        return self.notation.text(tree)
+
+    def length(self, tree: Expression) -> int:
+        return len(self.text(tree))
 
     # --- sums -----------------------------------------------------------------------------------------------------
 
@@ -142,45 +179,37 @@ class Writer:
         if self.written > MOST_WRITTEN:
             raise NoFormula("it is too long to be read")
         if not total:
-            return Text(f"zeros({self.shape(axes)})", ATOM, axes) if axes and exact else Text("0", ATOM)
+            return Text(trees.call("zeros", self.shape(axes)), axes) if axes and exact else Text(trees.number(0))
         terms = self._paired(total) if len(total) > 2 else total
         ordered = sorted(terms, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
         text = self._factored(ordered, axes) or self._joined(ordered, axes)
         opened = self._opened(total[0]) if len(total) == 1 else None
         if opened is not None:  # u*(1/u - x/u**2) as (u - x)/u**2
             other = self._factored(opened, axes)
-            text = other if other is not None and _cost(other) < _cost(text) else text
+            text = other if other is not None and self._cost(other) < self._cost(text) else text
         return self._spread(text, axes) if exact and len(text.covers) < len(axes) else text
 
     def _joined(self, ordered: Sequence[Term], axes: Axes) -> Text:
         """The terms with their signs between them."""
         parts = [self.term(term._replace(coefficient=abs(term.coefficient)), axes) for term in ordered]
-        covers = tuple(i for i in axes if any(i in part.covers for part in parts))
-        lead = [part for part, term in zip(parts, ordered, strict=True) if term.coefficient < 0]
-        if len(parts) == 1:
-            text = parts[0]
-            if lead:
-                text = Text(f"-{text.inside(PRODUCT)}", SIGN if text.rank > PRODUCT else PRODUCT, text.covers)
-        else:
-            joined = ""
-            for part, term in zip(parts, ordered, strict=True):
-                negative = term.coefficient < 0
-                if not joined:
-                    joined = f"-{part.inside(PRODUCT)}" if negative else part.inside(SUM)
-                else:
-                    joined += f" {'-' if negative else '+'} {part.inside(PRODUCT)}"
-            text = Text(joined, SUM)
-        return text._replace(covers=covers)
+        whole: Expression | None = None
+        for part, term in zip(parts, ordered, strict=True):
+            if whole is None:
+                whole = trees.negative(part.tree) if term.coefficient < 0 else part.tree
+            else:
+                whole = trees.binary("-" if term.coefficient < 0 else "+", whole, part.tree)
+        assert whole is not None
+        return Text(whole, tuple([i for i in axes if any(i in part.covers for part in parts)]))
 
     def _spread(self, text: Text, axes: Axes) -> Text:
         """An array that lacks some axes, repeated along them."""
+        ones = trees.call("ones", self.shape(axes))
         if not text.covers:
-            ones = f"ones({self.shape(axes)})"
-            return Text(ones if text.text == "1" else f"{text.inside(PRODUCT)}*{ones}", PRODUCT, axes)
+            return Text(ones if whole_number(text.tree) == 1 else repeated(text.tree, ones), axes)
         if len(axes) == 2 and text.covers == axes[1:]:
-            return Text(f"outer(ones({self.size_text(axes[0].size)}), {text.text})", ATOM, axes)
+            return Text(trees.call("outer", [trees.call("ones", self.shape(axes[:1])), text.tree]), axes)
         if len(axes) == 2 and text.covers == axes[:1]:
-            return Text(f"{text.inside(PRODUCT)}*ones({self.shape(axes)})", PRODUCT, axes)
+            return Text(repeated(text.tree, ones), axes)
         raise NoFormula("it repeats an array along several axes")
 
     def _factored(self, terms: Sequence[Term], axes: Axes) -> Text | None:
@@ -197,15 +226,18 @@ class Writer:
                 text = self.term(positive, axes)
             except NoFormula:
                 continue
-            if term.coefficient < 0:
-                text = Text(f"-{text.inside(PRODUCT)}", PRODUCT, text.covers)
-            texts.append(text)
+            texts.append(text._replace(tree=trees.negative(text.tree)) if term.coefficient < 0 else text)
         if not texts:
             return None
         plain = self._joined(terms, axes)
-        best = min(texts, key=lambda text: len(text.text))
-        spread = best.text.count(COLUMN) - plain.text.count(COLUMN)
-        return best if len(best.text) + max(spread, 0) * FOR_COLUMN <= len(plain.text) + LONGER else plain
+        best = min(texts, key=lambda text: self.length(text.tree))
+        columns = count(best.tree, NewAxis) - count(plain.tree, NewAxis)
+        longest = self.length(plain.tree) + LONGER - max(columns, 0) * FOR_COLUMN
+        return best if self.length(best.tree) <= longest else plain
+
+    def _cost(self, text: Text) -> int:
+        """How hard a formula is to read: one fraction is better than a fraction of fractions."""
+        return self.length(text.tree) + FOR_FRACTION * count(text.tree, Binary, "/")
 
     def _opened(self, term: Term) -> Sum | None:
         """The terms of a product with one bracket, multiplied out."""
@@ -291,7 +323,7 @@ class Writer:
                 texts.append(self._product(term.coefficient, self._contracted(factors, order), axes))
         if not texts:
             raise NoFormula("it is a product over more than two axes")
-        return min(texts, key=lambda text: len(text.text))
+        return min(texts, key=lambda text: self.length(text.tree))
 
     def _bordered(self, term: Term, axes: Axes) -> Term:
         """A term that is 0 outside part of its axes, with that part in a border of zeros."""
@@ -359,25 +391,25 @@ class Writer:
         if other in left and not any(other in indices for indices in groups):  # the sum of all entries
             left.remove(other)
             total = self._trace(matrix, other, index)
-            if total is None or total.text.count(".T") >= rows.text.count(".T"):
-                total = Text(f"sum({rows.text})", ATOM)
+            if total is None or count(total, Transpose) >= count(rows, Transpose):
+                total = trees.call("sum", [rows])
             return Array(frozenset(), written=total, size=index.size * other.size)
         columns = self._entries(matrix, (index, other))
-        short = len(columns.text) < len(rows.text)
-        written = Text(f"sum({columns.text}, axis=0)" if short else f"sum({rows.text}, axis=-1)", ATOM)
+        short = self.length(columns) < self.length(rows)
+        axis = trees.number(0 if short else -1)
+        written = trees.call("sum", [columns if short else rows], [trees.keyword("axis", axis)])
         return Array(frozenset([other]), written=written, size=index.size)
 
-    def _trace(self, matrices: Sequence[Array], row: Index, column: Index) -> Text | None:
+    def _trace(self, matrices: Sequence[Array], row: Index, column: Index) -> Expression | None:
         """The sum of all entries of A.T*B as trace(A @ B)."""
         limited = any(part.factors and isinstance(part.factors[0][0], Less) for part in matrices)
         if limited or len(matrices) != 2 or not all(map(self._is_plain, matrices)):
             return None
         ways = []
         for first, second in (matrices, matrices[::-1]):
-            left = self._entries([first], (row, column)).inside(POWER)
-            right = self._entries([second], (column, row)).inside(POWER)
-            ways.append(f"trace({left} @ {right})")
-        return Text(min(ways, key=lambda text: (text.count(".T"), len(text))), ATOM)
+            left, right = self._entries([first], (row, column)), self._entries([second], (column, row))
+            ways.append(trees.call("trace", [trees.binary("@", left, right)]))
+        return min(ways, key=lambda tree: (count(tree, Transpose), self.length(tree)))
 
     def _total(self, vector: Sequence[Array], index: Index) -> Array:
         """The sum over the only index of a product of vectors."""
@@ -385,16 +417,17 @@ class Writer:
             base, exponent = vector[0].factors[0]
             if exponent == 1 and isinstance(base, (Leaf, Whole)) and base.at == (index, index):
                 diagonal = self._base(base, (index,))
-                return Array(frozenset(), written=Text(diagonal.text.replace("diag(", "trace(", 1), ATOM))
+                assert isinstance(diagonal, syntax.Call)
+                return Array(frozenset(), written=trees.call("trace", diagonal.args))
         if len(vector) == 2 and all(map(self._is_plain, vector)):
             first, last = sorted(vector, key=lambda part: bool(part.chain))
-            left = self._entries([first], (index,)).inside(POWER)
+            left = self._entries([first], (index,))
             if last.chain and not first.chain:
-                right = self._chain(last, (index,), flat=True).text
-            else:
-                right = self._entries([last], (index,)).inside(POWER)
-            return Array(frozenset(), written=Text(f"{left} @ {right}", PRODUCT))
-        return Array(frozenset(), written=Text(f"sum({self._entries(vector, (index,)).text})", ATOM), size=index.size)
+                right = self._chain(last, (index,), flat=True)
+                return Array(frozenset(), written=dot(left, right, flat=True))
+            return Array(frozenset(), written=dot(left, self._entries([last], (index,))))
+        written = trees.call("sum", [self._entries(vector, (index,))])
+        return Array(frozenset(), written=written, size=index.size)
 
     @staticmethod
     def _is_plain(array: Array) -> bool:
@@ -407,7 +440,7 @@ class Writer:
         means = [part for part in (*numbers, *rest) if part.size and part.written is not None]
         if len(means) == 1 and coefficient.denominator > 1 and coefficient.denominator % means[0].size == 0:
             assert means[0].written is not None
-            mean = means[0]._replace(written=Text(_variance(f"mean({means[0].written.text[4:]}"), ATOM))
+            mean = means[0]._replace(written=mean_of(means[0].written))
             numbers = [mean if part is means[0] else part for part in numbers]
             groups = {own: [mean if part is means[0] else part for part in parts] for own, parts in groups.items()}
             coefficient *= means[0].size
@@ -416,64 +449,70 @@ class Writer:
         covers = tuple(i for i in axes if any(i in part.indices for part in rest))
         above = [self._written(part, ()) for part in tops]
         chained = array is not None and len(rest) == 1 and bool(rest[0].chain)  # 2*A @ x is read as it is meant
-        coefficient, sizes_above, sizes_below = self._counted_out(coefficient)
-        decimal = self._as_decimal(coefficient)
-        p, q = (decimal, "1") if decimal is not None else (str(coefficient.numerator), str(coefficient.denominator))
-        front = "*".join([text for text in (p, *sizes_above) if text != "1"])
-        under = [text for text in (q, *sizes_below) if text != "1"]
+        coefficient, front, under = self._counted_out(coefficient)
         dens = [self._written(part, ()) for part in bottoms] + below
-        if under and (front or (chained and not dens)):
-            front = f"{front or 1}/{_bracketed([Text(part, ATOM) for part in under])}"
-        else:
-            dens = [*(Text(part, ATOM) for part in under), *dens]
         parts = above + ([array] if array is not None else [])
-        if len(parts) == 1 and not front:
-            text, rank = parts[0].text, parts[0].rank
+        scale = times(front) if front else None
+        if under and (front or (chained and not dens)):
+            scale = trees.binary("/", scale or trees.number(1), times(under))
+            scale.implicit = True
         else:
-            ranks = [FACTORS] * (len(parts) - 1) + [PRODUCT if chained else FACTORS]
-            pairs = zip(parts, ranks, strict=False)
-            texts = [f"({part.text})" if part.rank == SIGN else part.inside(rank) for part, rank in pairs]
-            text = "*".join([front, *texts] if front else texts) or "1"
-            rank = PRODUCT if parts or "*" in front or "/" in front else ATOM
-        if dens:
-            above_line = text if rank >= PRODUCT else f"({text})"
-            text, rank = f"{above_line}/{_bracketed(dens)}", PRODUCT
-        return Text(text, rank, covers)
+            dens = [*under, *dens]
+        whole = scale
+        for part in parts:
+            if whole is None:
+                whole = part
+            elif chained and part is parts[-1]:
+                whole = grafted(whole, part)
+            else:
+                whole = scaled_by(whole, part)
+        whole = whole or trees.number(1)
+        return Text(trees.binary("/", whole, times(dens)) if dens else whole, covers)
 
-    def size_text(self, size: int) -> str:
+    def size(self, size: int) -> Expression:
         """A size or a position by the names of sizes, where it is a sum of those."""
-        return self.sizes.get(size) or named_size(size, self.sizes) or str(size)
+        known = self.sizes.get(size) or named_size(size, self.sizes)
+        return trees.number(size) if known is None else trees.name(known)
 
-    def shape(self, axes: Axes) -> str:
+    def shape(self, axes: Axes) -> list[Expression]:
         """The sizes of axes as arguments of a call."""
-        return ", ".join([self.size_text(index.size) for index in axes])
+        return [self.size(index.size) for index in axes]
 
-    def _counted_out(self, value: Fraction) -> tuple[Fraction, list[str], list[str]]:
-        """A number without the named sizes in it, and those that stand above and below the line of a fraction.
+    def _counted_out(self, value: Fraction) -> tuple[Fraction, list[Expression], list[Expression]]:
+        """A number as factors above and below the line of a fraction, named sizes behind what is left.
 
         A size n less one is known by (n - 1)/2, which is prime as well, and n + m by its half.
         """
-        above: list[str] = []
-        below: list[str] = []
-        known = [(size, size, name) for size, name in self.sizes.items()]
-        known += [(size // 2, size - 1, f"({name} - 1)") for size, name in self.sizes.items()]
-        known += [((m + n) // 2, m + n, f"({first} + {second})") for (m, first), (n, second) in self._pairs]
-        for divisor, factor, text in known:
+        above: list[Expression] = []
+        below: list[Expression] = []
+        names = {size: trees.name(name) for size, name in self.sizes.items()}
+        known: list[tuple[int, int, Expression]] = [(size, size, name) for size, name in names.items()]
+        known += [(n // 2, n - 1, trees.binary("-", name, trees.number(1))) for n, name in names.items()]
+        known += [((m + n) // 2, m + n, trees.binary("+", names[m], names[n])) for m, n in combinations(self.sizes, 2)]
+        for divisor, factor, tree in known:
             while value.numerator % divisor == 0:
                 value /= factor
-                above.append(text)
+                above.append(tree)
             while value.denominator % divisor == 0:
                 value *= factor
-                below.append(text)
+                below.append(tree)
+        decimal = self._as_decimal(value)
+        p, q = (decimal, 1) if decimal is not None else (trees.number(value.numerator), value.denominator)
+        if decimal is not None or value.numerator != 1:
+            above.insert(0, p)
+        if q != 1:
+            below.insert(0, trees.number(q))
         return value, above, below
 
-    def _as_decimal(self, coefficient: Fraction) -> str | None:
+    def _as_decimal(self, coefficient: Fraction) -> Expression | None:
         if not self.decimals or coefficient.denominator == 1:
             return None
-        text, _ = constant_text(coefficient)
-        return None if "/" in text or len(text) > 8 else text
+        decimal = trees.constant(coefficient)
+        return None if isinstance(decimal, Binary) or self.length(decimal) > 8 else decimal
 
-    def _outer(self, groups: dict[frozenset[Index], list[Array]], axes: Axes) -> tuple[Text | None, list[Text]]:
+    def _outer(
+        self, groups: dict[frozenset[Index], list[Array]], axes: Axes
+    ) -> tuple[Expression | None, list[Expression]]:
         """The part of a product that has axes, and what it is divided by."""
         if not groups:
             return None, []
@@ -489,29 +528,29 @@ class Writer:
             return self._quotient(columns, axes[1:])
         unit = matrix[0].factors[0][0] if len(matrix) == 1 and matrix[0].factors else None
         if rows and not columns and isinstance(unit, Delta) and set(axes) == set(unit):
-            return Text(f"diag({self._entries(rows, axes[:1]).text})", ATOM), []
+            return trees.call("diag", [self._entries(rows, axes[:1])]), []
         if matrix and bool(rows) != bool(columns) and not _split(rows or columns)[0]:
             top, below = self._quotient(matrix, axes)
             _, under = self._quotient(rows or columns, axes[:1] if rows else axes[1:])
-            return top, below + ([_column(_times(under))] if rows else under)
-        texts = [self._entries(matrix, axes)] if matrix else []
+            return top, below + ([trees.column(times(under))] if rows else under)
+        factors = [self._entries(matrix, axes)] if matrix else []
         row, column = [self._entries(part, axis) for part, axis in ((rows, axes[:1]), (columns, axes[1:]))]
         if rows and columns:
-            texts.append(Text(f"outer({row.text}, {column.text})", ATOM))
+            factors.append(trees.call("outer", [row, column]))
         else:
-            texts.append(_column(row) if rows else column)
-        return _times(texts), []
+            factors.append(trees.column(row) if rows else column)
+        return times(factors), []
 
-    def _quotient(self, parts: Sequence[Array], order: Axes) -> tuple[Text | None, list[Text]]:
+    def _quotient(self, parts: Sequence[Array], order: Axes) -> tuple[Expression | None, list[Expression]]:
         orders = [part for part in parts if part.factors and isinstance(part.factors[0][0], Less)]
         if orders:
             return self._limited(orders, [part for part in parts if part not in orders], order), []
         tops, bottoms = [[self._written(part, order) for part in some] for some in _split(parts)]
-        return _times(tops) if tops else None, bottoms
+        return times(tops) if tops else None, bottoms
 
-    def _limited(self, orders: Sequence[Array], rest: Sequence[Array], order: Axes) -> Text:
+    def _limited(self, orders: Sequence[Array], rest: Sequence[Array], order: Axes) -> Expression:
         """A product that is 0 where positions are not in their order: triangles of a matrix, parts of a vector."""
-        text = self._entries(rest, order) if rest else Text(f"ones({self.shape(order)})", ATOM)
+        tree = self._entries(rest, order) if rest else trees.call("ones", self.shape(order))
         for part in orders:
             own = parts_of_position(difference(*part.factors[0][0]))
             steps = dict(own.parts)
@@ -520,30 +559,33 @@ class Writer:
             if len(steps) == 2:  # start + row - column < 0
                 start = own.start if steps[order[0]] == 1 else -own.start
                 name, k = ("triu", start + 1) if steps[order[0]] == 1 else ("tril", start - 1)
-                text = Text(f"{name}({text.text}{f', {k}' if k else ''})", ATOM)
+                tree = trees.call(name, [tree, *([trees.number(k)] if k else [])])
                 continue
             ((index, step),) = steps.items()
             sign, bound = ("<", -own.start) if step == 1 else (">", own.start)
-            condition = f"arange({self.size_text(index.size)}) {sign} {self.size_text(bound)}"
-            condition = f"({condition}){COLUMN}" if index != order[-1] else condition
-            text = Text(f"where({condition}, {text.text}, 0)", ATOM)
-        return text
+            condition: Expression = trees.compare(self._counting(index), sign, self.size(bound))
+            condition = trees.column(condition) if index != order[-1] else condition
+            tree = trees.call("where", [condition, tree, trees.number(0)])
+        return tree
 
-    def _entries(self, parts: Sequence[Array], order: Axes) -> Text:
+    def _counting(self, index: Index) -> Expression:
+        return trees.call("arange", [self.size(index.size)])
+
+    def _entries(self, parts: Sequence[Array], order: Axes) -> Expression:
         """The product of arrays entry by entry."""
         vectors = [part for part in parts if len(part.indices) == 1]
         if vectors and len(parts) > 1 and len(order) == 2:  # a vector beside a matrix scales it along an axis
             (index,) = vectors[0].indices
             matrix = self._entries([part for part in parts if len(part.indices) == 2], order)
             scale = self._entries(vectors, (index,))
-            return _times([matrix, _column(scale) if index == order[0] else scale])
-        text, below = self._quotient(parts, order)
-        text = text or Text("1", ATOM)
-        return Text(f"{text.inside(PRODUCT)}/{_bracketed(below)}", PRODUCT) if below else text
+            return times([matrix, trees.column(scale) if index == order[0] else scale])
+        above, below = self._quotient(parts, order)
+        above = above or trees.number(1)
+        return trees.binary("/", above, times(below)) if below else above
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
-    def _written(self, array: Array, order: Axes) -> Text:
+    def _written(self, array: Array, order: Axes) -> Expression:
         if array.written is not None:
             return array.written
         if array.chain:
@@ -551,52 +593,51 @@ class Writer:
         base, exponent = array.factors[0]
         return self._power(base, abs(exponent), order)
 
-    def _chain(self, array: Array, order: Axes, flat: bool = False) -> Text:
+    def _chain(self, array: Array, order: Axes, flat: bool = False) -> Expression:
         """A product of matrices, from left to right; what a vector ends is in brackets."""
         links = array.chain
         if not array.end and links[0][1] != order[0]:  # the transpose of a product
             links = tuple([(parts, column, row) for parts, row, column in reversed(links)])
         if array.end:
-            text, joined = self._entries(array.end, (links[-1][2],)), False
+            tree, joined = self._entries(array.end, (links[-1][2],)), False
         else:
             parts, row, column = links[-1]
-            links, text, joined = links[:-1], self._entries(parts, (row, column)), False
+            links, tree, joined = links[:-1], self._entries(parts, (row, column)), False
         for parts, row, column in reversed(links):
             base, exponent = parts[0].factors[0] if len(parts) == 1 and parts[0].factors else (None, 0)
             if isinstance(base, Whole) and base.name == ONE_HOT and base.at == (row, column) and exponent == 1:
                 labels = self._labels(base)
-                chosen = f"{text.inside(ATOM)}[{labels}]"  # eye(n)[labels] @ x
-                text = Text(f"sort({text.text})" if labels == f"argsort({text.text})" else chosen, ATOM)
+                sorts = self.text(labels) == self.text(trees.call("argsort", [tree]))
+                tree = trees.call("sort", [tree]) if sorts else trees.subscript(tree, [labels])  # eye(n)[labels] @ x
             else:
-                right = text.text if joined and (flat or not array.end) else text.inside(POWER)
-                left = self._entries(parts, (row, column)).inside(POWER)
-                text, joined = Text(f"{left} @ {right}", PRODUCT), True
-        return text
+                left = self._entries(parts, (row, column))
+                tree, joined = dot(left, tree, flat=joined and (flat or not array.end)), True
+        return tree
 
-    def _labels(self, base: Whole) -> str:
+    def _labels(self, base: Whole) -> Expression:
         """The positions of the ones in the rows of a matrix."""
         if base.args:
             ((own, labels),) = base.args
-            return self.sum(labels, own).text
-        return str(list(dict(base.params)["positions"]))
+            return self.sum(labels, own).tree
+        return trees.listed([trees.number(position) for position in dict(base.params)["positions"]])
 
-    def _power(self, base: Any, exponent: Fraction, order: Axes) -> Text:
+    def _power(self, base: Any, exponent: Fraction, order: Axes) -> Expression:
         """A positive power of a base."""
         if isinstance(base, Group) and exponent.denominator == 2:
             length = self._length(base, order)
             if length is not None:
-                return length if exponent == Fraction(1, 2) else Text(f"{length.text}**{exponent.numerator}", POWER)
-        text = self._base(base, order)
+                return length if exponent == Fraction(1, 2) else trees.power(length, exponent.numerator)
+        tree = self._base(base, order)
         if exponent == 1:
-            return text
+            return tree
         if exponent == Fraction(1, 2):
-            deviation = VARIANCE.fullmatch(text.text)
-            return Text(f"std({deviation[1]})" if deviation else f"sqrt({text.text})", ATOM)
-        if exponent.denominator == 1:
-            return Text(f"{text.inside(ATOM)}**{exponent.numerator}", POWER)
-        return Text(f"{text.inside(ATOM)}**({exponent})", POWER)
+            match tree:
+                case syntax.Call(function=Name(id="var"), args=(Name(),), keywords=()):
+                    return trees.call("std", tree.args)
+            return trees.call("sqrt", [tree])
+        return trees.power(tree, exponent)
 
-    def _length(self, base: Group, order: Axes) -> Text | None:
+    def _length(self, base: Group, order: Axes) -> Expression | None:
         """The square root of a sum of squares."""
         if order or len(base.inside) != 1:
             return None
@@ -606,20 +647,18 @@ class Writer:
             return None
         halves = tuple([(base, exponent / 2) for base, exponent in term.factors])
         root = self.sum((Term(Fraction(1), halves, ()),), term.bound, exact=False)
-        if set(root.covers) != set(term.bound):
-            return None
-        return Text(f"norm({root.text})", ATOM)
+        return trees.call("norm", [root.tree]) if set(root.covers) == set(term.bound) else None
 
-    def _base(self, base: Any, order: Axes) -> Text:
+    def _base(self, base: Any, order: Axes) -> Expression:
         if isinstance(base, Number):
-            return Text(self.size_text(int(base.text)) if base.text.isdigit() else base.text, ATOM)
+            return self.size(int(base.text)) if base.text.isdigit() else trees.name(base.text)
         if isinstance(base, Leaf):
-            return self._entry(base.name, base.at, self.shapes[base.name], order)
+            return self._entry(trees.name(base.name), base.at, self.shapes[base.name], order)
         if isinstance(base, Literal):
             return self._literal(base, order)
         if isinstance(base, Ordinal):
             (index,) = indices_in(base.at)
-            return Text(f"arange({self.size_text(index.size)})", ATOM)
+            return self._counting(index)
         if isinstance(base, Less):
             return self._limited([Array(frozenset(order), ((base, Fraction(1)),))], [], order)
         if isinstance(base, Delta):
@@ -627,23 +666,24 @@ class Writer:
                 raise NoFormula("it is part of an identity matrix")
             at = tuple(base if indices_in([base.left]) == order[:1] else base[::-1])
             count = 1 + max([span(position)[1] for position in at])
-            return self._entry(f"eye({self.size_text(count)})", at, (count, count), order)
+            return self._entry(trees.call("eye", [self.size(count)]), at, (count, count), order)
         if isinstance(base, Group):
-            return self.sum(base.inside, order)
+            return self.sum(base.inside, order).tree
         if isinstance(base, Whole):
             return self._whole(base, order)
         assert isinstance(base, Call)
         return self._call(base, order)
 
-    def _whole(self, base: Whole, order: Axes) -> Text:
+    def _whole(self, base: Whole, order: Axes) -> Expression:
         if base.name == EIGENVECTORS:
             raise NoFormula("it reads eigenvectors one by one")
         params = dict(base.params)
         if base.name == ONE_HOT:
             size = params["size"]
             rows = [i.size for i in base.args[0][0]] if base.args else [len(params["positions"])]
-            return self._entry(f"eye({self.size_text(size)})[{self._labels(base)}]", base.at, (*rows, size), order)
-        texts = [self.sum(arg, own).text for own, arg in base.args]
+            chosen = trees.subscript(trees.call("eye", [self.size(size)]), [self._labels(base)])
+            return self._entry(chosen, base.at, (*rows, size), order)
+        args = [self.sum(arg, own).tree for own, arg in base.args]
         own = [i.size for i in base.args[0][0]]  # the shape of its first argument
         axes = (axes,) if isinstance(axes := params.get("axis", ()), int) else axes  # argmax has one
         removed = {axis % len(own) for axis in axes} if len(own) > len(base.at) else set()
@@ -651,38 +691,39 @@ class Writer:
         if base.name == "pad":
             widths = params.pop("pad_width")
             shape = tuple([size + sum(more) for size, more in zip(own, widths, strict=True)])
-            sides = [f"({self.size_text(before)}, {self.size_text(after)})" for before, after in widths]
-            texts.append(f"({', '.join(sides)})" if len(own) > 1 else sides[0])
+            sides = [trees.several(list(map(self.size, both))) for both in widths]
+            args.append(trees.several(sides) if len(own) > 1 else sides[0])
         if len(own) == 1 and len(base.args) == 1:
             params.pop("axis", None)
-        texts += [f"{name}={_static(value)}" for name, value in params.items()]
-        return self._entry(f"{base.name}({', '.join(texts)})", base.at, shape, order)
+        keywords = [trees.keyword(name, trees.static(value)) for name, value in params.items()]
+        return self._entry(trees.call(base.name, args, keywords), base.at, shape, order)
 
-    def _call(self, base: Call, order: Axes, truth: bool = False) -> Text:
+    def _call(self, base: Call, order: Axes, truth: bool = False) -> Expression:
         name = base.name
-        if name in SIGNS:
-            args = [self.sum(arg, order, exact=False) for arg in base.args]
-            text = Text(f"{args[0].inside(SUM)} {SIGNS[name]} {args[1].inside(SUM)}", COMPARED)
-        elif name in ("and", "or"):
-            rank = AND if name == "and" else OR
-            text = Text(f" {name} ".join(self._truth(arg, order).inside(rank + 1) for arg in base.args), rank)
+        if name in ("and", "or"):
+            condition = trees.chain(name, [self._truth(arg, order) for arg in base.args])
         elif name == "not":
-            text = Text(f"not {self._truth(base.args[0], order).inside(COMPARED)}", NOT)
+            condition = trees.prefixed("not", self._truth(base.args[0], order))
         elif name == "where":
-            condition = self._truth(base.args[0], order)
-            args = [self.sum(arg, order, exact=False) for arg in base.args[1:]]
-            return Text(f"where({', '.join([condition.text, *(arg.text for arg in args)])})", ATOM)
+            return trees.call(name, [self._truth(base.args[0], order), *self._trees(base.args[1:], order)])
+        elif name in SIGNS:
+            left, right = self._trees(base.args, order)
+            condition = trees.compare(left, SIGNS[name], right)
         elif name == "pow":
-            args = [self.sum(arg, order, exact=False) for arg in base.args]
-            return Text(f"{args[0].inside(ATOM)}**{args[1].inside(POWER)}", POWER)
+            return trees.binary("**", *self._trees(base.args, order))
         else:
-            texts = [self.sum(arg, order, exact=len(base.args) == 1).text for arg in base.args]
-            if name == "log" and (exponentials := SUM_OF_EXPONENTIALS.fullmatch(texts[0])):
-                return Text(f"logsumexp({exponentials[1]}{exponentials[2] or ''})", ATOM)
-            return Text(f"{name}({', '.join(_arguments(name, texts, base.params))})", ATOM)
-        return text if truth else Text(f"where({text.text}, 1, 0)", ATOM)
+            args = self._trees(base.args, order, exact=len(base.args) == 1)
+            match name, args:
+                case "log", [syntax.Call(function=Name(id="sum"), args=(inner,)) as total]:
+                    if isinstance(inner, syntax.Call) and inner.function.id == "exp":
+                        return trees.call("logsumexp", inner.args, total.keywords)
+            return trees.call(name, *_arguments(name, args, base.params))
+        return condition if truth else trees.call("where", [condition, trees.number(1), trees.number(0)])
 
-    def _truth(self, total: Sum, order: Axes) -> Text:
+    def _trees(self, sums: Sequence[Sum], order: Axes, exact: bool = False) -> list[Expression]:
+        return [self.sum(part, order, exact).tree for part in sums]
+
+    def _truth(self, total: Sum, order: Axes) -> Expression:
         """A condition."""
         if len(total) == 1 and total[0].coefficient == 1 and len(total[0].factors) == 1 and not total[0].bound:
             base = total[0].factors[0][0]
@@ -690,77 +731,112 @@ class Writer:
                 return self._call(base, order, truth=True)
         raise NoFormula("it has a condition that no script can write")
 
-    def _entry(self, text: str, at: tuple[Position, ...], shape: Sequence[int], order: Axes) -> Text:
+    def _entry(self, tree: Expression, at: tuple[Position, ...], shape: Sequence[int], order: Axes) -> Expression:
         """Entries of an array of this shape: all of them, part of them, its diagonal, or its transpose."""
         if len(shape) != len(at):
             raise NoFormula("it reads part of an array")
         indices = [i for position in at for i in indices_in([position])]
         if len(at) == 2 and at[0] == at[1] and indices and (indices[0].size,) * 2 == tuple(shape):
-            return Text(f"diag({text})", ATOM)
+            return trees.call("diag", [tree])
         if len(set(indices)) != len(indices):
             raise NoFormula("it is a diagonal in several axes")
-        places = [self._places(position, size) for position, size in zip(at, shape, strict=True)]
-        while places and places[-1] == ":":
+        places: list[Item] = [self._places(position, size) for position, size in zip(at, shape, strict=True)]
+        while places and is_whole(places[-1]):
             places.pop()
-        text += f"[{', '.join(places)}]" if places else ""
+        tree = trees.subscript(tree, places) if places else tree
         if tuple(indices) == order:
-            return Text(text, ATOM)
+            return tree
         if tuple(indices) == order[::-1]:
-            return Text(f"{text}.T", ATOM)
+            return trees.transposed(tree)
         raise NoFormula("it exchanges axes")
 
-    def _places(self, at: Position, size: int) -> str:
+    def _places(self, at: Position, size: int) -> Item:
         """A position, or a slice, of an axis of this size."""
         if isinstance(at, int):
-            return str(at)
+            return trees.number(at)
         own = parts_of_position(at)
         if len(own.parts) > 1:
             raise NoFormula("it mixes axes by a reshape")
         ((index, step),) = own.parts
         stop = own.start + step * index.size
-        first = "" if own.start == (0 if step > 0 else size - 1) else self._place(own.start, size)
-        last = "" if (stop >= size if step > 0 else stop < 0) else self._place(stop, size)
-        return f"{first}:{last}{'' if step == 1 else f':{step}'}"
+        first = None if own.start == (0 if step > 0 else size - 1) else self._place(own.start, size)
+        last = None if (stop >= size if step > 0 else stop < 0) else self._place(stop, size)
+        return trees.part(first, last, None if step == 1 else trees.number(step))
 
-    def _place(self, at: int, size: int) -> str:
+    def _place(self, at: int, size: int) -> Expression:
         """A position, from the end where only that is the same for all sizes."""
-        return str(at - size) if size in self.sizes and 2 * at > size else self.size_text(at)
+        return trees.number(at - size) if size in self.sizes and 2 * at > size else self.size(at)
 
-    def _literal(self, base: Literal, order: Axes) -> Text:
+    def _literal(self, base: Literal, order: Axes) -> Expression:
         value = self.data[base.digest]
         flat, shape = getattr(value, "flat", None), tuple(value.shape)
         if flat is None or not all(isinstance(i, Index) for i in base.at) or len(set(base.at)) < len(base.at):
             raise NoFormula("it reads an entry of a constant array")
         if len(shape) > 2 or len(list(flat)) > 9:
             raise NoFormula("it contains a large constant array")
-        entries = [
-            constant_text(entry)[0] if isinstance(entry, int) or is_fraction(entry) else repr(float(entry))
-            for entry in flat
-        ]
-        return self._entry(list_text(entries, shape), base.at, shape, order)
+        exact = [entry if isinstance(entry, int) or is_fraction(entry) else None for entry in flat]
+        entries = [trees.number(float(x)) if y is None else trees.constant(y) for x, y in zip(flat, exact, strict=True)]
+        return self._entry(nested(entries, shape), base.at, shape, order)
 
 
-def list_text(entries: Sequence[str], shape: Sequence[int]) -> str:
+def nested(entries: Sequence[Expression], shape: Sequence[int]) -> Expression:
     """The entries of a vector or a matrix as a list of the language."""
-    rows, width = shape if len(shape) == 2 else (1, len(entries))
-    lists = [f"[{', '.join(entries[i * width : (i + 1) * width])}]" for i in range(rows)]
-    return f"[{', '.join(lists)}]" if len(shape) == 2 else lists[0]
+    if len(shape) < 2:
+        return trees.listed(entries)
+    rows, width = shape
+    return trees.listed([trees.listed(entries[i * width : (i + 1) * width]) for i in range(rows)])
 
 
-def _column(vector: Text) -> Text:
-    """A vector as a column, which scales rows."""
-    return Text(f"{vector.inside(ATOM)}{COLUMN}", ATOM)
+# --- trees --------------------------------------------------------------------------------------------------------
 
 
-def _cost(text: Text) -> int:
-    """How hard a text is to read: one fraction is better than a fraction of fractions."""
-    return len(text.text) + FOR_FRACTION * text.text.count("/")
+def mean_of(total: Expression) -> Expression:
+    """The mean of what a sum adds; of the squares of x - mean(x) it is var(x)."""
+    match total:
+        case syntax.Call(args=(Binary(op="**", left=Binary() as gap, right=syntax.Number(text="2")),), keywords=()):
+            match gap:
+                case Binary(op="-", left=Name(id=x), right=syntax.Call(function=Name(id="mean"), args=(Name(id=y),))):
+                    return trees.call("var" if x == y else "mean", [gap.left] if x == y else total.args)
+    assert isinstance(total, syntax.Call)
+    return trees.call("mean", total.args, total.keywords)
 
 
-def _variance(mean: str) -> str:
-    """The mean of the squares of x - mean(x) as var(x)."""
-    squares = SQUARES.fullmatch(mean)
-    return f"var({squares[1]})" if squares else mean
+def count(tree: Expression, kind: type, op: str = "") -> int:
+    """How many parts of a formula are of a kind."""
+    return sum(isinstance(node, kind) and getattr(node, "op", "") == op for node in nodes_of(tree))
+
+
+def times(factors: Sequence[Expression]) -> Expression:
+    """A product entry by entry."""
+    return trees.chain("*", factors)
+
+
+def scaled_by(scale: Expression, tree: Expression) -> Expression:
+    """A product whose parts are read one by one."""
+    return Binary("*", scale, tree, True, trees.NOWHERE)
+
+
+def repeated(number: Expression, ones: Expression) -> Expression:
+    """A number for each entry of an array."""
+    if isinstance(number, Unary):
+        return trees.negative(repeated(number.operand, ones))
+    if isinstance(number, Binary) and number.op == "/":
+        number = Binary("/", number.left, number.right, True, trees.NOWHERE)
+    return scaled_by(number, ones)
+
+
+def grafted(scale: Expression, tree: Expression) -> Expression:
+    """A product of matrices times what stands in front of the first of them."""
+    if isinstance(tree, Binary) and tree.op == "@":
+        return trees.binary("@", grafted(scale, tree.left), tree.right)
+    return scaled_by(scale, tree)
+
+
+def dot(left: Expression, right: Expression, flat: bool = False) -> Expression:
+    """A product of matrices, with `flat` from left to right."""
+    if flat and isinstance(right, Binary) and right.op == "@":
+        return trees.binary("@", dot(left, right.left, flat), right.right)
+    return trees.binary("@", left, right)
 
 
 def _place_in_products(factor: Factor) -> Any:
@@ -794,30 +870,12 @@ def _split(parts: Sequence[Array]) -> tuple[list[Array], list[Array]]:
     return [part for part in parts if part not in below], below
 
 
-def _times(texts: Sequence[Text]) -> Text:
-    """A product entry by entry."""
-    return texts[0] if len(texts) == 1 else Text("*".join([part.inside(FACTORS) for part in texts]), FACTORS)
-
-
-def _bracketed(factors: Sequence[Text]) -> str:
-    """What stands below the line of a fraction."""
-    texts = [factor.inside(SIGN) for factor in factors]
-    return texts[0] if len(texts) == 1 else f"({'*'.join(texts)})"
-
-
-def _arguments(name: str, texts: list[str], params: Sequence[tuple[str, Any]]) -> list[str]:
-    """What stands between the brackets of a call: operands, and static parameters by name, or first where they are."""
-    call = functions()[name].call if name in functions() else None
-    names = () if call is None else call.__code__.co_varnames[: call.__code__.co_argcount]
-    values = {key: _static(value) for key, value in params}
+def _arguments(
+    name: str, args: Sequence[Expression], params: Sequence[tuple[str, Any]]
+) -> tuple[list[Expression], list[Keyword]]:
+    """The operands of a call, and static parameters by name, or first where they are."""
+    own = functions()[name].call if name in functions() else None
+    names = () if own is None else own.__code__.co_varnames[: own.__code__.co_argcount]
+    values = {key: trees.static(value) for key, value in params}
     first = [values.pop(key) for key in names[: len(params)] if key in values and key == names[0]]
-    return [*first, *texts, *(f"{key}={value}" for key, value in values.items())]
-
-
-def _static(value: Any) -> str:
-    if isinstance(value, tuple):
-        inner = ", ".join(map(_static, value))
-        return inner if len(value) == 1 else f"({inner})"
-    if is_fraction(value):
-        return constant_text(value)[0]
-    return repr(value)
+    return [*first, *args], [trees.keyword(key, value) for key, value in values.items()]

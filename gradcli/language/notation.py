@@ -31,8 +31,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# from loose to tight; a product entry by entry has a sign of its own in mathematics
-TUPLE, OR, AND, NOT, COMPARISON, SUM, HADAMARD, PRODUCT, SIGN, POWER, NUMBER, ATOM = range(12)
+# from loose to tight; some notations have a second kind of product, which binds tighter
+TUPLE, OR, AND, NOT, COMPARISON, SUM, PRODUCT, FACTORS, SIGN, POWER, NUMBER, ATOM = range(12)
 LOOSEST = OR
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 BINDS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from unicodedata import lookup
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.language.notation import ATOM, BINDS, COMPARISON, HADAMARD, POWER, PRODUCT, SUM, TUPLE, Notation
+from gradcli.language.notation import ATOM, BINDS, COMPARISON, FACTORS, POWER, PRODUCT, SUM, TUPLE, Notation
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.language.syntax import (
@@ -231,13 +231,13 @@ class Mathematics(Notation):
         return [self.verbatim(unparse(node))], ATOM
 
     def write_number(self, node: Number) -> Pieces:
-        return [self.decimal(node.text)], PRODUCT if "e" in node.text else ATOM
+        return [self.decimal(node.text)], FACTORS if "e" in node.text else ATOM
 
     def write_name(self, node: Name) -> Pieces:
         return [self.name(node.id)], ATOM
 
     def write_unary(self, node: Unary) -> Pieces:
-        return [self.prefixed(node.op, self.text(node.operand, PRODUCT))], SUM
+        return [self.prefixed(node.op, self.text(node.operand, FACTORS))], SUM
 
     def write_transpose(self, node: Transpose) -> Pieces:
         inner = node.value
@@ -268,23 +268,23 @@ class Mathematics(Notation):
         left, right = node.left, node.right
         if isinstance(left, Unary) and left.op == "-" and node.op in "*/@":  # the sign stands in front of the product
             positive = Binary(node.op, left.operand, right, node.implicit, node.span)
-            return [self.prefixed("-", self.text(positive, PRODUCT))], SUM
+            return [self.prefixed("-", self.text(positive, FACTORS))], SUM
         for column, matrix in ((left, right), (right, left)):
             scales = vector_of(column) if node.op == "*" else None  # the rows of the matrix
             if scales is not None:
-                return [self.beside(self.function("diag", [scales]), self.text(matrix, PRODUCT))], PRODUCT
+                return [self.beside(self.function("diag", [scales]), self.text(matrix, FACTORS))], FACTORS
         if node.op == "/":
             return [self.fraction(self.text(left), self.text(right))], ATOM
         if node.op == "**":
             return [self.power(self.text(left, ATOM), self.text(right), self.rank(left) > 0)], POWER
         if node.op == "@":
-            first = self.power(self.text(left, ATOM), self.top) if self.rank(left) == 1 else self.text(left, PRODUCT)
-            return [self.beside(first, self.text(right, PRODUCT))], PRODUCT
+            first = self.power(self.text(left, ATOM), self.top) if self.rank(left) == 1 else self.text(left, FACTORS)
+            return [self.beside(first, self.text(right, FACTORS))], FACTORS
         if node.op == "*" and self.rank(left) and self.rank(right):
-            return [self.operator(self.text(left, HADAMARD), "⊙", self.text(right, PRODUCT))], HADAMARD
+            return [self.operator(self.text(left, PRODUCT), "⊙", self.text(right, FACTORS))], PRODUCT
         if node.op == "*":
-            first, second = (self.text(operand, POWER if is_dot(operand) else PRODUCT) for operand in (left, right))
-            return [(self.dotted if begins_with_digit(right) else self.beside)(first, second)], PRODUCT
+            first, second = (self.text(operand, POWER if is_dot(operand) else FACTORS) for operand in (left, right))
+            return [(self.dotted if begins_with_digit(right) else self.beside)(first, second)], FACTORS
         own = BINDS[node.op]
         return [self.operator(self.text(left, own), node.op, self.text(right, own + 1))], own
 
@@ -297,11 +297,11 @@ class Mathematics(Notation):
             return [self.fenced(name, self.text(args[0]))], ATOM
         if name == "grad" and len(args) == 2:
             operator = self.fraction(self.partial_sign, self.beside(self.partial_sign, self.text(args[1])))
-            return [self.beside(operator, self.text(args[0], POWER))], PRODUCT
+            return [self.beside(operator, self.text(args[0], POWER))], FACTORS
         if name == "inv":
             return [self.power(self.text(args[0], ATOM), self.prefixed("-", self.number("1")))], POWER
         if name == "outer":
-            return [self.beside(self.text(args[0], PRODUCT), self.power(self.text(args[1], ATOM), self.top))], PRODUCT
+            return [self.beside(self.text(args[0], FACTORS), self.power(self.text(args[1], ATOM), self.top))], FACTORS
         if name in ("eye", "ones", "zeros"):
             return [self.index(self.symbols[name], self.listed(args, "×"))], ATOM
         if name == "where" and len(args) == 3:
@@ -389,8 +389,9 @@ def is_dot(node: Syntax) -> bool:
 
 def begins_with_digit(factor: Syntax) -> bool:
     """Whether a factor is written with a digit first."""
-    while isinstance(factor, Binary) and factor.op in ("*", "**"):
+    while isinstance(factor, Binary) and factor.op == "*":
         factor = factor.left
+    factor = factor.left if isinstance(factor, Binary) and factor.op == "**" else factor
     return isinstance(factor, Number) and factor.text[0] in ".0123456789"
 
 
