@@ -35,6 +35,7 @@ from gradcli.formulas.index_terms import (
     term_key,
 )
 from gradcli.graph.exact import is_fraction
+from gradcli.graph.text import SIGNS
 from gradcli.language import syntax, trees
 from gradcli.language.notation import ATOM, FACTORS, POWER, PRODUCT, SIGN
 from gradcli.language.syntax import (
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 
     Axes = tuple[Index, ...]
 
-SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
 FOR_FRACTION = 2  # characters that a line of a fraction counts as, beside its own
 LONGER = 2  # characters that brackets may cost
 FOR_COLUMN = 14  # characters that a column counts as, beside its own
@@ -197,7 +197,7 @@ class Writer:
             if whole is None:
                 whole = trees.negative(part.tree) if term.coefficient < 0 else part.tree
             else:
-                whole = trees.binary("-" if term.coefficient < 0 else "+", whole, part.tree)
+                whole = trees.operation("-" if term.coefficient < 0 else "+", whole, part.tree)
         assert whole is not None
         return Text(whole, tuple([i for i in axes if any(i in part.covers for part in parts)]))
 
@@ -408,7 +408,7 @@ class Writer:
         ways = []
         for first, second in (matrices, matrices[::-1]):
             left, right = self._entries([first], (row, column)), self._entries([second], (column, row))
-            ways.append(trees.call("trace", [trees.binary("@", left, right)]))
+            ways.append(trees.call("trace", [trees.operation("@", left, right)]))
         return min(ways, key=lambda tree: (count(tree, Transpose), self.length(tree)))
 
     def _total(self, vector: Sequence[Array], index: Index) -> Array:
@@ -454,8 +454,7 @@ class Writer:
         parts = above + ([array] if array is not None else [])
         scale = times(front) if front else None
         if under and (front or (chained and not dens)):
-            scale = trees.binary("/", scale or trees.number(1), times(under))
-            scale.implicit = True
+            scale = Binary("/", scale or trees.number(1), times(under), True, trees.NOWHERE)
         else:
             dens = [*under, *dens]
         whole = scale
@@ -467,7 +466,7 @@ class Writer:
             else:
                 whole = scaled_by(whole, part)
         whole = whole or trees.number(1)
-        return Text(trees.binary("/", whole, times(dens)) if dens else whole, covers)
+        return Text(trees.operation("/", whole, times(dens)) if dens else whole, covers)
 
     def size(self, size: int) -> Expression:
         """A size or a position by the names of sizes, where it is a sum of those."""
@@ -487,8 +486,9 @@ class Writer:
         below: list[Expression] = []
         names = {size: trees.name(name) for size, name in self.sizes.items()}
         known: list[tuple[int, int, Expression]] = [(size, size, name) for size, name in names.items()]
-        known += [(n // 2, n - 1, trees.binary("-", name, trees.number(1))) for n, name in names.items()]
-        known += [((m + n) // 2, m + n, trees.binary("+", names[m], names[n])) for m, n in combinations(self.sizes, 2)]
+        known += [(n // 2, n - 1, trees.operation("-", name, trees.number(1))) for n, name in names.items()]
+        for m, n in combinations(self.sizes, 2):
+            known.append(((m + n) // 2, m + n, trees.operation("+", names[m], names[n])))
         for divisor, factor, tree in known:
             while value.numerator % divisor == 0:
                 value /= factor
@@ -563,7 +563,7 @@ class Writer:
                 continue
             ((index, step),) = steps.items()
             sign, bound = ("<", -own.start) if step == 1 else (">", own.start)
-            condition: Expression = trees.compare(self._counting(index), sign, self.size(bound))
+            condition: Expression = trees.operation(sign, self._counting(index), self.size(bound))
             condition = trees.column(condition) if index != order[-1] else condition
             tree = trees.call("where", [condition, tree, trees.number(0)])
         return tree
@@ -581,7 +581,7 @@ class Writer:
             return times([matrix, trees.column(scale) if index == order[0] else scale])
         above, below = self._quotient(parts, order)
         above = above or trees.number(1)
-        return trees.binary("/", above, times(below)) if below else above
+        return trees.operation("/", above, times(below)) if below else above
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
@@ -703,14 +703,13 @@ class Writer:
         if name in ("and", "or"):
             condition = trees.chain(name, [self._truth(arg, order) for arg in base.args])
         elif name == "not":
-            condition = trees.prefixed("not", self._truth(base.args[0], order))
+            condition = trees.operation("not", self._truth(base.args[0], order))
         elif name == "where":
             return trees.call(name, [self._truth(base.args[0], order), *self._trees(base.args[1:], order)])
-        elif name in SIGNS:
-            left, right = self._trees(base.args, order)
-            condition = trees.compare(left, SIGNS[name], right)
         elif name == "pow":
-            return trees.binary("**", *self._trees(base.args, order))
+            return trees.operation(SIGNS[name], *self._trees(base.args, order))
+        elif name in SIGNS:
+            condition = trees.operation(SIGNS[name], *self._trees(base.args, order))
         else:
             args = self._trees(base.args, order, exact=len(base.args) == 1)
             match name, args:
@@ -828,15 +827,15 @@ def repeated(number: Expression, ones: Expression) -> Expression:
 def grafted(scale: Expression, tree: Expression) -> Expression:
     """A product of matrices times what stands in front of the first of them."""
     if isinstance(tree, Binary) and tree.op == "@":
-        return trees.binary("@", grafted(scale, tree.left), tree.right)
+        return trees.operation("@", grafted(scale, tree.left), tree.right)
     return scaled_by(scale, tree)
 
 
 def dot(left: Expression, right: Expression, flat: bool = False) -> Expression:
     """A product of matrices, with `flat` from left to right."""
     if flat and isinstance(right, Binary) and right.op == "@":
-        return trees.binary("@", dot(left, right.left, flat), right.right)
-    return trees.binary("@", left, right)
+        return trees.operation("@", dot(left, right.left, flat), right.right)
+    return trees.operation("@", left, right)
 
 
 def _place_in_products(factor: Factor) -> Any:

@@ -10,39 +10,42 @@ import re
 import sys
 
 from gradcli.graph.arrays import ArrayData
-from gradcli.graph.exact import decimal, is_fraction
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
+from gradcli.language import trees
+from gradcli.language.substitution import expression_of, replaced
+from gradcli.language.syntax import Expression, Name
+from gradcli.language.trees import Growing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from fractions import Fraction
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from gradcli.graph.loop import Body
     from gradcli.graph.primitive import Kink
+    from gradcli.language.syntax import Item
 
-_INFIX = {
-    "add": (" + ", 1),
-    "sub": (" - ", 1),
-    "mul": ("*", 2),
-    "div": ("/", 2),
-    "matmul": (" @ ", 2),
-    "less": (" < ", 0),
-    "less_equal": (" <= ", 0),
-    "greater": (" > ", 0),
-    "greater_equal": (" >= ", 0),
-    "equal": (" == ", 0),
-    "not_equal": (" != ", 0),
-    "and": (" and ", -1),
-    "or": (" or ", -2),
+SIGNS = {  # of operations that are operators
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "matmul": "@",
+    "pow": "**",
+    "neg": "-",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+    **{name: name for name in ("and", "or", "not")},
 }
-_SIGN, _POWER, _ATOM = 3, 4, 5
 _OPERANDS = ("x", "y", "z")
 _CALL = re.compile(r"\w+\([^()]*\)")
 _MOST_NUMBERS = 4  # of an array that is written out
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-_SILENT = {"name", "broadcast", "cast"}  # seen in shapes, not in formulas
+_SILENT = {"name", "broadcast", "cast", "reshape"}  # seen in shapes, not in formulas
 
 
 def formulas(
@@ -52,72 +55,60 @@ def formulas(
     longest: int = 60,
 ) -> dict[Node, str]:
     """The formula of each node of a topological order; operands with a name, and long ones, are shown as names."""
-    texts: dict[Node, tuple[str, int]] = {}
+    notation = Growing()
+    formula_of: dict[Node, Expression] = {}
     for node in order:
-        args = []
+        args: list[Expression] = []
         for arg in node.args:
             if names is not None and arg in names:  # such a node, and what it reads, may be missing in the order
-                args.append((names[arg], _ATOM))
-                continue
-            text, rank = texts[arg]
-            if step_name is not None and (len(text) > longest or is_reader(arg)):
-                text, rank = step_name(arg), _ATOM
-            args.append((text, rank))
-        texts[node] = _formula(node, args)
-    return {node: text for node, (text, _) in texts.items()}
+                args.append(trees.name(names[arg]))
+            elif step_name is not None and (is_reader(arg) or len(notation.text(formula_of[arg])) > longest):
+                args.append(trees.name(step_name(arg)))
+            else:
+                args.append(formula_of[arg])
+        formula_of[node] = _formula(node, args)
+    return {node: notation.text(tree) for node, tree in formula_of.items()}
 
 
-def _formula(node: Node, args: list[tuple[str, int]]) -> tuple[str, int]:
+def _formula(node: Node, args: list[Expression]) -> Expression:
     primitive = node.primitive
     name = primitive.name
     if primitive is LEAF:
-        return node.params["name"], _ATOM
+        return trees.name(node.params["name"])
     if primitive is CONSTANT:
-        return constant_text(node.params["value"])
+        return trees.constant(node.params["value"])
     if primitive is DATA:
-        return _data_text(node), _ATOM
-    if name in _INFIX:
-        sign, rank = _INFIX[name]
-        left, right = args
-        # the right operand of the same rank needs brackets, or another tree would be read: a - (b - c)
-        return f"{_inside(left, rank)}{sign}{_inside(right, rank + (rank >= 0))}", rank
-    if name == "neg":
-        return f"-{_inside(args[0], _SIGN)}", _SIGN
-    if name == "not":
-        return f"not {_inside(args[0], 0)}", -1
+        return _data(node)
+    if name in SIGNS:
+        return trees.operation(SIGNS[name], *args)
     if name == "power":
-        n = node.params["n"]
-        return f"{_inside(args[0], _ATOM)}**{n if n >= 0 else f'({n})'}", _POWER
-    if name == "pow":
-        return f"{_inside(args[0], _ATOM)}**{_inside(args[1], _POWER)}", _POWER
+        return trees.power(args[0], node.params["n"])
     if name in _SILENT:
         return args[0]
-    if name == "reshape":
-        return args[0]
     if name == "permute" and node.params["axes"] == tuple(range(-1, -node.type.rank - 1, -1)):
-        return f"{_inside(args[0], _ATOM)}.T", _ATOM
+        return trees.transposed(args[0])
     if name == "slice":
-        return f"{_inside(args[0], _ATOM)}[{_slice_text(node)}]", _ATOM
+        return trees.subscript(args[0], list(_items(node)))
     template = primitive.written(node.params)
     if primitive.internal and primitive.pointwise and template and len(args) <= len(_OPERANDS):
-        operands = dict(zip(_OPERANDS, [_inside(arg, _ATOM) for arg in args], strict=False))
-        text = "".join(operands.get(word, word) for word in re.split(r"\b", template))
-        return text, _ATOM if _CALL.fullmatch(template) else -3
+        operands = dict(zip(_OPERANDS, args, strict=False))
+        tree = replaced(expression_of(template), lambda part: operands.get(part.id) if isinstance(part, Name) else None)
+        assert isinstance(tree, Expression)
+        return tree
     params = reader_params(node) if is_reader(node) else node.params
-    static = [f"{key}={_static_text(value)}" for key, value in params.items() if not is_default(node, value)]
-    return f"{name}({', '.join([text for text, _ in args] + static)})", _ATOM
+    static = [trees.keyword(key, trees.static(x)) for key, x in params.items() if not is_default(node, x)]
+    return trees.call(name, args, static)
 
 
-def _data_text(node: Node) -> str:
+def _data(node: Node) -> Expression:
     """The name of an array of data, or its numbers where these are few and exact; else its shape."""
     data = node.builder.data.get(node.params["digest"])
     if name := getattr(data, "name", ""):
-        return str(name)
+        return trees.name(str(name))
     if node.type.rank == 1 and isinstance(data, ArrayData) and len(data.flat) <= _MOST_NUMBERS:
-        exact = [constant_text(x)[0] for x in data.flat if not isinstance(x, float)]
-        if len(exact) == len(data.flat):
-            return f"[{', '.join(exact)}]"
-    return f"data[{','.join(map(str, node.type.shape))}]"
+        if not any(isinstance(entry, float) for entry in data.flat):
+            return trees.listed([trees.constant(entry) for entry in data.flat])
+    return trees.subscript(trees.name("data"), list(map(trees.number, node.type.shape)))
 
 
 def subscript(i: int, shape: Sequence[int]) -> str:
@@ -203,54 +194,23 @@ def operand_text(node: Node, position: int, most: int = 40) -> str:
     return f"{text} in {whole}" if len(whole) <= most else f"its {ORDINALS[position]} argument"
 
 
-def _inside(operand: tuple[str, int], rank: int) -> str:
-    text, own = operand
-    return text if own >= rank else f"({text})"
-
-
-def _slice_text(node: Node) -> str:
-    parts = []
+def _items(node: Node) -> Iterator[Item]:
+    """What a slice reads of each axis."""
     whole = node.args[0].type.shape
     for start, step, size, n in zip(node.params["start"], node.params["step"], node.params["size"], whole, strict=True):
+        stop = start + step * size
         if (start, step, size) == (0, 1, n):
-            parts.append(":")
+            yield trees.part()
         elif size == 1:
-            parts.append(str(start))
+            yield trees.number(start)
         else:
-            stop = start + step * size
-            parts.append(f"{start}:{stop if stop >= 0 else ''}" + ("" if step == 1 else f":{step}"))
-    return ", ".join(parts)
+            last = trees.number(stop) if stop >= 0 else None
+            yield trees.part(trees.number(start), last, None if step == 1 else trees.number(step))
 
 
 def is_default(node: Node, value: Any) -> bool:
     """Whether a parameter has its default and can be left out, such as all axes of a sum."""
     return node.primitive.name == "sum" and len(value) == node.args[0].type.rank
-
-
-def _static_text(value: Any) -> str:
-    if is_fraction(value):
-        return constant_text(value)[0]
-    if isinstance(value, tuple):
-        inner = ", ".join(map(_static_text, value))
-        return inner if len(value) == 1 else f"({inner})"
-    return repr(value)
-
-
-def constant_text(value: int | Fraction | str) -> tuple[str, int]:
-    """A constant as a literal: a decimal where it is finite and short, else a quotient; with its rank."""
-    if isinstance(value, str):
-        return (value, _ATOM) if not value.startswith("-") else (value, _SIGN)
-    if isinstance(value, int):
-        return str(value), (_ATOM if value >= 0 else _SIGN)
-    bottom = value.denominator
-    for prime in (2, 5):
-        while bottom % prime == 0:
-            bottom //= prime
-    if bottom == 1:
-        as_float = float(value)
-        if decimal(repr(as_float)) == value:
-            return repr(as_float), (_ATOM if value >= 0 else _SIGN)
-    return f"{value.numerator}/{value.denominator}", 2
 
 
 def step_names(index: Mapping[Node, int]) -> Callable[[Node], str]:

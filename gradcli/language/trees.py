@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from gradcli.base.diagnostics import Span
-from gradcli.language.notation import ATOM, BINDS, LOOSEST, NUMBER, POWER, SPACED, Notation
+from gradcli.language.notation import ATOM, BINDS, COMPARISONS, LOOSEST, NUMBER, POWER, SPACED, Notation
 from gradcli.language.syntax import (
     Binary,
     Call,
@@ -50,7 +50,7 @@ def number(value: int | float | str) -> Expression:
     return Number(text, (int(text), 1) if text.isdigit() else Fraction(text), NOWHERE)
 
 
-def constant(value: int | Fraction | str) -> Expression:
+def constant(value: int | float | Fraction | str) -> Expression:
     """A constant: a decimal where it is finite and short, else a quotient."""
     if not isinstance(value, Fraction):
         return number(value)
@@ -66,7 +66,7 @@ def constant(value: int | Fraction | str) -> Expression:
 def quotient(value: Fraction | int) -> Expression:
     """A fraction of whole numbers."""
     above = number(value.numerator)
-    return above if value.denominator == 1 else binary("/", above, number(value.denominator))
+    return above if value.denominator == 1 else operation("/", above, number(value.denominator))
 
 
 def static(value: Any) -> Expression:
@@ -77,31 +77,29 @@ def static(value: Any) -> Expression:
     return constant(value) if isinstance(value, Fraction) else name(repr(value))
 
 
-def prefixed(op: str, tree: Expression) -> Unary:
-    return Unary(op, tree, NOWHERE)
-
-
-def negative(tree: Expression) -> Unary:
-    return prefixed("-", tree)
-
-
-def power(tree: Expression, exponent: Fraction | int) -> Binary:
-    return binary("**", tree, quotient(exponent))
-
-
-def binary(op: str, left: Expression, right: Expression) -> Binary:
+def operation(op: str, *operands: Expression) -> Expression:
+    """An operator with its operands."""
+    if len(operands) == 1:
+        return Unary(op, *operands, NOWHERE)
+    if op in COMPARISONS:
+        return Compare(operands, (op,), NOWHERE)
+    left, right = operands
     return Binary(op, left, right, False, NOWHERE)
 
 
-def compare(left: Expression, op: str, right: Expression) -> Compare:
-    return Compare((left, right), (op,), NOWHERE)
+def negative(tree: Expression) -> Expression:
+    return operation("-", tree)
+
+
+def power(tree: Expression, exponent: Fraction | int) -> Expression:
+    return operation("**", tree, quotient(exponent))
 
 
 def chain(op: str, parts: Sequence[Expression]) -> Expression:
     """Operands with an operator between them, from left to right."""
     first, *rest = parts
     for part in rest:
-        first = binary(op, first, part)
+        first = operation(op, first, part)
     return first
 
 
