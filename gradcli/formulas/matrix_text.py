@@ -79,9 +79,9 @@ class Text(NamedTuple):
 
 
 class GradientNotation(Growing):
-    """The notation of gradients: what multiplies a matrix product from the left is part of it, as in 2*A @ x.
+    """The notation of gradients, in which brackets show how a product is meant.
 
-    Such a product is `implicit`. Other products entry by entry stand in brackets beside matrix products and quotients.
+    A product is `implicit` where it is read from left to right: A @ B @ C, and 2*A @ x for twice A @ x.
     """
 
     def write_binary(self, node: Binary) -> Pieces:
@@ -96,8 +96,7 @@ class GradientNotation(Growing):
         if node.op == "@" and isinstance(left, Binary) and left.op == "*" and left.implicit:
             return [*self.write_binary(left)[0][:-1], (left.right, POWER), " @ ", (right, POWER)], PRODUCT
         if node.op == "@":
-            chained = isinstance(left, Binary) and left.op == "@"
-            return [(left, PRODUCT if chained else POWER), " @ ", (right, POWER)], PRODUCT
+            return [(left, PRODUCT if node.implicit else POWER), " @ ", (right, POWER)], PRODUCT
         return super().write_binary(node)
 
     def write_unary(self, node: Unary) -> Pieces:
@@ -827,14 +826,14 @@ def repeated(number: Expression, ones: Expression) -> Expression:
 def grafted(scale: Expression, tree: Expression) -> Expression:
     """A product of matrices times what stands in front of the first of them."""
     if isinstance(tree, Binary) and tree.op == "@":
-        return trees.operation("@", grafted(scale, tree.left), tree.right)
+        return Binary("@", grafted(scale, tree.left), tree.right, tree.implicit, trees.NOWHERE)
     return scaled_by(scale, tree)
 
 
 def dot(left: Expression, right: Expression, flat: bool = False) -> Expression:
     """A product of matrices, with `flat` from left to right."""
     if flat and isinstance(right, Binary) and right.op == "@":
-        return trees.operation("@", dot(left, right.left, flat), right.right)
+        return Binary("@", dot(left, right.left, flat), right.right, True, trees.NOWHERE)
     return trees.operation("@", left, right)
 
 
