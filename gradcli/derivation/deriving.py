@@ -14,7 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from gradcli.base.diagnostics import GradcliError, error, pointing_into, visible
-from gradcli.base.results.calculations import Derivation, DerivationStep
+from gradcli.base.results.calculations import Derivation, DerivationStep, Derivative
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.checks import check_script
 from gradcli.checks.all_sizes import identity_of, proved
@@ -67,7 +67,6 @@ MOST_WAYS = 4  # of writing a formula of numbers that are checked
 FOR_OPERATION, FOR_NEW_NAME = 2, 30  # the price of an operation and of a function that the script does not use
 SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
 TOO_LARGE = "GC508"  # of an array
-BY_LEAF = ("formula", "text", "verdict", "checked", "only", "missing", "assumptions")  # fields of a derivation
 SOME_REGION = ["signs are those at the points that were checked"]
 MARK = 0xE000  # private characters that stand for sizes until a text is written for people or for programs
 
@@ -233,7 +232,10 @@ def with_parts(derivation: Derivation, source: Source, limits: Limits) -> Deriva
         short, parts = named_parts(derivation.text, subject.lowered(sizes), sizes)
     except GradcliError:  # a loop or a function: there are no parts to be named
         return derivation
-    return replace(derivation, short=short, parts=parts) if parts else derivation
+    if not parts:
+        return derivation
+    derivatives = tuple([replace(own, short=short[own.leaf]) for own in derivation.derivatives])
+    return replace(derivation, derivatives=derivatives, parts=parts)
 
 
 def with_steps(derivation: Derivation, source: Source, limits: Limits) -> Derivation:
@@ -252,13 +254,17 @@ def with_steps(derivation: Derivation, source: Source, limits: Limits) -> Deriva
     def shown(step: DerivationStep) -> DerivationStep:
         return DerivationStep(*[put(getattr(step, field), str) for field in DerivationStep._names])
 
-    steps = {}
-    for leaf in leaves:
-        lines = [shown(step) for step in steps_by(lowered, leaf, names, lambda text: put(text, subject.assumed.place))]
-        if lines and sorted(lines[-1].result) == sorted(derivation.text[leaf]):  # the same terms in another order
-            lines[-1] = replace(lines[-1], result=derivation.text[leaf])
-        steps[leaf] = lines
-    return replace(derivation, steps=steps)
+    def with_lines(own: Derivative) -> Derivative:
+        if own.leaf not in leaves:
+            return own
+        lines = [
+            shown(step) for step in steps_by(lowered, own.leaf, names, lambda text: put(text, subject.assumed.place))
+        ]
+        if lines and sorted(lines[-1].result) == sorted(own.text):  # the same terms in another order
+            lines[-1] = replace(lines[-1], result=own.text)
+        return replace(own, steps=lines)
+
+    return replace(derivation, derivatives=tuple(map(with_lines, derivation.derivatives)))
 
 
 def questions(script: str | Source, derivation: Derivation, limits: LimitsLike = None) -> Iterator[Question]:
@@ -330,30 +336,20 @@ def along(
     derivation = derived(
         Source(text, source.name), [weight], {**known, weight: symbols_of(output.shape, sizes)}, style, False, limits
     )
-    derivation = renamed(derivation, weight, f"{leaf} along {name}")
+    derivatives = [replace(derivation.derivatives[0], leaf=f"{leaf} along {name}")]
     if twice:
         if output.shape:
             raise error("GC307", "a Hessian needs a scalar output", output.span, help="leave out --hessian")
         second = derived(Source(f"{source.text}\n{moved}", source.name), [leaf], known, style, False, limits)
-        second = renamed(second, leaf, f"{leaf},{leaf} along {name}")
-        fields: dict[str, Any] = {field: {**getattr(derivation, field), **getattr(second, field)} for field in BY_LEAF}
-        derivation = replace(derivation, every=[*derivation.every, *second.every], **fields)
+        derivatives.append(replace(second.derivatives[0], leaf=f"{leaf},{leaf} along {name}"))
     free = {own_name: own for own_name, own in derivation.assumes.items() if own_name != weight}
     return replace(
         derivation,
         expression=lowered.text,
+        derivatives=tuple(derivatives),
         assumes=free,
         others={own_name: list(ranks) for own_name, ranks in assumed.others.items()},
     )
-
-
-def renamed(derivation: Derivation, leaf: str, key: str) -> Derivation:
-    """The derivations with another key for one of them."""
-    fields: dict[str, Any] = {
-        field: {key if name == leaf else name: value for name, value in getattr(derivation, field).items()}
-        for field in BY_LEAF
-    }
-    return replace(derivation, every=[key if name == leaf else name for name in derivation.every], **fields)
 
 
 def joined(derivation: Derivation, key: str, leaf: str, style: str, limits: Limits) -> Derivation:
@@ -361,29 +357,23 @@ def joined(derivation: Derivation, key: str, leaf: str, style: str, limits: Limi
 
     Each formula is confirmed as a derivative of the one before it, which has been confirmed.
     """
+    (before,) = [derivative for derivative in derivation.derivatives if derivative.leaf == key]
     own = f"{key},{leaf}"
-    text = derivation.formula[key]
     shapes: dict[str, Symbols] = {name: tuple(axes) for name, axes in derivation.assumes.items()}
-    if leaf not in words(text):
+    if leaf not in words(before.formula):
         axes = [*shapes.get(key, ()), *shapes.get(leaf, ())]
         places = [axis if isinstance(axis, int) else Assumed(shapes, (), {}).place(axis) for axis in axes]
-        fields: dict[str, Any] = {"formula": zeros(places), "text": zeros(axes), "verdict": GOOD[0]}
-        fields |= {"checked": derivation.checked[key]} if key in derivation.checked else {}
-        fields["assumptions"] = derivation.assumptions[key]
-        if key in derivation.every:
-            derivation = replace(derivation, every=[*derivation.every, own])
+        following = replace(before, leaf=own, formula=zeros(places), text=zeros(axes), verdict=GOOD[0], only=None)
     else:
         try:
-            more = derived(Source(text), [leaf], shapes, style, bool(shapes.get(key)), limits)
+            more = derived(Source(before.formula), [leaf], shapes, style, bool(shapes.get(key)), limits)
         except GradcliError as problem:
             reason = problem.diagnostics[0].message.rpartition("closed form: ")[2]
             return replace(derivation, missing={**derivation.missing, own: reason})
-        fields = {name: getattr(more, name)[leaf] for name in BY_LEAF if leaf in getattr(more, name)}
-        fields["assumptions"] = joined_conditions(derivation.assumptions[key], more.assumptions[leaf])
-        if leaf in more.every and key in derivation.every:
-            derivation = replace(derivation, every=[*derivation.every, own])
-    changed: dict[str, Any] = {name: {**getattr(derivation, name), own: value} for name, value in fields.items()}
-    return replace(derivation, **changed)
+        (result,) = more.derivatives
+        conditions = joined_conditions(before.assumptions, result.assumptions)
+        following = replace(result, leaf=own, assumptions=conditions, every=result.every and before.every)
+    return replace(derivation, derivatives=(*derivation.derivatives, following))
 
 
 def zeros(axes: Sequence[str | int]) -> str:
@@ -429,18 +419,25 @@ def derived(
             f"the {'Jacobian' if jacobian else 'gradient'} in `{visible(leaf)}` has no closed form: {reason}",
             help="`gradcli grad` computes it at a point, and `gradcli trace` shows the steps",
         )
+    derivatives = [
+        Derivative(
+            leaf,
+            subject.for_programs(formula.text),
+            subject.for_people(formula.text),
+            formula.verdict,
+            formula.checked if assumed.symbols else None,
+            formula.assumptions,
+            formula.every,
+            None if formula.general else small[0],
+        )
+        for leaf, formula in formulas.items()
+    ]
     return Derivation(
         expression,
-        {leaf: subject.for_programs(formula.text) for leaf, formula in formulas.items()},
-        {leaf: subject.for_people(formula.text) for leaf, formula in formulas.items()},
-        {leaf: formula.verdict for leaf, formula in formulas.items()},
+        tuple(derivatives),
         {name: list(axes) for name, axes in assumed.shapes.items() if name != subject.rows},
         {name: list(ranks) for name, ranks in assumed.others.items()},
-        {leaf: formula.checked for leaf, formula in formulas.items()} if assumed.symbols else {},
-        [leaf for leaf, formula in formulas.items() if formula.every],
-        {leaf: small[0] for leaf, formula in formulas.items() if not formula.general},
         missing,
-        {leaf: formula.assumptions for leaf, formula in formulas.items()},
         subject.rows is not None,
         lowered.notes,
     )

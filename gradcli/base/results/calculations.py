@@ -202,37 +202,61 @@ class DerivationStep(Record):
     letter: str = ""
 
 
-class Derivation(Shown):
-    """Derivatives in closed form, each formula confirmed by `check`; a gradient has the shape of its leaf.
+class Derivative(Record):
+    """A derivative in closed form, confirmed by `check`; a gradient has the shape of its leaf.
 
-    Keys are leaves, and for higher derivatives the leaves in the order of differentiation: `x,y`. `formula` is in the
-    script language; `text` is the same with symbols for sizes, for people. `verdict` is the weakest verdict on a
-    formula at the `checked` sizes. `assumes` has the shape of every free name in symbols and numbers, `others` the
-    ranks that a name might have as well, `every` the leaves whose formula is proved for all sizes. `only` lists the
-    formulas that depend on the sizes, with the sizes that they hold for, and `missing` the derivatives without a
-    formula, with the reason. `assumptions` are the conditions under which a formula holds. With `rows` the formulas
-    are Jacobians of an array. `steps`, if requested, are the lines of the derivation by each leaf; `emitted` is a file
-    in another language. `short` is `text` with names for long parts that repeat, and `parts` defines these names, if
-    there are any.
+    `leaf` is its leaf, for a higher derivative the leaves in the order of differentiation: `x,y`. `formula` is in the
+    script language; `text` is the same with symbols for sizes, for people, and `short` that with names for parts.
+    `verdict` is the weakest verdict on it at the `checked` sizes, `every` says that it is proved for all sizes, and
+    `only` are the sizes that it holds for where it depends on them. `assumptions` are the conditions under which it
+    holds. `steps`, if requested, are the lines of its derivation.
+    """
+
+    leaf: str
+    formula: str
+    text: str
+    verdict: str
+    checked: list[dict[str, int]] | None
+    assumptions: list[dict[str, str]]
+    every: bool = False
+    only: dict[str, int] | None = None
+    short: str | None = None
+    steps: list[DerivationStep] | None = None
+
+
+class Derivation(Shown):
+    """The derivatives of a script in closed form.
+
+    `assumes` has the shape of every free name in symbols and numbers, `others` the ranks that a name might have as
+    well, and `missing` the derivatives without a formula, with the reason. With `rows` the formulas are Jacobians of
+    an array. `emitted` is a file in another language. `parts` defines the names for long parts that repeat, if there
+    are any. A field of the derivatives is a dictionary by leaf here: `derivation.formula["x"]`.
     """
 
     expression: str
-    formula: dict[str, str]
-    text: dict[str, str]
-    verdict: dict[str, str]
+    derivatives: tuple[Derivative, ...]
     assumes: dict[str, list[str | int]]
     others: dict[str, list[int]]
-    checked: dict[str, list[dict[str, int]]]
-    every: list[str]
-    only: dict[str, dict[str, int]]
     missing: dict[str, str]
-    assumptions: dict[str, list[dict[str, str]]]
     rows: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
-    steps: dict[str, list[DerivationStep]] | None = None
     emitted: str | None = None
-    short: dict[str, str] | None = None
     parts: dict[str, str] | None = None
+
+    def by_leaf(self, field: str) -> dict[str, Any]:
+        """A field of the derivatives that have it."""
+        fields = {derivative.leaf: getattr(derivative, field) for derivative in self.derivatives}
+        return {leaf: value for leaf, value in fields.items() if value is not None}
+
+    formula = property(lambda self: self.by_leaf("formula"))
+    text = property(lambda self: self.by_leaf("text"))
+    verdict = property(lambda self: self.by_leaf("verdict"))
+    checked = property(lambda self: self.by_leaf("checked"))
+    assumptions = property(lambda self: self.by_leaf("assumptions"))
+    only = property(lambda self: self.by_leaf("only"))
+    short = property(lambda self: self.by_leaf("short") or None)
+    steps = property(lambda self: self.by_leaf("steps") or None)
+    every = property(lambda self: [derivative.leaf for derivative in self.derivatives if derivative.every])
 
 
 def wherever(conditions: Sequence[Mapping[str, str]]) -> str:

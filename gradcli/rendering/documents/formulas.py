@@ -28,10 +28,11 @@ def derivation(result: Derivation, style: Style) -> Document:
     shapes = [f"{name}: {shape_text(axes)}" for name, axes in result.assumes.items() if axes]
     if shapes:
         blocks.append(Facts((("shapes", ", ".join(shapes), "code"),)))
-    for leaf, steps in (result.steps or {}).items():
-        blocks += [GAP, Line(f"Steps to {derivative_label(leaf)}", "title"), *lines(steps), GAP]
-    for leaf, text in (result.short or result.text).items():
-        blocks.append(Facts(((derivative_label(leaf), Formula.of(text, ranks), "title"),)))
+    for own in result.derivatives:
+        if own.steps is not None:
+            blocks += [GAP, Line(f"Steps to {derivative_label(own.leaf)}", "title"), *lines(own.steps), GAP]
+    for own in result.derivatives:
+        blocks.append(Facts(((derivative_label(own.leaf), Formula.of(own.short or own.text, ranks), "title"),)))
     for place, (name, text) in enumerate((result.parts or {}).items()):
         blocks.append(Facts((("" if place else "where", Formula.of(f"{name} = {text}", ranks), "code"),)))
     for leaf, reason in result.missing.items():
@@ -63,9 +64,9 @@ def equations(result: Derivation, notation: Mathematics) -> Iterator[tuple[str, 
     """The function, the formulas by leaf, and what their names stand for."""
     function = notation.function_name(result.expression)
     yield from notation.outputs(result.expression, function)
-    for leaf, text in (result.short or result.text).items():
-        leaves, _, along = leaf.partition(" along ")
-        yield notation.partial(function, leaves.split(","), along), notation.formula(text)
+    for own in result.derivatives:
+        leaves, _, along = own.leaf.partition(" along ")
+        yield notation.partial(function, leaves.split(","), along), notation.formula(own.short or own.text)
     for name, text in (result.parts or {}).items():
         yield notation.name(name), notation.formula(text)
 
@@ -79,16 +80,17 @@ def shape_text(axes: Sequence[str | int]) -> str:
 def verdicts(result: Derivation) -> Iterator[tuple[str, str, str]]:
     """One line for formulas with the same verdict at the same sizes."""
     alike: dict[tuple[str, str, str], list[str]] = {}
-    for leaf, verdict in result.verdict.items():
-        sizes, others = sizes_text(result.checked.get(leaf, [])), ""
-        if leaf in result.only:
+    for own in result.derivatives:
+        choices, others = own.checked or [], ""
+        sizes = sizes_text(choices)
+        if own.only is not None:
             others = "; other sizes have other formulas"
-        elif leaf in result.every and verdict == "PROVED":
-            names = list(result.checked[leaf][0])
+        elif own.every and own.verdict == "PROVED":
+            names = list(choices[0])
             sizes = f"all {' and '.join(part for part in (', '.join(names[:-1]), names[-1]) if part)}"
         elif sizes:
             sizes += ", the same formula at every size"
-        alike.setdefault((verdict, sizes, wherever(result.assumptions[leaf]) + others), []).append(leaf)
+        alike.setdefault((own.verdict, sizes, wherever(own.assumptions) + others), []).append(own.leaf)
     for (verdict, sizes, said), leaves in alike.items():
         label = "verdict" if len(alike) == 1 else f"verdict on {', '.join(map(derivative_label, leaves))}"
         text = verdict + (f" for {sizes}" if sizes else "") + said
@@ -125,6 +127,6 @@ def notes(result: Derivation) -> Iterator[Block]:
 
 def tidy(result: Derivation) -> Grid:
     """A formula per row, for CSV."""
-    rows = [(leaf, text, result.verdict[leaf]) for leaf, text in result.formula.items()]
+    rows = [(own.leaf, own.formula, own.verdict) for own in result.derivatives]
     rows += [(leaf, "", f"no closed form: {reason}") for leaf, reason in result.missing.items()]
     return Grid((Column("leaf"), Column("formula"), Column("verdict")), tuple(rows))
