@@ -186,7 +186,7 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
         left = expanded(reader.entry(output, axes if target is None else ()), names)
         other = written_out(reader.entry(right, axes), names)
         text = names.in_symbols(f"{key(left)} == {key(other)} for {', '.join(names.axes.values())}")
-        derivative = left if target is None else Derivation(leaf, axes, names).of(left)
+        derivative = left if target is None else EntryDerivative(leaf, axes, names).of(left)
         smooth = () if target is None else (left, derivative)
         difference = add(written_out(derivative, names), scaled(other, -1))
     return Identity(text, difference, reader, smooth)
@@ -587,7 +587,7 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
 # --- the derivative -------------------------------------------------------------------------------------------------
 
 
-class Derivation:
+class EntryDerivative:
     """Derivatives by one entry of a leaf, of sums that are multiplied out."""
 
     def __init__(self, leaf: str, at: At, names: Names) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.formulas.index_proof import Derivation, SymbolicNames, SymbolicReader, identity, written_out
+from gradcli.formulas.index_proof import EntryDerivative, SymbolicNames, SymbolicReader, identity, written_out
 from gradcli.formulas.index_terms import (
     ONE,
     ZERO,
@@ -124,7 +124,7 @@ class Stages:
         total, readers = ZERO, []
         for reader, (own, value) in self.known.items():
             entry = self.read(reader, own, {known: name for known, name in self.called.items() if known is not reader})
-            change = Derivation(self.called[node], at, self.names).of(entry)
+            change = EntryDerivative(self.called[node], at, self.names).of(entry)
             if change:
                 readers.append(reader)
                 total = add(total, over_all(multiplied(value, change, self.names), own, self.names))
