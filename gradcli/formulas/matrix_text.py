@@ -37,18 +37,7 @@ from gradcli.formulas.index_terms import (
 from gradcli.graph.exact import is_fraction
 from gradcli.graph.text import SIGNS
 from gradcli.language import syntax, trees
-from gradcli.language.notation import ATOM, FACTORS, POWER, PRODUCT, SIGN
-from gradcli.language.syntax import (
-    Binary,
-    Name,
-    NewAxis,
-    Transpose,
-    Unary,
-    is_whole,
-    nodes_of,
-    whole_number,
-)
-from gradcli.language.trees import Growing
+from gradcli.language.syntax import Binary, Name, NewAxis, Transpose, is_whole, whole_number
 from gradcli.primitives import functions
 from gradcli.primitives.sizes import named_size
 
@@ -58,7 +47,6 @@ if TYPE_CHECKING:
     from gradcli.formulas.index_positions import Position
     from gradcli.formulas.index_reading import Reader
     from gradcli.formulas.index_terms import Factor, Sum
-    from gradcli.language.notation import Pieces
     from gradcli.language.syntax import Expression, Item, Keyword
 
     Axes = tuple[Index, ...]
@@ -76,33 +64,6 @@ class Text(NamedTuple):
 
     tree: Expression
     covers: tuple[Index, ...] = ()
-
-
-class GradientNotation(Growing):
-    """The notation of gradients, in which brackets show how a product is meant.
-
-    A product is `implicit` where it is read from left to right: A @ B @ C, and 2*A @ x for twice A @ x.
-    """
-
-    def write_binary(self, node: Binary) -> Pieces:
-        left, right = node.left, node.right
-        if node.op == "*":
-            own = PRODUCT if node.implicit else FACTORS
-            chained = isinstance(left, Binary) and left.op == "*" and left.implicit == node.implicit
-            places = [ATOM if node.implicit and isinstance(side, Unary) else FACTORS for side in (left, right)]
-            return [(left, own if chained else places[0]), "*", (right, places[1])], own
-        if node.op == "/":
-            return [(left, PRODUCT), "/", (right, SIGN)], FACTORS if node.implicit else PRODUCT
-        if node.op == "@" and isinstance(left, Binary) and left.op == "*" and left.implicit:
-            return [*self.write_binary(left)[0][:-1], (left.right, POWER), " @ ", (right, POWER)], PRODUCT
-        if node.op == "@":
-            return [(left, PRODUCT if node.implicit else POWER), " @ ", (right, POWER)], PRODUCT
-        return super().write_binary(node)
-
-    def write_unary(self, node: Unary) -> Pieces:
-        if node.op == "not":
-            return super().write_unary(node)
-        return ["-", (node.operand, PRODUCT)], SIGN if self.written(node.operand)[1] > PRODUCT else PRODUCT
 
 
 class Array(NamedTuple):
@@ -143,7 +104,7 @@ class Writer:
     """Writes the sums that a reader made; `sizes` are names for sizes that are primes."""
 
     def __init__(self, reader: Reader, sizes: Mapping[int, str] | None = None) -> None:
-        self.notation = GradientNotation()
+        self.notation = trees.GradientNotation()
         self.names = reader.names
         self.data = reader.data
         self.decimals = reader.decimals
@@ -204,11 +165,11 @@ class Writer:
         """An array that lacks some axes, repeated along them."""
         ones = trees.call("ones", self.shape(axes))
         if not text.covers:
-            return Text(ones if whole_number(text.tree) == 1 else repeated(text.tree, ones), axes)
+            return Text(ones if whole_number(text.tree) == 1 else trees.repeated(text.tree, ones), axes)
         if len(axes) == 2 and text.covers == axes[1:]:
             return Text(trees.call("outer", [trees.call("ones", self.shape(axes[:1])), text.tree]), axes)
         if len(axes) == 2 and text.covers == axes[:1]:
-            return Text(repeated(text.tree, ones), axes)
+            return Text(trees.repeated(text.tree, ones), axes)
         raise NoFormula("it repeats an array along several axes")
 
     def _factored(self, terms: Sequence[Term], axes: Axes) -> Text | None:
@@ -230,13 +191,13 @@ class Writer:
             return None
         plain = self._joined(terms, axes)
         best = min(texts, key=lambda text: self.length(text.tree))
-        columns = count(best.tree, NewAxis) - count(plain.tree, NewAxis)
+        columns = trees.count(best.tree, NewAxis) - trees.count(plain.tree, NewAxis)
         longest = self.length(plain.tree) + LONGER - max(columns, 0) * FOR_COLUMN
         return best if self.length(best.tree) <= longest else plain
 
     def _cost(self, text: Text) -> int:
         """How hard a formula is to read: one fraction is better than a fraction of fractions."""
-        return self.length(text.tree) + FOR_FRACTION * count(text.tree, Binary, "/")
+        return self.length(text.tree) + FOR_FRACTION * trees.count(text.tree, Binary, "/")
 
     def _opened(self, term: Term) -> Sum | None:
         """The terms of a product with one bracket, multiplied out."""
@@ -390,7 +351,7 @@ class Writer:
         if other in left and not any(other in indices for indices in groups):  # the sum of all entries
             left.remove(other)
             total = self._trace(matrix, other, index)
-            if total is None or count(total, Transpose) >= count(rows, Transpose):
+            if total is None or trees.count(total, Transpose) >= trees.count(rows, Transpose):
                 total = trees.call("sum", [rows])
             return Array(frozenset(), written=total, size=index.size * other.size)
         columns = self._entries(matrix, (index, other))
@@ -408,7 +369,7 @@ class Writer:
         for first, second in (matrices, matrices[::-1]):
             left, right = self._entries([first], (row, column)), self._entries([second], (column, row))
             ways.append(trees.call("trace", [trees.operation("@", left, right)]))
-        return min(ways, key=lambda tree: (count(tree, Transpose), self.length(tree)))
+        return min(ways, key=lambda tree: (trees.count(tree, Transpose), self.length(tree)))
 
     def _total(self, vector: Sequence[Array], index: Index) -> Array:
         """The sum over the only index of a product of vectors."""
@@ -423,8 +384,8 @@ class Writer:
             left = self._entries([first], (index,))
             if last.chain and not first.chain:
                 right = self._chain(last, (index,), flat=True)
-                return Array(frozenset(), written=dot(left, right, flat=True))
-            return Array(frozenset(), written=dot(left, self._entries([last], (index,))))
+                return Array(frozenset(), written=trees.dot(left, right, flat=True))
+            return Array(frozenset(), written=trees.dot(left, self._entries([last], (index,))))
         written = trees.call("sum", [self._entries(vector, (index,))])
         return Array(frozenset(), written=written, size=index.size)
 
@@ -451,9 +412,9 @@ class Writer:
         coefficient, front, under = self._counted_out(coefficient)
         dens = [self._written(part, ()) for part in bottoms] + below
         parts = above + ([array] if array is not None else [])
-        scale = times(front) if front else None
+        scale = trees.chain("*", front) if front else None
         if under and (front or (chained and not dens)):
-            scale = Binary("/", scale or trees.number(1), times(under), True, trees.NOWHERE)
+            scale = Binary("/", scale or trees.number(1), trees.chain("*", under), True, trees.NOWHERE)
         else:
             dens = [*under, *dens]
         whole = scale
@@ -461,11 +422,11 @@ class Writer:
             if whole is None:
                 whole = part
             elif chained and part is parts[-1]:
-                whole = grafted(whole, part)
+                whole = trees.grafted(whole, part)
             else:
-                whole = scaled_by(whole, part)
+                whole = trees.scaled_by(whole, part)
         whole = whole or trees.number(1)
-        return Text(trees.operation("/", whole, times(dens)) if dens else whole, covers)
+        return Text(trees.operation("/", whole, trees.chain("*", dens)) if dens else whole, covers)
 
     def size(self, size: int) -> Expression:
         """A size or a position by the names of sizes, where it is a sum of those."""
@@ -531,21 +492,21 @@ class Writer:
         if matrix and bool(rows) != bool(columns) and not _split(rows or columns)[0]:
             top, below = self._quotient(matrix, axes)
             _, under = self._quotient(rows or columns, axes[:1] if rows else axes[1:])
-            return top, below + ([trees.column(times(under))] if rows else under)
+            return top, below + ([trees.column(trees.chain("*", under))] if rows else under)
         factors = [self._entries(matrix, axes)] if matrix else []
         row, column = [self._entries(part, axis) for part, axis in ((rows, axes[:1]), (columns, axes[1:]))]
         if rows and columns:
             factors.append(trees.call("outer", [row, column]))
         else:
             factors.append(trees.column(row) if rows else column)
-        return times(factors), []
+        return trees.chain("*", factors), []
 
     def _quotient(self, parts: Sequence[Array], order: Axes) -> tuple[Expression | None, list[Expression]]:
         orders = [part for part in parts if part.factors and isinstance(part.factors[0][0], Less)]
         if orders:
             return self._limited(orders, [part for part in parts if part not in orders], order), []
         tops, bottoms = [[self._written(part, order) for part in some] for some in _split(parts)]
-        return times(tops) if tops else None, bottoms
+        return trees.chain("*", tops) if tops else None, bottoms
 
     def _limited(self, orders: Sequence[Array], rest: Sequence[Array], order: Axes) -> Expression:
         """A product that is 0 where positions are not in their order: triangles of a matrix, parts of a vector."""
@@ -577,10 +538,10 @@ class Writer:
             (index,) = vectors[0].indices
             matrix = self._entries([part for part in parts if len(part.indices) == 2], order)
             scale = self._entries(vectors, (index,))
-            return times([matrix, trees.column(scale) if index == order[0] else scale])
+            return trees.chain("*", [matrix, trees.column(scale) if index == order[0] else scale])
         above, below = self._quotient(parts, order)
         above = above or trees.number(1)
-        return trees.operation("/", above, times(below)) if below else above
+        return trees.operation("/", above, trees.chain("*", below)) if below else above
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
@@ -610,7 +571,7 @@ class Writer:
                 tree = trees.call("sort", [tree]) if sorts else trees.subscript(tree, [labels])  # eye(n)[labels] @ x
             else:
                 left = self._entries(parts, (row, column))
-                tree, joined = dot(left, tree, flat=joined and (flat or not array.end)), True
+                tree, joined = trees.dot(left, tree, flat=joined and (flat or not array.end)), True
         return tree
 
     def _labels(self, base: Whole) -> Expression:
@@ -797,44 +758,6 @@ def mean_of(total: Expression) -> Expression:
                     return trees.call("var" if x == y else "mean", [gap.left] if x == y else total.args)
     assert isinstance(total, syntax.Call)
     return trees.call("mean", total.args, total.keywords)
-
-
-def count(tree: Expression, kind: type, op: str = "") -> int:
-    """How many parts of a formula are of a kind."""
-    return sum(isinstance(node, kind) and getattr(node, "op", "") == op for node in nodes_of(tree))
-
-
-def times(factors: Sequence[Expression]) -> Expression:
-    """A product entry by entry."""
-    return trees.chain("*", factors)
-
-
-def scaled_by(scale: Expression, tree: Expression) -> Expression:
-    """A product whose parts are read one by one."""
-    return Binary("*", scale, tree, True, trees.NOWHERE)
-
-
-def repeated(number: Expression, ones: Expression) -> Expression:
-    """A number for each entry of an array."""
-    if isinstance(number, Unary):
-        return trees.negative(repeated(number.operand, ones))
-    if isinstance(number, Binary) and number.op == "/":
-        number = Binary("/", number.left, number.right, True, trees.NOWHERE)
-    return scaled_by(number, ones)
-
-
-def grafted(scale: Expression, tree: Expression) -> Expression:
-    """A product of matrices times what stands in front of the first of them."""
-    if isinstance(tree, Binary) and tree.op == "@":
-        return Binary("@", grafted(scale, tree.left), tree.right, tree.implicit, trees.NOWHERE)
-    return scaled_by(scale, tree)
-
-
-def dot(left: Expression, right: Expression, flat: bool = False) -> Expression:
-    """A product of matrices, with `flat` from left to right."""
-    if flat and isinstance(right, Binary) and right.op == "@":
-        return Binary("@", dot(left, right.left, flat), right.right, True, trees.NOWHERE)
-    return trees.operation("@", left, right)
 
 
 def _place_in_products(factor: Factor) -> Any:

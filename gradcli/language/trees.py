@@ -5,7 +5,19 @@ from __future__ import annotations
 from fractions import Fraction
 
 from gradcli.base.diagnostics import Span
-from gradcli.language.notation import ATOM, BINDS, COMPARISONS, LOOSEST, NUMBER, POWER, SPACED, Notation
+from gradcli.language.notation import (
+    ATOM,
+    BINDS,
+    COMPARISONS,
+    FACTORS,
+    LOOSEST,
+    NUMBER,
+    POWER,
+    PRODUCT,
+    SIGN,
+    SPACED,
+    Notation,
+)
 from gradcli.language.syntax import (
     Binary,
     Call,
@@ -23,6 +35,7 @@ from gradcli.language.syntax import (
     Transpose,
     Tuple,
     Unary,
+    nodes_of,
 )
 
 TYPE_CHECKING = False
@@ -136,6 +149,39 @@ def several(items: Sequence[Expression]) -> Tuple:
     return Tuple(tuple(items), NOWHERE)
 
 
+def count(tree: Expression, kind: type, op: str = "") -> int:
+    """How many parts of a formula are of a kind."""
+    return sum(isinstance(node, kind) and getattr(node, "op", "") == op for node in nodes_of(tree))
+
+
+def scaled_by(scale: Expression, tree: Expression) -> Expression:
+    """A product whose parts are read one by one."""
+    return Binary("*", scale, tree, True, NOWHERE)
+
+
+def repeated(number: Expression, ones: Expression) -> Expression:
+    """A number for each entry of an array."""
+    if isinstance(number, Unary):
+        return negative(repeated(number.operand, ones))
+    if isinstance(number, Binary) and number.op == "/":
+        number = Binary("/", number.left, number.right, True, NOWHERE)
+    return scaled_by(number, ones)
+
+
+def grafted(scale: Expression, tree: Expression) -> Expression:
+    """A product of matrices times what stands in front of the first of them."""
+    if isinstance(tree, Binary) and tree.op == "@":
+        return Binary("@", grafted(scale, tree.left), tree.right, tree.implicit, NOWHERE)
+    return scaled_by(scale, tree)
+
+
+def dot(left: Expression, right: Expression, flat: bool = False) -> Expression:
+    """A product of matrices, with `flat` from left to right."""
+    if flat and isinstance(right, Binary) and right.op == "@":
+        return Binary("@", dot(left, right.left, flat), right.right, True, NOWHERE)
+    return operation("@", left, right)
+
+
 class Growing(Notation):
     """The notation of formulas that are built from parts: a part is written once. Exponents are in brackets."""
 
@@ -164,3 +210,30 @@ class Growing(Notation):
             return [(node.left, NUMBER), "**", (node.right, POWER)], POWER
         right = own if node.op in ("and", "or") else own + 1
         return [(node.left, own), f" {node.op} " if node.op in SPACED else node.op, (node.right, right)], own
+
+
+class GradientNotation(Growing):
+    """The notation of gradients, in which brackets show how a product is meant.
+
+    A product is `implicit` where it is read from left to right: A @ B @ C, and 2*A @ x for twice A @ x.
+    """
+
+    def write_binary(self, node: Binary) -> Pieces:
+        left, right = node.left, node.right
+        if node.op == "*":
+            own = PRODUCT if node.implicit else FACTORS
+            chained = isinstance(left, Binary) and left.op == "*" and left.implicit == node.implicit
+            places = [ATOM if node.implicit and isinstance(side, Unary) else FACTORS for side in (left, right)]
+            return [(left, own if chained else places[0]), "*", (right, places[1])], own
+        if node.op == "/":
+            return [(left, PRODUCT), "/", (right, SIGN)], FACTORS if node.implicit else PRODUCT
+        if node.op == "@" and isinstance(left, Binary) and left.op == "*" and left.implicit:
+            return [*self.write_binary(left)[0][:-1], (left.right, POWER), " @ ", (right, POWER)], PRODUCT
+        if node.op == "@":
+            return [(left, PRODUCT if node.implicit else POWER), " @ ", (right, POWER)], PRODUCT
+        return super().write_binary(node)
+
+    def write_unary(self, node: Unary) -> Pieces:
+        if node.op == "not":
+            return super().write_unary(node)
+        return ["-", (node.operand, PRODUCT)], SIGN if self.written(node.operand)[1] > PRODUCT else PRODUCT
