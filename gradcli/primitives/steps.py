@@ -128,7 +128,7 @@ maximum = elementwise(
     examples=[("maximum(2, 3)", 3), ("maximum([1, 5], 3)", [3, 5])],
     node="MaximumBackward0",
     formula="max(x, y)",
-    names="c.fmax numpy. torch. jax.lax.max",
+    names="c.fmax numpy. torch. jax.numpy. jax.lax.max",
     traits="keeps_whole",
 )
 
@@ -145,7 +145,7 @@ minimum = elementwise(
     examples=[("minimum(2, 3)", 2), ("minimum([1, 5], 3)", [1, 3])],
     node="MinimumBackward0",
     formula="min(x, y)",
-    names="c.fmin numpy. torch. jax.lax.min",
+    names="c.fmin numpy. torch. jax.numpy. jax.lax.min",
     traits="keeps_whole",
 )
 

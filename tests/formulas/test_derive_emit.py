@@ -24,8 +24,10 @@ from gradcli.derivation.self_contained import fold_constants
 from gradcli.interfaces import cli
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
+from gradcli.language.substitution import expression_of
 from gradcli.language.syntax import names_in
 from gradcli.rendering.code import TARGETS, own_names, source_file
+from gradcli.rendering.code.python_code import PythonCode
 
 SCRIPTS = [
     "mean((A@x - b)**2)",
@@ -411,3 +413,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert cli.main(["derive", "x**2", "--emit", "numpy", "--format", "json"]) == 0
     payload = json.loads(capsys.readouterr().out)
     assert payload["emitted"].startswith('"""The value and the gradient of x**2.')
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_jax_functions_broadcast(name: str) -> None:
+    """Those of jax.lax do not."""
+    assert PythonCode("jax", frozenset("x")).text(expression_of(f"{name}(0, x)")) == f"jnp.{name}(0, x)"

@@ -431,3 +431,21 @@ def test_one_table_of_precedence() -> None:
     assert ranks_operators(ast.parse("_SUM, _POWER = 1, 2")) and ranks_operators(ast.parse("B = {'+': 1, '*': (2, 0)}"))
     tables = {path.relative_to(PACKAGE).as_posix() for path in modules() if ranks_operators(parsed(path))}
     assert tables == {"language/notation.py"}
+
+
+# what writes formulas, but for the three places that read a text: declared templates, keys of sums, words of C that
+# the file at hand uses
+READ_TEXTS = {"graph/text.py", "formulas/index_proof.py", "rendering/code/c_code.py"}
+WRITERS = ("formulas/", "graph/text.py", "language/notation.py", "language/trees.py", "language/unparse.py") + (
+    "rendering/mathematics.py",
+    "rendering/code/",
+)
+
+
+def test_no_regular_expression_reads_formulas() -> None:
+    """Decisions are made on trees."""
+    writers = {path.relative_to(PACKAGE).as_posix(): path for path in modules()}
+    reading = {
+        name for name, path in writers.items() if name.startswith(WRITERS) and "re" in [x[0] for x in imported(path)]
+    }
+    assert reading == READ_TEXTS
