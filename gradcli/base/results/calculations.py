@@ -248,15 +248,41 @@ class Derivation(Shown):
         fields = {derivative.leaf: getattr(derivative, field) for derivative in self.derivatives}
         return {leaf: value for leaf, value in fields.items() if value is not None}
 
-    formula = property(lambda self: self.by_leaf("formula"))
-    text = property(lambda self: self.by_leaf("text"))
-    verdict = property(lambda self: self.by_leaf("verdict"))
-    checked = property(lambda self: self.by_leaf("checked"))
-    assumptions = property(lambda self: self.by_leaf("assumptions"))
-    only = property(lambda self: self.by_leaf("only"))
-    short = property(lambda self: self.by_leaf("short") or None)
-    steps = property(lambda self: self.by_leaf("steps") or None)
-    every = property(lambda self: [derivative.leaf for derivative in self.derivatives if derivative.every])
+    @property
+    def formula(self) -> dict[str, str]:
+        return self.by_leaf("formula")
+
+    @property
+    def text(self) -> dict[str, str]:
+        return self.by_leaf("text")
+
+    @property
+    def verdict(self) -> dict[str, str]:
+        return self.by_leaf("verdict")
+
+    @property
+    def checked(self) -> dict[str, list[dict[str, int]]]:
+        return self.by_leaf("checked")
+
+    @property
+    def assumptions(self) -> dict[str, list[dict[str, str]]]:
+        return self.by_leaf("assumptions")
+
+    @property
+    def only(self) -> dict[str, dict[str, int]]:
+        return self.by_leaf("only")
+
+    @property
+    def short(self) -> dict[str, str] | None:
+        return self.by_leaf("short") or None
+
+    @property
+    def steps(self) -> dict[str, list[DerivationStep]] | None:
+        return self.by_leaf("steps") or None
+
+    @property
+    def every(self) -> list[str]:
+        return [derivative.leaf for derivative in self.derivatives if derivative.every]
 
 
 def wherever(conditions: Sequence[Mapping[str, str]]) -> str:
