@@ -30,7 +30,7 @@ FACTORS = ("(1 + 1e-12)", "(1 + 1e-9)", "(1 + 1e-6)", "(1 + 1e-3)", "2", "0.5", 
 RATES = (1e-12, 1e-9, 1e-6, 1e-3, 1.0, 0.5, 2.0, 1.0)  # how wrong they are
 SEEN = 1e-13  # a smaller relative error at the point may be that of a decimal against its double
 ROUNDED = 13  # digits
-EVERY = 60  # of the formulas in the normal suite
+EVERY = 120  # of the formulas in the normal suite
 OFFSET = 7
 
 TABLE: dict[str, Counter[str]] = {}  # theme -> counts, for the summary of a deep run

@@ -327,7 +327,7 @@ def scalar_scripts(draw: Any) -> str:
     return scripts(draw, (), draw(st.integers(1, 3)))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(scalar_scripts(), st.integers(0, 100))
 def test_the_formula_of_a_random_script_holds(script: str, seed: int) -> None:
     names = [name for name in SHAPES if name in words(script)]

@@ -30,6 +30,7 @@ from tests.benchmarks import devices
 from tests.support.cases import cases
 from tests.support.emulated_device import COMPILER, MACHINE, SIGNATURE, Array, Counts, emulated, units_of
 from tests.support.random_programs import make
+from tests.support.rows import every
 from tests.support.study import study
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no g++ to compile the kernels with")
@@ -355,7 +356,7 @@ def test_long_programs_are_cut(device: Counts) -> None:
         near(one, expected, 1e-11, "cut")
 
 
-@pytest.mark.parametrize("work", devices.SMALL)
+@pytest.mark.parametrize("work", every(2, devices.SMALL))
 def test_rows_of_the_benchmark(work: str, device: Counts) -> None:
     """What is measured where there is a GPU: values on the device, results that stay there, the numbers of NumPy."""
     given = devices.data(work, devices.SMALL[work])

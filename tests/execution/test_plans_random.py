@@ -100,7 +100,7 @@ def judge(seed: int, tape: Tape, values: dict[str, Any], dtype: str, mended: boo
 @pytest.mark.parametrize(
     ("setting", "start", "count"),
     [
-        *[(setting, 100 * at, 60) for at, setting in enumerate(SETTINGS)],
+        *[(setting, 100 * at, 30) for at, setting in enumerate(SETTINGS)],
         *[
             pytest.param(list(SETTINGS)[at % 4], 10_000 + 250 * at, 250, marks=pytest.mark.deep, id=f"deep-{at}")
             for at in range(80)

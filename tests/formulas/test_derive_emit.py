@@ -246,7 +246,7 @@ def run_random(target: str, seed: int, count: int, tmp_path: Path) -> None:
 def test_random_expressions(target: str, tmp_path: Path) -> None:
     if target == "c" and shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
-    run_random(target, 1, 8, tmp_path)
+    run_random(target, 1, 4, tmp_path)
 
 
 @pytest.mark.deep

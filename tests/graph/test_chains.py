@@ -83,7 +83,7 @@ def megabytes() -> float:
 @pytest.mark.parametrize(
     ("name", "depth"),
     [
-        *((name, DEPTH if name in FULL else DEPTH // 10) for name in CHAINS),
+        *((name, DEPTH if name in FULL else DEPTH // 20) for name in CHAINS),
         *(pytest.param(name, DEPTH, marks=pytest.mark.deep) for name in CHAINS if name not in FULL),
     ],
 )

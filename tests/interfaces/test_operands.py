@@ -14,6 +14,7 @@ from gradcli.interfaces import cli
 from gradcli.interfaces.command_parts.check_inputs import for_this_kind
 from gradcli.interfaces.commands import declaration
 from gradcli.interfaces.options.check_options import EXPRESSION, FILE, FILES, FUNCTION, KINDS
+from tests.support.rows import every
 
 WRONG = "x = 2\nassert grad(x**2, x) == 3*x\nx**2\n"
 RIGHT = "x = 2\nassert grad(x**2, x) == 2*x\nx**2\n"
@@ -108,12 +109,12 @@ def test_the_way_out_is_named(operand: str, hint: str, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize(
     "words",
-    [
+    every(4, [
         ["-x"], ["-q"], ["-v"], ["-vv"], ["-j4"], ["-j", "4"], ["-xq"], ["-xvj2"], ["--fail-fast"], ["-k", "w"], ["-kw"], ["-k", "*"],
         ["--show", "failing"], ["--show=all"], ["--no-cache"], ["."], ["grads"], ["grads", "-x"], ["-x", "grads"], ["./grads/"],
         ["--", "grads"], ["grads/w.grad"], ["grads/w.grad", "-q"], ["--select", "*.grad"], ["--last-failed"], ["--shard", "1/1"],
         ["-fjson"], ["-f", "tap"], ["--json", "a.json"], ["--memory", "500"], ["--allow", "kink,inconclusive,empty"], ["--lenient"],
-    ],
+    ]),
     ids=" ".join,
 )  # fmt: skip
 def test_a_wrong_script_fails_with_all_short_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -268,7 +268,7 @@ ALL = {"good.grad", "f1bad.grad", "sub/good2.grad", "sub/bad.grad", "sub/deep/ba
         ("exclude = ['*bad*']", ("sub",), {"sub/good2.grad"}),
     ],
 )
-@pytest.mark.parametrize("file", ["gradcli.toml", "pyproject.toml"])
+@pytest.mark.parametrize("file", ["gradcli.toml", pytest.param("pyproject.toml", marks=pytest.mark.deep)])
 def test_a_project_selects_its_scripts(
     text: str, words: tuple[str, ...], judged: set[str], file: str, scripts: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

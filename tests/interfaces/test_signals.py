@@ -23,7 +23,7 @@ from tests.support.processes import below, runs
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 ROOT = str(Path(cli.__file__).parents[2])
-FEW, MANY = 20, 500
+FEW, MANY = 6, 500  # starts of each reader; the moments are spread over its run
 LAST = 2.0  # seconds after its start in which a command is disturbed
 FILES = {
     "p.csv": "x,y\n" + "".join(f"{row / 7},{row % 5}\n" for row in range(500)),

@@ -23,7 +23,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("command", "script"), FORMULAS)
-@pytest.mark.parametrize("wrt", [(), ("--wrt", "x")])
+@pytest.mark.parametrize("wrt", [(), pytest.param(("--wrt", "x"), marks=pytest.mark.deep)])
 def test_the_formulas_are_those_of_derive(
     command: str, script: str, wrt: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,28 +16,42 @@ import pytest
 from gradcli.base.diagnostics import GradcliError
 from gradcli.language import parse, parse_limits
 
-N, FEWER = 100_000, 20_000
-DEEP = {
-    "parentheses": "(" * N + "x" + ")" * N,
-    "brackets": "[" * FEWER + "1" + "]" * FEWER,
-    "minus": "-" * N + "x",
-    "not": "not " * FEWER + "x",
-    "powers": "**".join(["x"] * N),
-    "calls": "f(" * N + "x" + ")" * N,
-    "subscripts in subscripts": "x[" * FEWER + "0" + "]" * FEWER,
-}
-LONG = {
-    "sum": "+".join(["x"] * N),
-    "comparison": "<".join(["x"] * FEWER),
-    "subscripts": "x" + "[0]" * FEWER,
-    "transposes": "x" + ".T" * FEWER,
-    "methods": "x" + ".f()" * FEWER,
-    "products without sign": "2" + "(x)" * FEWER,
-    "arguments": "f(" + ",".join(["x"] * FEWER) + ")",
-    "statements": "y = x\n" * FEWER,
-    "branches": "if a: x = 1\n" + "elif b: x = 2\n" * FEWER,
-    "name": "x" * 1_000_000,
-}
+MANY, SOME = 100_000, 25_000
+
+
+def deep(n: int) -> dict[str, str]:
+    """Texts that are nested so many times; where each level costs several objects, a fifth of that."""
+    few = n // 5
+    return {
+        "parentheses": "(" * n + "x" + ")" * n,
+        "brackets": "[" * few + "1" + "]" * few,
+        "minus": "-" * n + "x",
+        "not": "not " * few + "x",
+        "powers": "**".join(["x"] * n),
+        "calls": "f(" * n + "x" + ")" * n,
+        "subscripts in subscripts": "x[" * few + "0" + "]" * few,
+    }
+
+
+def long(n: int) -> dict[str, str]:
+    """Texts that are so long."""
+    few = n // 5
+    return {
+        "sum": "+".join(["x"] * n),
+        "comparison": "<".join(["x"] * few),
+        "subscripts": "x" + "[0]" * few,
+        "transposes": "x" + ".T" * few,
+        "methods": "x" + ".f()" * few,
+        "products without sign": "2" + "(x)" * few,
+        "arguments": "f(" + ",".join(["x"] * few) + ")",
+        "statements": "y = x\n" * few,
+        "branches": "if a: x = 1\n" + "elif b: x = 2\n" * few,
+        "name": "x" * 10 * n,
+    }
+
+
+DEEP, LONG = deep(MANY), long(MANY)
+FULL = ("sum", "calls")  # at full length always; the others with `-m deep`
 
 PROGRAM = """
 import sys, time
@@ -58,9 +72,15 @@ print(seconds, megabytes)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-@pytest.mark.parametrize("shape", [*DEEP, *LONG])
-def test_hundred_thousand(shape: str) -> None:
-    text = (DEEP | LONG)[shape]
+@pytest.mark.parametrize(
+    ("shape", "n"),
+    [
+        *((shape, MANY if shape in FULL else SOME) for shape in DEEP | LONG),
+        *(pytest.param(shape, MANY, marks=pytest.mark.deep) for shape in DEEP | LONG if shape not in FULL),
+    ],
+)
+def test_hundred_thousand(shape: str, n: int) -> None:
+    text = (deep(n) | long(n))[shape]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", PROGRAM], input=text, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -17,11 +17,11 @@ from tests.benchmarks.__main__ import MODULES, main, names_of, table, without_pa
 from tests.benchmarks.report import text
 
 BESIDE_PEERS = {"eager", "hessians", "gradchecks", "orders", "loops"}  # rows whose yardstick is PyTorch or JAX
-LONG = {"eager", "gradbench", "hessians", "loops"}  # rows that take half a minute at a tiny size
+QUICK = {"cold", "devices", "files", "graphs", "memory", "verdicts"}  # rows that take a second or two at a tiny size
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.deep if name in LONG else ()) for name in MODULES]
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.deep) for name in MODULES]
 )
 def test_every_row_runs(name: str) -> None:
     if name in BESIDE_PEERS and importlib.util.find_spec("torch") is None:
@@ -47,12 +47,6 @@ def test_candidates_must_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert set(driver.raced({"one": "one_and_two:one", "gone": "one_and_two:gone"}, 1)) == {"one"}
     with pytest.raises(AssertionError, match=r"two: 2\.0, not 1\.0"):
         driver.raced({"one": "one_and_two:one", "two": "one_and_two:two"}, 1)
-
-
-def test_the_command_prints_a_table() -> None:
-    command = [sys.executable, "-m", "tests.benchmarks", "--only", "scalar", "--small", "--rounds", "1"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=driver.ROOT)
-    assert "straight-line Python" in found.stdout
 
 
 def test_rows_and_peers_are_chosen_by_name() -> None:
@@ -150,8 +144,20 @@ def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
 
 def test_json_and_markdown_come_from_one_run(tmp_path: Path) -> None:
     files = ["--json", str(tmp_path / "rows.json"), "--markdown", str(tmp_path / "rows.md")]
-    assert main(["--only", "scalar", "--peers", "none", "--small", "--rounds", "1", *files]) == 0
-    driver.Choice.peers = driver.LIBRARIES
+    command = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks",
+        "--only",
+        "scalar",
+        "--peers",
+        "none",
+        "--small",
+        "--rounds",
+        "1",
+    ]
+    table = subprocess.run([*command, *files], capture_output=True, text=True, check=True, cwd=driver.ROOT).stdout
+    assert "straight-line Python" in table
     found = json.loads((tmp_path / "rows.json").read_text())
     assert [one["against"] for one in found["rows"]] == ["straight-line Python"]
     assert "tiny sizes" in (tmp_path / "rows.md").read_text()

@@ -142,13 +142,18 @@ HARMFUL = "import os; open('harmed', 'w').close(); os._exit(0)\n"
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["json.py", "re.py", "gradcli.py", "gradcli/__init__.py", "gradcli/__main__.py", "signal.py", "numpy.py", "typer.py",
-     "sitecustomize.py", "usercustomize.py", "pip/__main__.py", "runpy.py", "__main__.py", "sympy/__init__.py", "flint.py"],
+    "names",
+    [
+        ["json.py", "re.py", "gradcli.py", "signal.py", "numpy.py", "typer.py", "sitecustomize.py", "usercustomize.py",
+         "runpy.py", "__main__.py", "flint.py"],
+        ["gradcli/__init__.py", "gradcli/__main__.py", "pip/__main__.py", "sympy/__init__.py"],
+    ],
+    ids=["modules", "packages"],
 )  # fmt: skip
-def test_the_action_executes_no_file_of_the_folder(name: str, folder: Path) -> None:
-    (folder / name).parent.mkdir(exist_ok=True)
-    (folder / name).write_text(HARMFUL)
+def test_the_action_executes_no_file_of_the_folder(names: list[str], folder: Path) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(HARMFUL)
     done = ran(folder, PATHS=".")
     assert (done.returncode, (folder / "output").read_text()) == (1, "exit-code=1\n"), done.stderr
     assert not (folder / "harmed").exists()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MOST_CASES = 4
+SELDOM = 3  # symbols and readings of values at every third point only
 
 # Vectors of norm 1 are known up to their sign.
 UP_TO_SIGN = ("eigvecs", "svd_u", "svd_v")
@@ -73,7 +74,7 @@ class Trial(Study):
             found["floats"][name] = float_difference(self, way)
             symbols = np.full(self.count, np.nan)
             digits = np.full(self.count, np.nan)
-            for number in range(0, self.count, 3 if self.count > 3 else 1):
+            for number in range(0, self.count, SELDOM):
                 try:
                     symbols[number] = np.sum(sympy_gradient(self, number, name) * way[name])
                 except Silent:
@@ -127,7 +128,7 @@ class Trial(Study):
     def right_values(self) -> dict[str, list[list[np.ndarray | None]]]:
         """By oracle, point and output: the value, or None."""
         found: dict[str, list[list[np.ndarray | None]]] = {}
-        for number in range(0, self.count, 3 if self.count > 3 else 1):
+        for number in range(0, self.count, SELDOM):
             point = self.point(number)
             for oracle, made in self._readings(point).items():
                 found.setdefault(oracle, []).append(made)
@@ -159,7 +160,7 @@ class Trial(Study):
         for oracle, points in self.right_values.items():
             if not self.asked(oracle, derivative=False):
                 continue
-            for row, number in zip(points, range(0, self.count, 3 if self.count > 3 else 1), strict=True):
+            for row, number in zip(points, range(0, self.count, SELDOM), strict=True):
                 for right, value, output in zip(row, values, self.outputs, strict=True):
                     mine = np.broadcast_to(value, (self.count, *output.shape))[number]
                     if self.case.name in UP_TO_SIGN:
@@ -205,9 +206,9 @@ def trials(name: str, deep: bool = False) -> tuple[Trial, ...]:
     primitive = catalogue()[name]
     kinky = primitive.pointwise and bool(primitive.kinks)
     read_by_definition = primitive.definition is not None and primitive.kind == "structured"
-    count = 24 if kinky else 8 if read_by_definition else 3
+    count = 24 if kinky else 5 if read_by_definition else 3
     found = cases(name)
-    return tuple(Trial(case, 4 * count if deep else count) for case in (found if deep else found[:MOST_CASES]))
+    return tuple(Trial(case, 6 * count if deep else count) for case in (found if deep else found[:MOST_CASES]))
 
 
 def wide_points(case: Case, count: int) -> dict[str, np.ndarray]:

@@ -1,0 +1,104 @@
+"""Mistakes planted in the package, one at a time: the tests of the room in question, as the normal suite has them, fail.
+
+Each row is a text that stands once in the package, what stands in its place, and the tests that must notice. The rules of
+operations are damaged in tests/primitives/test_sabotage.py, 2,000 of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MISTAKES: tuple[tuple[str, str, str], ...] = (
+    # language: precedence, off by one, what is refused
+    ('"+": SUM, "-": SUM,', '"+": SUM, "-": PRODUCT,', "language/test_unparse.py"),
+    ("span = Span(line, column, line, column + len(text))", "span = Span(line, column, line, column + len(text) + 1)", "language"),
+    ("text, column = self.text, at - line_start + 1", "text, column = self.text, at - line_start", "language"),
+    # lowering
+    ("numbers.stop - numbers.start + step - (1 if step > 0 else -1)", "numbers.stop - numbers.start + step", "lowering transforms/test_loops.py"),
+    # transforms
+    ("(other, (ct, both(builder, mask, builder.call(\"not\", condition))))", "(other, (ct, both(builder, mask, condition)))", "transforms primitives/test_primitives.py"),
+    ("return jvp(grad(output, [target]), [target], [direction])[0]", "return grad(output, [target])[0]", "transforms"),
+    ("for j in range((k + 1) // 2):", "for j in range(k // 2):", "transforms/test_taylor.py"),
+    ("places = [place * whole + first + stride * i for place in places for i in range(count)]", "places = [place * whole + first + i for place in places for i in range(count)]", "transforms"),
+    # execution
+    ("T smaller_(T x, T y) { return x < y || x != x ? x : y; }", "T smaller_(T x, T y) { return x < y ? x : y; }", "execution/test_cupy_plans.py"),
+    ("        bit = ~busy & (busy + 1)", "        bit = ~busy & (busy + 2)", "execution/test_structure.py"),
+    ("if total.shape == other.shape == shape and total.dtype == other.dtype:", "if total.dtype == other.dtype:", "execution"),
+    ("last = [slot for slot in reads[out] if slot not in needed]", "last = [slot for slot in reads[out]]", "execution"),
+    # formulas
+    ("fixed = whole < min(self.near, default=whole + 1)", "fixed = whole <= min(self.near, default=whole + 1)", "formulas"),
+    ("[step for _, step in place.parts] != [1]", "[step for _, step in place.parts] == []", "formulas"),
+    # checks: a verdict granted too early, a bound too loose
+    ('"IMPRECISE" if outcome.verdict == "IMPRECISE" else "PROVED" if proved else "CERTIFIED"', '"PROVED" if proved else "CERTIFIED"', "checks"),
+    ('outcome._replace(verdict="PROVED", message=', 'outcome._replace(verdict="CERTIFIED", message=', "checks"),
+    ("    if worst.ulps <= LIMIT_ULPS:", "    if worst.ulps <= LIMIT_ULPS * 1e9:", "checks"),
+    ("if relation(exact, other, None) == DISJOINT:", "if relation(exact, other, None) != DISJOINT:", "checks"),
+    ("return bool(order[-1].enclosed(2 * int(bound) + START_BITS).abs_upper() < arb(2) ** -int(bound + 1))", "return bool(order[-1].enclosed(2 * int(bound) + START_BITS).abs_upper() < arb(2))", "checks"),
+    ('"PROVED": {"defined", "kink", "apart"}', '"PROVED": {"defined", "kink", "apart", "sign"}', "checks soundness/test_soundness.py"),
+    ("right = (ratios > ORDER / 5.0) & (ratios < ORDER * 5.0)", "right = ratios > 0", "checks"),
+    ('wrong = case.subject.kind == "gradient" and "!" in relations', 'wrong = case.subject.kind == "claim" and "!" in relations', "checks"),
+    ("if name in EDGES and abs(self.s[0]) == EDGES[name]:", "if name in EDGES and self.s[0] == EDGES[name]:", "checks"),
+    ('Slip("wrong sign", "the sign of the part through {arg} is wrong", 3) if factor == -1 else other', "other", "checks"),
+    # functions of other libraries
+    ("    if np.isfinite(gap) and gap > LINEAR * scale:", "    if np.isfinite(gap) and gap > 1e9 * scale:", "callables"),
+    ("        if not gap <= LINEAR:", "        if not gap <= 1e9:", "callables"),
+    ("if len(order) > MOST_NODES or entries > MOST_ENTRIES:", "if len(order) > MOST_NODES:", "callables/test_callables.py callables/test_numpy_rules.py callables/test_traced_rules.py"),
+    ('f"with signal {signals.get(-code, str(-code))}" if code < 0', 'f"with signal {signals.get(code, str(code))}" if code < 0', "callables/test_process.py"),
+    # runs
+    ("        if known is not None and known[0] == signature:", "        if known is not None:", "batch"),
+    ("    if not 1 <= number <= count:", "    if not 1 <= number < count:", "batch interfaces"),
+    ("any(self.decision(place, place != path) for place in places)", "any(self.decision(place, True) for place in places)", "batch interfaces/test_settings.py"),
+    ('known["key"] == self.key and os.path.getsize(self.part) >= known["bytes"]', 'os.path.getsize(self.part) >= known["bytes"]', "batch"),
+    # the command line
+    ("FINE, USAGE, INTERNAL, BROKEN_PIPE, SIGNALLED = 0, 2, 4, 141, 128", "FINE, USAGE, INTERNAL, BROKEN_PIPE, SIGNALLED = 0, 4, 2, 141, 128", "interfaces"),
+    ("return stopped() if received and argv[:1] != [\"run\"] else code", "return code", "interfaces/test_signals.py interfaces/test_main.py"),
+    ("    except (KeyboardInterrupt, Terminated) as stop:\n        return stopped(stop)\n    except Exception as problem:", "    except Terminated as stop:\n        return stopped(stop)\n    except BaseException as problem:", "interfaces/test_signals.py"),
+    ('return 0 if code == NOTHING and "empty" in self.allow else code', "return 0 if code == NOTHING else code", "interfaces"),
+    ("        (1, failed, ", "        (3, failed, ", "interfaces"),
+    ("if option is None or (equals and (option.kind == \"flag\" or \"=\" in meaning)):", "if option is None:", "interfaces"),
+    # results
+    ("    yield from range(size - tail, size)", "    yield from range(size - tail - 1, size - 1)", "rendering"),
+    ("    spare = room - sum(sizes)", "    spare = room - sum(sizes) + 1", "rendering"),
+    # tensors
+    ("        cts = ct if node.outputs > 1 else [ct]", "        cts = [ct] if node.outputs > 1 else [ct]", "eager"),
+    ("shape = tuple([size // rest if n == -1 and rest else n for n in shape])", "shape = tuple([rest if n == -1 and rest else n for n in shape])", "eager"),
+    ("square = square - mean * mean", "square = square + mean * mean", "eager"),
+    ('shares = np.ones_like(result) if reduce == "sum"', 'shares = np.ones_like(result) if reduce != "sum"', "eager"),
+    # why, audit, pytest
+    ("if len(still) < SEVERAL or 2 * len(still) < len(updates):", "if len(still) < SEVERAL:", "observe"),
+    ("    gaps = sent - slopes", "    gaps = sent + slopes", "audit"),
+    ('if check.verdict == "INCONCLUSIVE" and self.config.getini("gradcli_inconclusive") == "skip":', 'if check.verdict == "INCONCLUSIVE":', "interfaces/test_pytest_plugin.py"),
+)  # fmt: skip
+
+
+def file_with(text: str, package: Path) -> Path:
+    """The file in which a text stands, which it does once."""
+    (file,) = [path for path in package.rglob("*.py") if text in path.read_text(encoding="utf-8")]
+    assert file.read_text(encoding="utf-8").count(text) == 1, f"{file}: {text!r} stands there more than once"
+    return file
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("right", "wrong", "tests"), MISTAKES, ids=range(len(MISTAKES)))
+def test_a_planted_mistake_is_noticed(right: str, wrong: str, tests: str, tmp_path: Path) -> None:
+    for name in ("gradcli", "tests", "samples", "docs", "pyproject.toml", "README.md", "CONTRIBUTING.md", ".github"):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    file = file_with(right, tmp_path / "gradcli")
+    file.write_text(file.read_text(encoding="utf-8").replace(right, wrong), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *[str(Path("tests") / one) for one in tests.split()]],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and "1 failed" in done.stdout, done.stdout[-2000:]
