@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.base.diagnostics import did_you_mean, error, visible
 from gradcli.base.results.findings import Explanation, Finding, Looked
-from gradcli.observe.why.accumulated import discarded, sums
+from gradcli.observe.why.accumulated import discarded, late_changes, sums
 from gradcli.observe.why.graphs_kept import kept_graphs
 from gradcli.observe.why.hooks import of_hooks
 from gradcli.observe.why.jax_programs import of_jax
@@ -88,7 +88,7 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
         pairs += [(mark, finding) for mark, finding in dead if finding.line not in flat]
         pairs += [] if updates or without else discarded(story)
     ends = {finding.line for _, finding in without}
-    pairs += [*frozen(story), *broadcast(story), *twice(story)]
+    pairs += [*frozen(story), *broadcast(story), *twice(story), *late_changes(story)]
     pairs += [pair for pair in constants(story) if pair[1].line not in ends]
     left = list(not_optimised(story, outside))
     if left:  # what an optimizer holds in their place has no gradient because nothing uses it

@@ -118,6 +118,33 @@ def discarded(story: Story) -> Iterator[tuple[int | None, Finding]]:
     yield None, story.find("discarded", None, last.line, message, fix=fix, patches=(patch,))
 
 
+def late_changes(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Gradients that are changed after the step that used them, and zeroed before the next one: clipped too late."""
+    counts: dict[tuple[Line | None, Line | None], int] = {}
+    useful: set[Line | None] = set()
+    for mark in story.held:
+        events = [e for e in story.timeline(mark) if e.kind in (*USES, "added")]
+        for before, event, after in zip(events, events[1:], [*events[2:], None], strict=False):
+            if event.kind != "altered":
+                continue
+            late = before.kind == "changed" and before.name == "step"
+            if late and (after is None or after.kind in ("dropped", "zeroed")):
+                counts[before.line, event.line] = counts.get((before.line, event.line), 0) + 1
+            else:
+                useful.add(event.line)
+    for step, line in counts:
+        if line in useful or counts[step, line] < LEAST:
+            continue
+        statement, first = story.statement(line), story.statement(step)
+        fix, patch = f"move it before {story.place(step)}", None
+        if statement is not None and first is not None and line is not None and step is not None:
+            tree = story.tree(line.file)
+            if statement in tree.block(first):
+                patch = tree.patch(tree.inserted(first, tree.source(statement)), tree.removed(statement))
+        message = f"{story.at(line)} changes gradients that nothing uses: {story.at(step)} has used them before"
+        yield None, story.find("discarded", None, line, message, fix=fix, patches=(patch,))
+
+
 def lost(sweep: Sweep, owner: dict[int, list[Event]]) -> Event | None:
     """The event that zeroed all gradients of a backward before they were used; None if one was used or kept."""
     end = None

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gradcli.recording.runs.source_tree import SourceTree
     from gradcli.recording.runs.tensors import Entry
 
+CHOOSING = ("where", "masked_fill", "masked_fill_", "masked_select")  # by a condition
+RANKING = ("topk", "sort", "max", "min", "mode", "median", "kthvalue")  # give values and places
 WITHOUT_RSAMPLE = ("bernoulli", "binomial", "categorical", "geometric", "multinomial", "one_hot", "poisson")
 
 
@@ -115,7 +117,28 @@ def _undone(story: Story, line: Line, *names: str) -> Fix:
         inner = call.value
     if inner is None or call is None:
         return Fix()
-    return Fix("", (tree.patch(tree.replaced(call, inlined(tree, call, inner))),))
+    edits = [tree.replaced(call, inlined(tree, call, inner))]
+    others = earlier_uses(story, line, call)
+    if not others:
+        return Fix("", (tree.patch(*edits),))
+    edits += [tree.replaced(use, f"{use.id}.detach()") for use in others]
+    fix = f"use the tensor itself in the loss that trains it, and `{others[0].id}.detach()` at line {others[0].lineno}"
+    return Fix(fix, (tree.patch(*edits),))
+
+
+def earlier_uses(story: Story, line: Line, value: ast.expr) -> list[ast.Name]:
+    """The uses of a name that are for another loss than its last: a backward stands between."""
+    tree, statement = story.tree(line.file), story.statement(line)
+    if not isinstance(statement, ast.Assign) or statement.value is not value:
+        return []
+    block = tree.block(statement)
+    rest, name = block[block.index(statement) + 1 :], dotted(statement.targets[0])
+    using = [s for s in rest if name in {dotted(node) for node in ast.walk(s)}]
+    backwards = [s.line.number for s in story.watch.sweeps if s.accumulate and s.line and s.line.file == line.file]
+    if not name or not using or not any(using[0].lineno < number < using[-1].lineno for number in backwards):
+        return []
+    loads = [node for s in using[:-1] for node in ast.walk(s) if isinstance(node, ast.Name) and node.id == name]
+    return [node for node in loads if isinstance(node.ctx, ast.Load)]
 
 
 def _rewrapped(story: Story, entry: Entry) -> Fix:
@@ -176,6 +199,9 @@ def without_mode(story: Story, entry: Entry) -> Fix:
             else [tree.replaced(decorator, "")._replace(start=0, last=decorator.lineno + 1, stop=0)]
         )
         return Fix(fix, (tree.patch(*edits),) if edits else ())
+    if switch.how == "library" and "checkpoint" in switch.line.text:
+        fix = "pass use_reentrant=False: else nothing is recorded where no input requires grad"
+        return Fix(fix, (keyword_patch(story, switch.line, "checkpoint", "use_reentrant", "False"),))
     if switch.how == "library":
         return Fix(f"compute it otherwise: {switch.line.text} works under no_grad")
     block = story.statement(switch.line)
@@ -265,7 +291,12 @@ def step_function(story: Story, entry: Entry) -> Fix:
         return Fix()
     tree, dialect = story.tree(line.file), story.dialect(line)
     if isinstance(node, ast.Compare):
-        value = tree.source(node.left)
+        value, outer = tree.source(node.left), tree.parents.get(node)
+        if isinstance(outer, ast.Subscript) or (isinstance(outer, ast.Call) and called(outer) in CHOOSING):
+            return Fix(
+                f"weigh with a smooth function of it, such as the sigmoid of `{value}`: a condition only chooses, and "
+                "has no derivative"
+            )
         through = f"x + {dialect.constant('hard - x')}"
         fix = (
             f"use `{value}` itself, a smooth substitute (sigmoid, softmax), or a straight-through estimator: {through}"
@@ -273,6 +304,8 @@ def step_function(story: Story, entry: Entry) -> Fix:
         return Fix(fix, (swap(story, line, node, value),))
     if not isinstance(node, ast.Call):
         return Fix()
+    if called(node) in RANKING:
+        return Fix("use the values, the first of the two results: places in a tensor are whole numbers")
     inner = operand_of(node, dialect)
     if inner is not None and called(node) in ("round", "floor", "ceil", "sign", "trunc", "sgn"):
         value, hard = bracketed(tree, inner), tree.source(node)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_tree import SourceTree
-    from gradcli.recording.runs.tensors import Sweep
+    from gradcli.recording.runs.tensors import Entry, Sweep
 
 LOOP = 3  # backwards at one line that make a loop
 OUTPUTS = 5  # graphs that no backward walks and a name keeps
@@ -77,11 +77,29 @@ def histories(story: Story) -> Iterator[Finding]:
             what = f"losses alive ({operations} operations)" if graphs == len(held) else "backwards alive"
             message = f"$it keeps the graphs of {graphs} {what}{newest}"
             yield story.find("history", name, line, message, Histories(graphs, operations), patches=(patch,))
+        elif len(marks) == 1 and (carried := chain(story, max(marks))):
+            message = f"$it keeps the graph of all {len(carried)} steps alive ({operations} operations): each value is "
+            message += f"made from the one before at {story.at(line)}, and no backward walks it"
+            evidence = Histories(graphs=len(carried), operations=operations)
+            statement, last = story.statement(line), None
+            if line is not None and isinstance(statement, ast.Assign) and name.isidentifier():
+                tree = story.tree(line.file)
+                last = tree.patch(tree.inserted(statement, f"{name} = {name}.detach()", after=True))
+            yield story.find("unused-graphs", name, line, message, evidence, patches=(last,))
         elif idle(story, marks):
             message = f"$it keeps {len(marks)} results with their graphs alive ({operations} operations), and no "
             message += f"backward walks these{newest}"
             evidence = Histories(graphs=len(marks), operations=operations)
             yield story.find("unused-graphs", name, line, message, evidence, patches=(patch,))
+
+
+def chain(story: Story, mark: int) -> list[Entry]:
+    """The values of one line, each made from the one before across several backwards, that end at a value."""
+    entry = story.entries[mark]
+    same = [e for e in map(story.entries.__getitem__, ancestors(story, {mark})) if e.line == entry.line]
+    same = [e for e in same if e.name == entry.name]
+    trained = len({e.sweeps for e in same}) >= OUTPUTS
+    return same if trained and mark not in story.leading() and entry.seq not in story.walked else []
 
 
 def idle(story: Story, marks: set[int]) -> bool:

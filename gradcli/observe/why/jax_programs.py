@@ -36,7 +36,19 @@ def of_jax(story: Story) -> Iterator[tuple[None, Finding]]:
         yield from ((None, finding) for finding in unused(story, tree))
         if story.watch.leaked:
             yield from ((None, leak(story, tree, node)) for node in stores(tree, set(story.watch.leaked)))
-    yield from ((None, finding) for finding in wrong_rules(story))
+    yield from ((None, finding) for finding in [*wrong_rules(story), *numbers(story)])
+
+
+def numbers(story: Story) -> Iterator[Finding]:
+    """Numbers taken out of what is differentiated, where a gradient comes on other ways."""
+    marks = {mark for sweep in story.watch.sweeps for mark in sweep.targets or ()}
+    for mark in sorted(marks):
+        subject = story.watch.subjects.get(mark)
+        lost = story.number_end(mark) if subject is not None and subject.grad == "fine" else None
+        if lost is not None and lost.reason == "as-number":
+            fix, patches = edits.of_end(story, lost)
+            message = f"$it.grad misses a part: {lost.what} at {story.at(lost.line)}"
+            yield story.find("as-number", story.called(mark), lost.line, message, fix=fix, patches=patches)
 
 
 # --- results that nothing uses ---------------------------------------------------------------------------------

@@ -126,6 +126,24 @@ def _leaf_in_place(story: Story, problem: BaseException, match: re.Match[str]) -
     return story.find("leaf-in-place", None, last, message, fix=fix, patches=(tree.patch(*changes),))
 
 
+def _unscaled_step(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
+    """update() of a GradScaler that made no step: the optimizer did, with the scaled gradients."""
+    last, node = story.watch.last, story.node(story.watch.last)
+    scaler = dotted(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    steps = [update.line for optimizer, update in story.updates() if optimizer.name]
+    line, call = (steps[-1] if steps else last), None
+    if steps and scaler:
+        call = edits.found(story, line, "step")
+    if call is None or line is None or not isinstance(call.func, ast.Attribute):
+        message = f"the file stopped at {story.at(last)}: the scaler has made no step since its last update()"
+        return story.find("stopped", None, last, message, fix="call its step(optimizer) before update()")
+    text = f"{scaler}.step({story.tree(line.file).source(call.func.value)})"
+    message = f"{story.at(line)} moves by gradients that are still scaled, and {story.at(last)} stopped: the scaler "
+    message += "has made no step"
+    patch = edits.swap(story, line, call, text)
+    return story.find("stopped", None, line, message, fix=f"let the scaler step: `{text}`", patches=(patch,))
+
+
 def _no_parameters(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
     """An optimizer was given nothing: an iterator was used up before."""
     last = story.watch.last
@@ -284,6 +302,7 @@ def _numpy(story: Story, problem: BaseException, match: re.Match[str]) -> Findin
 
 
 KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., Finding | None]], ...] = (
+    ((AssertionError,), r"No inf checks were recorded prior to update", _unscaled_step),
     ((AttributeError,), r"'(\w+)' object has no attribute '(backward|grad_fn|requires_grad_|detach)'", _number),
     ((AttributeError, TypeError, RuntimeError), r"NoneType|None", _none_grad),
     ((RuntimeError,), r"leaf variable.*in-place operation", _leaf_in_place),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import AtNode
@@ -58,7 +59,7 @@ def broadcast(story: Story) -> Iterator[tuple[None, Finding]]:
             f"{story.at(entry.line)} {verb} each of {count} entries with all {count}: "
             f"{entry.name} broadcasts shapes ({count}, 1) and ({count},) to ({count}, {count})"
         )
-        patch = squeezed(story, entry, row)
+        patch = aligned(story, entry, column, row)
         yield None, story.find("broadcast", None, entry.line, message, AtNode(entry.name), patches=(patch,))
 
 
@@ -68,16 +69,18 @@ def summed(story: Story, entry: Entry) -> bool:
     return bool(uses) and all(kind_of(use.name) in ("Sum", "Mean") and not use.shape for use in uses)
 
 
-def squeezed(story: Story, entry: Entry, row: Entry) -> Patch | None:
-    """A patch that gives the row the shape of a column."""
+def aligned(story: Story, entry: Entry, column: Entry, row: Entry) -> Patch | None:
+    """A patch that gives the row the shape of a column; or the column that of a row, if such are used later on."""
     node, line = story.node(entry.line), entry.line
-    name = story.called(row.mark)
+    later = [story.entries[m] for m in walk([entry.mark], lambda m: [use.mark for use in story.users.get(m, ())])]
+    flat = any(story.entries[mark].shape == row.shape for use in later[1:] for mark in use.inputs)
+    name, change = (story.called(column.mark), ".squeeze(1)") if flat else (story.called(row.mark), "[:, None]")
     if node is None or line is None:
         return None
     tree = story.tree(line.file)
     for inner in ast.walk(node):
         if isinstance(inner, ast.expr) and tree.source(inner) in (name, name.strip("`")):
-            return tree.patch(tree.replaced(inner, f"{bracketed(tree, inner)}[:, None]"))
+            return tree.patch(tree.replaced(inner, f"{bracketed(tree, inner)}{change}"))
     return None
 
 
@@ -119,8 +122,10 @@ def twice(story: Story) -> Iterator[tuple[None, Finding]]:
 def activation(story: Story, loss: Entry) -> Entry | None:
     """The softmax or sigmoid, or what computes one by hand, that a loss gets its probabilities from."""
     wanted = ("Sigmoid",) if loss.name.startswith("Binary") else ("Softmax", "Div", "Exp")
+    inner = (story.entries[mark] for mark in walk([loss.mark], partial(inside, story, loss)))
+    first = next((entry for entry in inner if entry.name.startswith("LogSoftmax")), loss)
     for mark in walk(
-        loss.inputs,
+        first.inputs,
         lambda mark: (
             story.entries[mark].inputs
             if reads(story.entries[mark].name, "views") or "LogSoftmax" in story.entries[mark].name
@@ -131,6 +136,11 @@ def activation(story: Story, loss: Entry) -> Entry | None:
         if kind_of(entry.name) in wanted and entry.seq is not None:
             return entry
     return None
+
+
+def inside(story: Story, loss: Entry, mark: int) -> list[int]:
+    """The operands of a value inside a composite."""
+    return [below for below in story.entries[mark].inputs if story.entries[below].line == loss.line]
 
 
 def without(story: Story, source: Entry, kind: str) -> tuple[str, Patch | None]:

@@ -293,7 +293,7 @@ def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
         bad, what = (first.negative, "negative") if first.negative else (first.zeros, "0")
         text, patch = bounded(story, line, low="1e-8")
         fix = f"keep the operand above 0: clamp it, {text}, or use the stable form (log_softmax, logsigmoid, log1p)"
-        return f" ({bad} of {first.size} entries are {what})", edits.Fix(fix, (patch,))
+        return f" ({bad} of {first.size} entries are {what})", edits.Fix(fix, (with_others(story, line, patch),))
     if kind in ("Sqrt", "Rsqrt") and first is not None and first.negative:
         text, patch = bounded(story, line, low="1e-12")
         fix = f"keep the operand at 0 or above: clamp it, {text}"
@@ -341,6 +341,18 @@ def bounded(story: Story, line: Line | None, low: str = "", high: str = "") -> t
     else:
         text = dialect.at_least(text, low) if low else dialect.at_most(text, high)
     return f"`{text}`", None if tree is None or node is None else tree.patch(tree.replaced(node, text))
+
+
+def with_others(story: Story, line: Line | None, patch: Patch | None) -> Patch | None:
+    """A patch that also bounds the operands of other calls of the function in its statement: log(p) and log(1 - p)."""
+    node, statement = story.node(line), story.statement(line)
+    if patch is None or line is None or statement is None or not isinstance(node, ast.Call):
+        return patch
+    tree, dialect = story.tree(line.file), story.dialect(line)
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and n is not node and called(n) == called(node)]
+    operands = [n for n in (edits.operand_of(call, dialect) for call in calls) if n is not None]
+    bounds = [tree.replaced(n, dialect.at_least(dialect.operand(tree, n), "1e-8")) for n in operands]
+    return patch._replace(edits=(*patch.edits, *bounds))
 
 
 def divisor_patch(story: Story, line: Line | None) -> Patch | None:

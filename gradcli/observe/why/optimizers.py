@@ -152,6 +152,9 @@ def left_behind(story: Story, mark: int, optimizer: Optimizer, stale: bool) -> F
     if place is not None and later(mark, optimizer):
         born = made_again(story, mark, place)
         message += f": it was made later, at {story.at(born)}"
+        if "[" in story.called(mark).partition(".")[0]:  # one of several, which replaces nothing
+            fix = "give it to the optimizer too, after it was made"
+            return story.find("not-optimised", story.called(mark), born, message, fix=fix)
         message += ", and the optimizer still holds what it replaced" if stale else ""
         fix = (
             f"create the optimizer after it: move `{' '.join(_text(story, place).split())}` behind {story.place(born)}"

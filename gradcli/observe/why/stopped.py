@@ -15,8 +15,9 @@ from gradcli.recording.runs.source_tree import dotted, targets
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.base.results.findings import Finding
+    from gradcli.base.results.findings import Finding, Patch
     from gradcli.observe.why.story import End, Story
+    from gradcli.recording.runs.source_lines import Line
     from gradcli.recording.runs.tensors import Entry
 
 
@@ -74,7 +75,16 @@ def refused(story: Story, root: int) -> Finding:
             "create_graph=True)"
         )
     elif late:
-        why = f"{story.called(late[0])} requires grad now, and did not when it was used"
+        event = next(e for e in story.timeline(late[0]) if e.kind == "unfrozen" and e.time > entry.mark)
+        why = f"{story.called(late[0])} requires grad now, and did not when it was used: that is set at "
+        why += f"{story.at(event.line)} only"
+        patches = (sooner(story, event.line, line),)
+    elif (outside := unrecorded(story, above)) is not None:
+        why = f"it was computed inside a transform of torch.func at {story.at(outside)}, where nothing is recorded, "
+        why += "and what came out requires no grad"
+        line, fix = outside, "look for detach(), item(), or no_grad in the function that is transformed"
+        if (number := cut_within(story, outside)) is not None:
+            fix += f", such as that of line {number}"
     elif above and not any(is_float(story.entries[leaf].dtype) for leaf in above):
         kinds = ", ".join(dict.fromkeys(f"{story.called(leaf)} is {story.entries[leaf].dtype}" for leaf in above))
         reason, why = "integer-dtype", f"{kinds}, and only floats can require grad"
@@ -92,6 +102,33 @@ def refused(story: Story, root: int) -> Finding:
             line = story.entries[above[0]].line if len(above) == 1 else line
             patches = (edits.require(story, story.entries[above[0]]),) if len(above) == 1 else ()
     return story.find(reason, name, line, lead + why, fix=fix, patches=patches)
+
+
+def unrecorded(story: Story, leaves: list[int]) -> Line | None:
+    """The line of a leaf without a name that a transform of torch.func may have given."""
+    if not any("torch.func" in note for note in story.watch.notes):
+        return None
+    return next((story.entries[leaf].line for leaf in leaves if not story.is_named(leaf)), None)
+
+
+def cut_within(story: Story, line: Line) -> int | None:
+    """The number of the line with detach() or the like in a function that the statement of a line names."""
+    tree, statement = story.tree(line.file), story.statement(line)
+    named = {dotted(node) for node in ast.walk(statement)} if statement is not None else set()
+    functions = [n for n in ast.walk(tree.root) if isinstance(n, ast.FunctionDef) and n.name in named]
+    calls = tree.calls("detach", "item", "tolist", "numpy", "no_grad")
+    return next((c.lineno for c in calls if any(tree.within(c.lineno, f) for f in functions)), None)
+
+
+def sooner(story: Story, line: Line | None, use: Line | None) -> Patch | None:
+    """A patch that moves a statement before another one of its block."""
+    statement, first = story.statement(line), story.statement(use)
+    if line is None or use is None or statement is None or first is None or line.file != use.file:
+        return None
+    tree = story.tree(line.file)
+    if not isinstance(statement, ast.Expr) or statement not in tree.block(first):
+        return None
+    return tree.patch(tree.inserted(first, tree.source(statement)), tree.removed(statement))
 
 
 def number_before(story: Story, mark: int) -> End | None:

@@ -228,6 +228,8 @@ class Story:
     def end_at(self, entry: Entry) -> End | None:
         """Why no gradient passes an entry, or None where one does."""
         if entry.role == "cut":
+            if entry.via is not None and entry.via.co_name == "__deepcopy__":
+                return None  # a copy with parameters of its own
             if not entry.wanted and not any(below in self.historic for below in entry.inputs):
                 return None
             if entry.name in ONLY_COPIES:

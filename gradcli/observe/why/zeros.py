@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from gradcli.observe.why import edits
 from gradcli.observe.why.hooks import changed_between
 from gradcli.observe.why.readings import flat_reason, kind_of, reads
 from gradcli.observe.why.story import walk
+from gradcli.recording.runs.source_tree import called
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +35,18 @@ def zero_gradients(story: Story, wanted: set[int]) -> Iterator[tuple[int, Findin
             continue
         looks = [event.kind for event in story.timeline(mark) if event.kind in ("none", "zero", "read")]
         for finding in zero(story, mark):
+            if finding.reason == "dead-relu" and at_minimum(story, mark) and mark not in wanted:
+                continue
             missed = mark in stuck or dead_ends(story, mark, finding)
             if mark in wanted or looks[-1:] == ["zero"] or missed or finding.reason not in ORDINARY:
                 yield mark, finding
+
+
+def at_minimum(story: Story, mark: int) -> bool:
+    """Whether the loss itself was 0, as a hinge is where nothing is left to learn, and had a gradient before."""
+    sweep = story.arrivals[mark][-1][0]
+    learned = any(grad.norm != 0 for _, grad in story.arrivals[mark])
+    return learned and all(story.entries[root].size.norm == 0 for root, _, _ in sweep.roots)
 
 
 def never_moved(story: Story, held: set[int]) -> set[int]:
@@ -144,7 +155,9 @@ def at_node(story: Story, name: str, step: Step, sweep: Sweep) -> Finding:
     if reason == "step-function":
         fix, patches = edits.step_function(story, entry)
         return story.find(reason, name, line, f"{passes}: it is a step function", evidence, fix=fix, patches=patches)
-    if reason == "not-selected" and kind_of(step.name) in CLAMPS:
+    node = story.node(line)
+    clips = isinstance(node, ast.Call) and called(node) == "clip"  # in JAX a minimum of a maximum
+    if reason == "not-selected" and (clips or kind_of(step.name) in CLAMPS):
         message = (
             f"$it.grad is zero: all {math.prod(entry.shape)} entries lie outside the bounds of {story.doing(entry)}"
         )

@@ -221,14 +221,16 @@ class Transformations:
         return all(size_of(array).finite for array in arrays)
 
     def worst(self, result: Any) -> int:
-        """The first entry of a batch with something not finite, or the first of all."""
+        """The first entry of a batch with something not finite, else the largest."""
+        largest = 0
         for leaf in self.tree.tree_leaves(result):
             array = self.watch.tensors.array(leaf)
             if array.ndim and array.dtype.kind == "f":
                 bad = ~np.isfinite(array.reshape(array.shape[0], -1)).all(axis=1)
                 if bad.any():
                     return int(bad.argmax())
-        return 0
+                largest = largest or int(np.abs(array.reshape(array.shape[0], -1)).sum(axis=1).argmax())
+        return largest
 
     def entry(self, arg: Any, axis: Any, at: int) -> Any:
         """One entry of a batch."""

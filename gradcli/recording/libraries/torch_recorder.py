@@ -47,9 +47,10 @@ IN_PLACE = frozenset(
     ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__")
     + ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__", "__imatmul__", "_fill", "_zero")
 )
-ATTENTION = (
-    "ScaledDotProductFlashAttentionForCpuBackward0"  # what attention with a mask is called, whichever kernel runs
-)
+KINDS = {  # what composites are called, whichever kernels run or nodes they consist of
+    "scaled_dot_product_attention": "ScaledDotProductFlashAttentionForCpuBackward0",
+    "cross_entropy_loss": "NllLossBackward0",
+}
 QUIET = (  # methods that make no tensor
     *("__repr__", "__hash__", "__len__", "__dir__", "backward", "size", "dim", "numel", "stride"),
     *("is_floating_point", "is_complex", "element_size", "data_ptr"),
@@ -551,8 +552,7 @@ class Recorder:
                 self.watch.take_sample(name, operands[0], result)
             return
         entry = self.watch.applied(title(name), operands, result)
-        kind = ATTENTION if name == "scaled_dot_product_attention" else entry.name
-        entry.remark = self.watch.remarks.on(entry, kind, operands, result)
+        entry.remark = self.watch.remarks.on(entry, KINDS.get(name, entry.name), operands, result)
 
     def loading(self) -> bool:
         """Whether PyTorch's loaders and data sets, or what they call, run an operation; a picture shows all."""
