@@ -16,8 +16,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gradcli import graph
-from gradcli.observe import why
+from gradcli import graph, why
 from gradcli.recording.calls.gradient_libraries import is_a
 from gradcli.recording.libraries.torch_recorder import TorchWatch, installed
 from gradcli.recording.runs.run_graphs import drawing, graphs_of

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from gradcli import why
 from gradcli.base.results.findings import Explanation
 from gradcli.eager.torch_alias import aliases
 from gradcli.interfaces import cli
-from gradcli.observe import why
-from gradcli.observe.why.story import walk
 from gradcli.recording import runs
 from gradcli.recording.libraries.eager_recorder import EagerWatch
+from gradcli.why.story import walk
 from tests.observe import test_why, test_why_users
 
 # the tables of these tests, on PyTorch

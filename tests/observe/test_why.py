@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gradcli import calculator
+from gradcli import calculator, why
 from gradcli.base.diagnostics import GradcliError
 from gradcli.base.results.findings import (
     Accumulated,
@@ -30,11 +30,10 @@ from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
 from gradcli.eager.torch_alias import aliases
 from gradcli.graph.text import kink_texts
 from gradcli.interfaces import cli
-from gradcli.observe import why
-from gradcli.observe.why.fixes import FIXES
 from gradcli.primitives import catalogue
 from gradcli.recording import runs
 from gradcli.recording.libraries.eager_recorder import EagerWatch
+from gradcli.why.fixes import FIXES
 from tests.rendering.test_schema import parsed, validator
 from tests.support import why_corpus
 

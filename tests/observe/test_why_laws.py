@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import gradcli.eager
+from gradcli import why
 from gradcli.eager._core import events
 from gradcli.eager.torch_alias import aliases
-from gradcli.observe import why
 from gradcli.recording import runs
 from gradcli.recording.libraries.eager_recorder import EagerWatch
 from gradcli.rendering.document import Style
@@ -130,7 +130,7 @@ def test_sizes_in_single_precision_are_those_in_double(scale: float, dtype: str)
 
 @pytest.mark.peers
 def test_every_kind_of_node_that_why_reads_is_one_of_pytorch() -> None:
-    from gradcli.observe.why.readings import READINGS, WHY_ZERO, kind_of
+    from gradcli.why.readings import READINGS, WHY_ZERO, kind_of
 
     torch = pytest.importorskip("torch")
     kinds = set(map(kind_of, dir(torch._C._functions)))

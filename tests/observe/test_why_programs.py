@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from gradcli import why
 from gradcli.base.results.findings import Finding
-from gradcli.observe import why
-from gradcli.observe.why.fixes import FIXES
 from gradcli.recording import runs
+from gradcli.why.fixes import FIXES
 from tests.support.healthy_snippets import HEALTHY
 from tests.support.why_corpus import Case, cases
 

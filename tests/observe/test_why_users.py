@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gradcli import why
 from gradcli.base.results.findings import Explanation
 from gradcli.eager.torch_alias import aliases
-from gradcli.observe import why
 from gradcli.recording import runs
 from gradcli.recording.libraries.eager_recorder import EagerWatch
 from tests.support.healthy_snippets import HEALTHY

@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "lowering": {"language", "graph", "primitives", "transforms", "execution"},
     "eager": {"graph", "primitives", "transforms", "execution"},
     "recording": {"eager", "graph", "primitives", "transforms"},
-    "observe": {"recording"},
+    "why": {"recording"},
     "checks": {
         "recording",
         "language",
@@ -63,7 +63,7 @@ ALLOWED: dict[str, set[str]] = {
         "checks",
         "eager",
         "recording",
-        "observe",
+        "why",
         "batch",
         "audit",
         "rendering",
@@ -85,7 +85,7 @@ HEAVY_FILES: dict[str, set[str]] = {
         "checks/",
         "batch/",
         "eager/",
-        "observe/",
+        "why/",
         "recording/",
         "primitives/creation.py",
         "interfaces/extension.py",  # values of operations from outside are functions of NumPy's arrays
@@ -203,7 +203,7 @@ def test_eager_has_no_import_circle() -> None:
     TopologicalSorter(found).prepare()  # CycleError names the modules of a circle
 
 
-@pytest.mark.parametrize("room", ["checks", "observe", "recording"])
+@pytest.mark.parametrize("room", ["checks", "why", "recording"])
 def test_a_room_has_no_import_circle(room: str) -> None:
     """Imports inside functions and for types are counted."""
     names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in modules()}
@@ -228,7 +228,7 @@ def test_checks_read_recordings_and_never_the_other_way() -> None:
 
 def test_records_of_runs_import_no_library_of_tensors() -> None:
     """Nor for types: what reads tensors of a library is its adaptor."""
-    for path in [*(PACKAGE / "observe").rglob("*.py"), *(PACKAGE / "recording" / "runs").rglob("*.py")]:
+    for path in [*(PACKAGE / "why").rglob("*.py"), *(PACKAGE / "recording" / "runs").rglob("*.py")]:
         for name, _, line in imported(path, types=True):
             assert not name.startswith(("gradcli.eager", "gradcli.recording.libraries", "torch")), f"{path}:{line}"
 
@@ -243,7 +243,7 @@ def test_execution_has_no_import_circle() -> None:
 
 @pytest.mark.parametrize(
     ("room", "most_files", "most_lines"),
-    [("execution", 39, 8_350), ("eager", 71, 15_095), ("observe", 21, 4_980)]
+    [("execution", 39, 8_350), ("eager", 71, 15_095), ("why", 23, 4_980)]
     + [("checks", 68, 17_600), ("formulas", 10, 4_650)],
 )
 def test_a_room_stays_small(room: str, most_files: int, most_lines: int) -> None:

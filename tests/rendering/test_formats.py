@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli import calculator, checks
+from gradcli import calculator, checks, why
 from gradcli.base.results import findings
 from gradcli.base.results.curves import step_sequence
 from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
@@ -27,12 +27,11 @@ from gradcli.interfaces.command_parts.views import View, calculation
 from gradcli.interfaces.commands.trace import planned_view, traced_view
 from gradcli.interfaces.commands.why import view as why_view
 from gradcli.language import read_source
-from gradcli.observe import why
-from gradcli.observe.why.fixes import FIXES
 from gradcli.recording import runs
 from gradcli.recording.libraries.eager_recorder import EagerWatch
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents.convergence import convergence
+from gradcli.why.fixes import FIXES
 from tests.checks.test_corpus import claims_of
 from tests.rendering.test_report_formats import READERS, text_of
 from tests.rendering.test_schema import LINES, SCHEMAS, parsed, validator
@@ -107,7 +106,7 @@ def test_the_schema_names_the_fields_of_every_record_of_a_finding() -> None:
     records = findings.Evidence.__args__  # type: ignore[attr-defined]
     fields = {name for record in records for name in record._fields}
     assert set(told) == fields | {"tensors"}
-    finders = "".join(path.read_text("utf-8") for path in (ROOT / "gradcli" / "observe" / "why").glob("*.py"))
+    finders = "".join(path.read_text("utf-8") for path in (ROOT / "gradcli" / "why").rglob("*.py"))
     finders += (ROOT / "gradcli" / "calculator" / "reasons.py").read_text("utf-8")
     assert not [record.__name__ for record in records if f"{record.__name__}(" not in finders]
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from gradcli import why as watching
     from gradcli.base import child_process
     from gradcli.base.results.findings import Explanation, Finding, Patch
-    from gradcli.observe import why as watching
     from gradcli.recording import runs
 else:
     child_process, runs, watching = room("child_process"), room("runs"), room("watching")

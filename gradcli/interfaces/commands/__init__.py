@@ -91,7 +91,7 @@ ROOMS: dict[str, str] = {
     "trace": "gradcli.rendering.documents.trace",
     "vector_plots": "gradcli.rendering.vector_plots",
     "verdicts": "gradcli.rendering.documents.verdicts",
-    "watching": "gradcli.observe.why",
+    "watching": "gradcli.why",
 }
 
 

@@ -24,11 +24,11 @@ from gradcli.interfaces.options.shared_options import OUTPUT, Point, evaluation
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
+    from gradcli import why as watching
     from gradcli.base.results.findings import Explanation
     from gradcli.base.results.training_steps import TrainingSteps
     from gradcli.interfaces.command_parts import fixing
     from gradcli.interfaces.options.shared_options import Output
-    from gradcli.observe import why as watching
     from gradcli.recording import runs
     from gradcli.recording.runs import step_rows as run_steps
     from gradcli.rendering.documents import reasons

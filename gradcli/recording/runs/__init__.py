@@ -1,7 +1,7 @@
 """Records the run of a Python file on any library of tensors, and draws what it built.
 
 `run_record.py` is the record, `tensors.py` what it keeps and what an adaptor must read of a tensor; the adaptors are
-in `libraries/`. `script_run.py` runs the file, and `run_graphs.py` draws its graphs. `observe/why/` explains gradients.
+in `libraries/`. `script_run.py` runs the file, and `run_graphs.py` draws its graphs. `why/` explains gradients.
 """
 
 from __future__ import annotations

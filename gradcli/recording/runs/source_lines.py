@@ -46,7 +46,7 @@ def file_name(file: str) -> str:
 
 OWN, LIBRARY, TENSORS, RECORD = range(4)  # whose a file is: the user's, a library's, the tensors', the record's
 PACKAGE = str(Path(__file__).absolute().parents[2]) + os.sep
-RECORDERS = tuple(os.path.join(PACKAGE, name, "") for name in ("recording", "observe"))
+RECORDERS = tuple(os.path.join(PACKAGE, name, "") for name in ("recording", "why"))
 STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 INSTALLED = ("site-packages", "dist-packages")
 TYPED = ("<stdin>", "<ipython")  # how names of code begin that a user typed

@@ -8,19 +8,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import AtNode
-from gradcli.observe.why import edits
-from gradcli.observe.why.fixes import bracketed
-from gradcli.observe.why.readings import kind_of, reads
-from gradcli.observe.why.story import walk
 from gradcli.recording.runs.operand_notes import Probabilities
+from gradcli.why import edits
+from gradcli.why.fixes import bracketed
+from gradcli.why.readings import kind_of, reads
+from gradcli.why.story import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_lines import Line
     from gradcli.recording.runs.tensors import Entry
+    from gradcli.why.story import Story
 
 ACTIVATIONS = ("Softmax", "Sigmoid")
 
@@ -33,28 +33,19 @@ def broadcast(story: Story) -> Iterator[tuple[None, Finding]]:
     seen: set[Line | None] = set()
     for mark in walk(story.roots(), story.operands):
         entry = story.entries[mark]
-        if (
-            len(entry.inputs) != 2
-            or entry.line in seen
-            or not (reads(entry.name, "compares") or reads(entry.name, "combines"))
-        ):
+        compares = reads(entry.name, "compares")
+        if len(entry.inputs) != 2 or entry.line in seen or not (compares or reads(entry.name, "combines")):
             continue
         column, row = sorted((story.entries[read] for read in entry.inputs), key=lambda operand: -len(operand.shape))
         count = math.prod(row.shape)
         if column.shape != (count, 1) or row.shape != (count,) or count < 2:
             continue
-        if kind_of(column.name) == "Unsqueeze" or not (
-            column.requires or row.requires
-        ):  # x[:, None] - y: pairs are meant
+        if kind_of(column.name) == "Unsqueeze" or column.requires == row.requires:  # x[:, None] - y: pairs are meant
             continue
-        if column.requires and row.requires and not reads(entry.name, "compares"):
-            continue
-        if column.requires == row.requires and reads(entry.name, "compares"):
-            continue
-        if not reads(entry.name, "compares") and not summed(story, entry):
+        if not compares and not summed(story, entry):
             continue
         seen.add(entry.line)
-        verb = "compares" if reads(entry.name, "compares") else "combines"
+        verb = "compares" if compares else "combines"
         message = (
             f"{story.at(entry.line)} {verb} each of {count} entries with all {count}: "
             f"{entry.name} broadcasts shapes ({count}, 1) and ({count},) to ({count}, {count})"
@@ -99,24 +90,18 @@ def twice(story: Story) -> Iterator[tuple[None, Finding]]:
             continue
         kind = kind_of(source.name)
         if entry.name.startswith("NllLoss") and not any("LogSoftmax" in story.entries[m].name for m in entry.inputs):
-            message = (
-                f"nll_loss at {story.at(entry.line)} takes logarithms of probabilities, and "
-                f"{story.doing(source)} gives probabilities"
-            )
+            message = f"nll_loss at {story.at(entry.line)} takes logarithms of probabilities, and "
+            message += f"{story.doing(source)} gives probabilities"
             yield None, story.find("not-logarithms", None, entry.line, message, AtNode(entry.name))
             continue
         loss = "binary_cross_entropy_with_logits" if entry.name.startswith("Binary") else "cross_entropy"
         name = kind.lower()
-        message = (
-            f"{name} is applied twice: {loss} at {story.at(entry.line)} applies "
-            f"{'sigmoid' if name == 'sigmoid' else 'log_softmax'} itself, and gets what has been through "
-            f"{story.doing(source)} already"
-        )
+        own = "sigmoid" if name == "sigmoid" else "log_softmax"
+        message = f"{name} is applied twice: {loss} at {story.at(entry.line)} applies {own} itself, and gets what has "
+        message += f"been through {story.doing(source)} already"
         fix, patch = without(story, source, kind)
-        yield (
-            None,
-            story.find("activation-twice", None, source.line, message, AtNode(source.name), fix=fix, patches=(patch,)),
-        )
+        evidence = AtNode(source.name)
+        yield None, story.find("activation-twice", None, source.line, message, evidence, fix=fix, patches=(patch,))
 
 
 def activation(story: Story, loss: Entry) -> Entry | None:
@@ -124,14 +109,12 @@ def activation(story: Story, loss: Entry) -> Entry | None:
     wanted = ("Sigmoid",) if loss.name.startswith("Binary") else ("Softmax", "Div", "Exp")
     inner = (story.entries[mark] for mark in walk([loss.mark], partial(inside, story, loss)))
     first = next((entry for entry in inner if entry.name.startswith("LogSoftmax")), loss)
-    for mark in walk(
-        first.inputs,
-        lambda mark: (
-            story.entries[mark].inputs
-            if reads(story.entries[mark].name, "views") or "LogSoftmax" in story.entries[mark].name
-            else ()
-        ),
-    ):
+
+    def onward(mark: int) -> tuple[int, ...]:
+        entry = story.entries[mark]
+        return entry.inputs if reads(entry.name, "views") or "LogSoftmax" in entry.name else ()
+
+    for mark in walk(first.inputs, onward):
         entry = story.entries[mark]
         if kind_of(entry.name) in wanted and entry.seq is not None:
             return entry

@@ -8,17 +8,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import Unregistered
-from gradcli.observe.why import edits
 from gradcli.recording.runs.source_tree import called, dotted
+from gradcli.why import edits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_lines import Line
     from gradcli.recording.runs.tensors import Optimizer, Sweep, Update
     from gradcli.recording.runs.variable_names import Loose
+    from gradcli.why.story import Story
 
 
 LAYERS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict"}
@@ -156,9 +156,8 @@ def left_behind(story: Story, mark: int, optimizer: Optimizer, stale: bool) -> F
             fix = "give it to the optimizer too, after it was made"
             return story.find("not-optimised", story.called(mark), born, message, fix=fix)
         message += ", and the optimizer still holds what it replaced" if stale else ""
-        fix = (
-            f"create the optimizer after it: move `{' '.join(_text(story, place).split())}` behind {story.place(born)}"
-        )
+        text = " ".join(_text(story, place).split())
+        fix = f"create the optimizer after it: move `{text}` behind {story.place(born)}"
         first, after = story.statement(place), story.statement(born)
         patch = None
         if first is not None and after is not None and born is not None and place.file == born.file:
@@ -219,10 +218,8 @@ def never_stepped(story: Story, optimizer: Optimizer, sweeps: list[Sweep]) -> Fi
         text = story.main.source(bare)
         line = sweeps[-1].line
         line = line and line._replace(number=bare.lineno, text=text, span=None)
-        message = (
-            f"line {bare.lineno}: `{text}` is not called, it only names the method: after {len(sweeps)} "
-            "backwards no parameter has changed"
-        )
+        message = f"line {bare.lineno}: `{text}` is not called, it only names the method: "
+        message += f"after {len(sweeps)} backwards no parameter has changed"
         fix = f"call it: `{text}()`"
         return story.find("no-update", None, line, message, fix=fix, patches=(edits.call(story, bare),))
     line = sweeps[-1].line
@@ -244,16 +241,10 @@ def small(story: Story, optimizer: Optimizer) -> Iterator[tuple[int | None, Find
     if len(updates) < SEVERAL:
         return
     probes = [optimizer.probes, *[update.probes for update in optimizer.updates]]
-    still = [
-        now
-        for (before, after), now in zip(pairwise(probes), optimizer.updates, strict=True)
-        if now.moved and before == after
-    ]
-    still = [
-        update
-        for update in still
-        if update.rates and max(map(abs, update.rates)) < SMALL_RATE and arrived(story, optimizer, update)
-    ]
+    pairs = zip(pairwise(probes), optimizer.updates, strict=True)
+    still = [now for (before, after), now in pairs if now.moved and before == after]
+    still = [update for update in still if update.rates and max(map(abs, update.rates)) < SMALL_RATE]
+    still = [update for update in still if arrived(story, optimizer, update)]
     if len(still) < SEVERAL or 2 * len(still) < len(updates):
         return
     first, last = optimizer.updates[0].rates, still[-1].rates
@@ -323,11 +314,8 @@ def frozen(story: Story) -> Iterator[tuple[int, Finding]]:
         freeze = freezes[-1]
         later = [e for e in story.timeline(mark) if e.kind == "drifted" and e.time > freeze.time]
         if later:
-            message = (
-                f"$it is frozen since {story.at(freeze.line)}, and {story.at(later[-1].line)} still moves it: "
-                "its .grad is zero, "
-                "not None, and the optimizer's momentum (or weight decay) goes on"
-            )
+            message = f"$it is frozen since {story.at(freeze.line)}, and {story.at(later[-1].line)} still moves it: "
+            message += "its .grad is zero, not None, and the optimizer's momentum (or weight decay) goes on"
             fix, patch = to_none(story)
             yield mark, story.find("frozen-moves", story.called(mark), freeze.line, message, fix=fix, patches=(patch,))
 

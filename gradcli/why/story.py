@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gradcli.base.results.findings import Finding
-from gradcli.observe.why.fixes import Dialect, JaxDialect
-from gradcli.observe.why.readings import is_float, reads
 from gradcli.recording.runs.source_lines import Line, file_name, filename_of
 from gradcli.recording.runs.source_tree import SourceTree
+from gradcli.why.fixes import Dialect, JaxDialect
+from gradcli.why.readings import is_float, reads
 
 if TYPE_CHECKING:
     import ast

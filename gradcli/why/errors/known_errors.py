@@ -7,16 +7,16 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gradcli.observe.why import edits
-from gradcli.observe.why.fixes import Answer, bracketed
-from gradcli.observe.why.hooks import cloned
-from gradcli.observe.why.jax_programs import KNOWN as KNOWN_OF_JAX
-from gradcli.observe.why.missing import reason as why_none
 from gradcli.recording.runs.source_tree import called, dotted, targets
+from gradcli.why import edits
+from gradcli.why.fixes import Answer
+from gradcli.why.gradients.hooks import cloned
+from gradcli.why.gradients.missing import reason as why_none
+from gradcli.why.jax_programs import KNOWN as KNOWN_OF_JAX
 
 if TYPE_CHECKING:
     from gradcli.base.results.findings import Finding
-    from gradcli.observe.why.story import End, Story
+    from gradcli.why.story import End, Story
 
 
 def known_answer(story: Story, problem: BaseException) -> Finding | None:
@@ -92,12 +92,8 @@ def _none_grad(story: Story, problem: BaseException, match: re.Match[str]) -> Fi
     mark = looks[-1].mark
     if mark not in story.watch.subjects:
         return None
-    finding = why_none(story, mark)
-    return (
-        None
-        if finding is None
-        else finding._replace(message=f"{finding.message} (the file stopped at {story.place(last)})")
-    )
+    finding, where = why_none(story, mark), f" (the file stopped at {story.place(last)})"
+    return None if finding is None else finding._replace(message=finding.message + where)
 
 
 def _leaf_in_place(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
@@ -117,10 +113,8 @@ def _leaf_in_place(story: Story, problem: BaseException, match: re.Match[str]) -
     changes = [tree.replaced(statement, f"with torch.no_grad():\n{' ' * (statement.col_offset + 4)}{inner}")]
     if isinstance(statement, ast.AugAssign) and f"{dotted(statement.target)}.grad" in map(dotted, ast.walk(statement)):
         name = tree.source(statement.target)
-        if (
-            not any(event.kind in ("dropped", "zeroed") for event in story.watch.events)
-            and "grad.zero_" not in tree.text
-        ):
+        zeroes = any(event.kind in ("dropped", "zeroed") for event in story.watch.events)
+        if not zeroes and "grad.zero_" not in tree.text:
             fix = f"update it under torch.no_grad(): `with torch.no_grad(): {text}`, then set `{name}.grad = None`"
             changes.append(tree.inserted(statement, f"{name}.grad = None", after=True))
     return story.find("leaf-in-place", None, last, message, fix=fix, patches=(tree.patch(*changes),))
@@ -171,14 +165,8 @@ def _no_parameters(story: Story, problem: BaseException, match: re.Match[str]) -
             )
             fix = f"make a list of it: `{name} = list({text})`"
             line = last._replace(number=assignment.lineno, text="", span=None)
-            return story.find(
-                "iterator-used-up",
-                None,
-                line,
-                message,
-                fix=fix,
-                patches=(tree.patch(tree.replaced(assignment.value, f"list({text})")),),
-            )
+            patch = tree.patch(tree.replaced(assignment.value, f"list({text})"))
+            return story.find("iterator-used-up", None, line, message, fix=fix, patches=(patch,))
     return None
 
 
@@ -222,14 +210,8 @@ def _unused_target(story: Story, problem: BaseException, match: re.Match[str]) -
         return story.find(ends[0].reason, name, ends[0].line, message, fix=fix, patches=patches)
     message = f"no gradient for {name} at {story.at(last)}: what is differentiated there was not computed from it"
     fix = "compute it from this tensor, or pass allow_unused=True, which gives None for it"
-    return story.find(
-        "no-path",
-        name,
-        last,
-        message,
-        fix=fix,
-        patches=(edits.keyword_patch(story, last, "grad", "allow_unused", "True"),),
-    )
+    patch = edits.keyword_patch(story, last, "grad", "allow_unused", "True")
+    return story.find("no-path", name, last, message, fix=fix, patches=(patch,))
 
 
 def _inference(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
@@ -264,18 +246,8 @@ def _expanded(story: Story, problem: BaseException, match: re.Match[str]) -> Fin
 def _not_scalar(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
     """backward() of a tensor with several entries."""
     last = story.watch.last
-    node = story.node(last)
     fix = "reduce it to one number with .mean() or .sum(), or pass gradient= of its shape"
-    patch = None
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "backward"
-        and last is not None
-    ):
-        tree = story.tree(last.file)
-        text = bracketed(tree, node.func.value)
-        patch = tree.patch(tree.replaced(node.func.value, f"{text}.mean()"))
+    patch = edits.on_method(story, last, "backward", ".mean()")
     message = (
         f"cannot call backward at {story.at(last)}: it starts from one number, and this is a tensor with "
         "several entries"
@@ -286,16 +258,7 @@ def _not_scalar(story: Story, problem: BaseException, match: re.Match[str]) -> F
 def _numpy(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
     """numpy() of a tensor that requires grad."""
     last = story.watch.last
-    node = story.node(last)
-    patch = None
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "numpy"
-        and last is not None
-    ):
-        tree = story.tree(last.file)
-        patch = tree.patch(tree.replaced(node.func.value, f"{bracketed(tree, node.func.value)}.detach()"))
+    patch = edits.on_method(story, last, "numpy", ".detach()")
     message = f"the file stopped at {story.at(last)}: a tensor that requires grad does not become an array of NumPy"
     fix = "to show or store it, call .detach().numpy(); where a gradient is wanted, compute with torch's functions"
     return story.find("stopped", None, last, message, fix=fix, patches=(patch,))

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.base.results.findings import Accumulated
-from gradcli.observe.why import edits
+from gradcli.why import edits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_lines import Line
     from gradcli.recording.runs.tensors import Event, Reached, Sweep
+    from gradcli.why.story import Story
 
 LEAST = 2  # backwards whose gradients were lost
 
@@ -109,11 +109,9 @@ def discarded(story: Story) -> Iterator[tuple[int | None, Finding]]:
     last = ends[-1]
     assert last is not None
     used = len(held) - len(wasted)
-    message = (
-        f"the gradients of {len(wasted)} of {len(held)} backwards are thrown away unread: {story.at(last.line)} "
-        "zeroes them "
-        f"{'before any step uses them' if not used else 'before the step that comes later'}"
-    )
+    when = "before any step uses them" if not used else "before the step that comes later"
+    message = f"the gradients of {len(wasted)} of {len(held)} backwards are thrown away unread: "
+    message += f"{story.at(last.line)} zeroes them {when}"
     fix, patch = reordered(story, last.line, used)
     yield None, story.find("discarded", None, last.line, message, fix=fix, patches=(patch,))
 
@@ -135,12 +133,7 @@ def late_changes(story: Story) -> Iterator[tuple[None, Finding]]:
     for step, line in counts:
         if line in useful or counts[step, line] < LEAST:
             continue
-        statement, first = story.statement(line), story.statement(step)
-        fix, patch = f"move it before {story.place(step)}", None
-        if statement is not None and first is not None and line is not None and step is not None:
-            tree = story.tree(line.file)
-            if statement in tree.block(first):
-                patch = tree.patch(tree.inserted(first, tree.source(statement)), tree.removed(statement))
+        fix, patch = f"move it before {story.place(step)}", edits.before(story, line, step)
         message = f"{story.at(line)} changes gradients that nothing uses: {story.at(step)} has used them before"
         yield None, story.find("discarded", None, line, message, fix=fix, patches=(patch,))
 

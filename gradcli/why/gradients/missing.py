@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import AtNode
-from gradcli.observe.why import edits
-from gradcli.observe.why.hooks import earlier
-from gradcli.observe.why.story import End, Story, walk
 from gradcli.recording.runs.source_tree import dotted
+from gradcli.why import edits
+from gradcli.why.gradients.hooks import earlier
+from gradcli.why.story import End, Story, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,20 +91,15 @@ def none(
 def ended(story: Story, name: str, end: End) -> Finding:
     """The finding for a way that ends."""
     fix, patches = edits.of_end(story, end)
-    where = "" if end.reason == "mode-left" else f" at {story.at(end.line)}"
-    if end.reason == "mode-left":
-        return none(story, end.reason, name, end.line, f"{end.what}, {story.at(end.entry.line)}", *patches, fix=fix)
+    where = f", {story.at(end.entry.line)}" if end.reason == "mode-left" else f" at {story.at(end.line)}"
     return none(story, end.reason, name, end.line, f"{end.what}{where}", *patches, fix=fix)
 
 
 def not_leaf(story: Story, mark: int, name: str) -> Finding:
     """A tensor that was computed does not keep its gradient; and some once were leaves."""
     entry, subject = story.entries[mark], story.watch.subjects[mark]
-    before = [
-        leaf
-        for leaf in story.leaves_above(mark)
-        if leaf != mark and story.watch.subjects.get(leaf) is not None and _once(story, leaf, name)
-    ]
+    known = [leaf for leaf in story.leaves_above(mark) if leaf != mark and leaf in story.watch.subjects]
+    before = [leaf for leaf in known if _once(story, leaf, name)]
     origin = f"{subject.node} made it at {story.at(entry.line)}"
     if before and not entry.sweeps:
         message = f"$it.grad is None: it is not a leaf, {origin}, and the leaf itself no longer has a name"
@@ -141,16 +136,8 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
         bare = next(story.main.bare("backward"), None)
         why = "backward was never called"
         if bare is not None:
-            fix = f"call it: `{story.main.source(bare)}()`"
-            return none(
-                story,
-                "never-ran",
-                name,
-                line,
-                f"{why}; line {bare.lineno} only names it",
-                edits.call(story, bare),
-                fix=fix,
-            )
+            fix, why = f"call it: `{story.main.source(bare)}()`", f"{why}; line {bare.lineno} only names it"
+            return none(story, "never-ran", name, line, why, edits.call(story, bare), fix=fix)
         return none(story, "never-ran", name, line, why)
     if not leads(story, mark, since):
         lost = story.number_end(mark)
@@ -211,10 +198,8 @@ def rebound(story: Story) -> Iterator[tuple[int, Finding]]:
             if any(event.kind == "changed" for event in story.timeline(leaf)):
                 continue
             fix, patches = edits.in_place(story, entry)
-            message = (
-                f"{story.at(entry.line)} only gives the name `{name}` to a new tensor: {story.called(leaf)} is "
-                "not changed in place"
-            )
+            message = f"{story.at(entry.line)} only gives the name `{name}` to a new tensor: "
+            message += f"{story.called(leaf)} is not changed in place"
             yield leaf, story.find("replaced", None, entry.line, message, fix=fix, patches=patches)
 
 

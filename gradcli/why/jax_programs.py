@@ -6,17 +6,17 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from gradcli.observe.why import edits
-from gradcli.observe.why.fixes import Answer, JaxDialect, imported
 from gradcli.recording.runs.source_lines import Line, whole_line
 from gradcli.recording.runs.source_tree import LOOPS, called, dotted, targets
+from gradcli.why import edits
+from gradcli.why.fixes import Answer, JaxDialect, imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_tree import SourceTree
+    from gradcli.why.story import Story
 
 UPDATES = ("set", "add", "multiply", "divide", "power", "min", "max", "apply", "mul")  # of x.at[i]
 PURE = ("apply_updates", "tree_map", "stop_gradient", "device_put", "incremental_update")

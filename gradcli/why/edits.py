@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.observe.why.fixes import ATOMS, Dialect, bracketed
 from gradcli.recording.runs.source_tree import called, dotted
+from gradcli.why.fixes import ATOMS, Dialect, bracketed
 
 if TYPE_CHECKING:
     from gradcli.base.results.findings import Edit, Patch
-    from gradcli.observe.why.story import End, Story
     from gradcli.recording.runs.source_lines import Line
     from gradcli.recording.runs.source_tree import SourceTree
     from gradcli.recording.runs.tensors import Entry
+    from gradcli.why.story import End, Story
 
 CHOOSING = ("where", "masked_fill", "masked_fill_", "masked_select")  # by a condition
 RANKING = ("topk", "sort", "max", "min", "mode", "median", "kthvalue")  # give values and places
@@ -154,10 +154,8 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
     if isinstance(data, (ast.List, ast.ListComp, ast.Tuple, ast.GeneratorExp)):
         inner = tree.source(data)
         items = f"[{inner[1:-1]}]" if isinstance(data, (ast.Tuple, ast.GeneratorExp)) else inner
-        return Fix(
-            f"use torch.stack, which keeps the history: `torch.stack({items})`",
-            (swap(story, line, call, f"torch.stack({items})"),),
-        )
+        stacked = f"torch.stack({items})"
+        return Fix(f"use torch.stack, which keeps the history: `{stacked}`", (swap(story, line, call, stacked),))
     text = tree.source(data)
     how = f"use the computed tensor itself: `{text}`"
     if called(call) == "Parameter":
@@ -183,22 +181,10 @@ def without_mode(story: Story, entry: Entry) -> Fix:
             f"take the decorator `{switch.line.text}` at {story.place(switch.line)} away, or compute what needs "
             "a gradient outside"
         )
-        decorator = next(
-            (
-                d
-                for f in ast.walk(tree.root)
-                if isinstance(f, ast.FunctionDef)
-                for d in f.decorator_list
-                if d.lineno == switch.line.number
-            ),
-            None,
-        )
-        edits = (
-            []
-            if decorator is None
-            else [tree.replaced(decorator, "")._replace(start=0, last=decorator.lineno + 1, stop=0)]
-        )
-        return Fix(fix, (tree.patch(*edits),) if edits else ())
+        decorators = [d for f in ast.walk(tree.root) if isinstance(f, ast.FunctionDef) for d in f.decorator_list]
+        written_there = [d for d in decorators if d.lineno == switch.line.number]
+        removed = [tree.replaced(d, "")._replace(start=0, last=d.lineno + 1, stop=0) for d in written_there]
+        return Fix(fix, (tree.patch(*removed),) if written_there else ())
     if switch.how == "library" and "checkpoint" in switch.line.text:
         fix = "pass use_reentrant=False: else nothing is recorded where no input requires grad"
         return Fix(fix, (keyword_patch(story, switch.line, "checkpoint", "use_reentrant", "False"),))
@@ -208,12 +194,10 @@ def without_mode(story: Story, entry: Entry) -> Fix:
     if not isinstance(block, ast.With):
         return Fix()
     fix = f"move the line out of the {mode} block of {story.place(switch.line)}"
-    fix = f"compute it outside: {fix}" if mode == "inference_mode" else fix
-    fix += (
-        "; what is made inside can never be differentiated"
-        if mode == "inference_mode"
-        else ", or wrap it in torch.enable_grad()"
-    )
+    if mode == "inference_mode":
+        fix = f"compute it outside: {fix}; what is made inside can never be differentiated"
+    else:
+        fix += ", or wrap it in torch.enable_grad()"
     return Fix(fix, (unindented(tree, block),) if len(block.items) == 1 else ())
 
 
@@ -427,3 +411,23 @@ def moved(tree: SourceTree, statement: ast.stmt, after: ast.stmt) -> Patch | Non
     if statement.lineno <= after.lineno <= (statement.end_lineno or 0):
         return None
     return tree.patch(tree.removed(statement), tree.inserted(after, tree.source(statement), after=True))
+
+
+def before(story: Story, line: Line | None, other: Line | None) -> Patch | None:
+    """A patch that moves the statement of a line before another one of its block."""
+    statement, first = story.statement(line), story.statement(other)
+    if line is None or other is None or statement is None or first is None or line.file != other.file:
+        return None
+    tree = story.tree(line.file)
+    if not isinstance(statement, ast.Expr) or statement not in tree.block(first):
+        return None
+    return tree.patch(tree.inserted(first, tree.source(statement)), tree.removed(statement))
+
+
+def on_method(story: Story, line: Line | None, method: str, text: str) -> Patch | None:
+    """A patch that writes a text behind what the method that ran at a line belongs to."""
+    node = story.node(line)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
+        return None
+    assert line is not None
+    return swap(story, line, node.func.value, f"{bracketed(story.tree(line.file), node.func.value)}{text}")

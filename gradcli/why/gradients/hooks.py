@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradcli.observe.why.story import walk
+from gradcli.why.story import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_lines import Line
     from gradcli.recording.runs.tensors import Hook, Step, Sweep
+    from gradcli.why.story import Story
 
 
 def of_hooks(story: Story) -> Iterator[tuple[int | None, Finding]]:
@@ -51,18 +51,19 @@ def cloned(story: Story, line: Line | None) -> Patch | None:
     if line is None or statement is None:
         return None
     tree = story.tree(line.file)
-    node: ast.expr | None = None
-    if isinstance(statement, ast.Assign):
-        node = statement.targets[0]
-    elif isinstance(statement, ast.AugAssign):
-        node = statement.target
-    elif isinstance(statement, (ast.Expr, ast.Return)) and isinstance(statement.value, ast.Call):
+    node: ast.expr | None = target_of(statement)
+    if isinstance(statement, (ast.Expr, ast.Return)) and isinstance(statement.value, ast.Call):
         node = statement.value.func
     while isinstance(node, (ast.Subscript, ast.Attribute)):
         node = node.value
-    return (
-        tree.patch(tree.inserted(statement, f"{node.id} = {node.id}.clone()")) if isinstance(node, ast.Name) else None
-    )
+    if not isinstance(node, ast.Name):
+        return None
+    return tree.patch(tree.inserted(statement, f"{node.id} = {node.id}.clone()"))
+
+
+def target_of(statement: ast.stmt) -> ast.expr | None:
+    """What a statement assigns to."""
+    return statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
 
 
 def registered(story: Story, step: Step) -> bool:
@@ -139,12 +140,8 @@ def idle(story: Story) -> Iterator[tuple[int | None, Finding]]:
             what = story.called(hook.mark) if hook.layer is None else str(hook.layer)
             message = f"the hook on {what} of {story.at(hook.line)} never ran: it was registered after {story.at(late)}"
             fix = f"register the hook before {story.place(late)}"
-            yield (
-                None,
-                story.find(
-                    "hook-never-ran", None, hook.line, message, fix=fix, patches=(earlier(story, hook.line, late),)
-                ),
-            )
+            patch = earlier(story, hook.line, late)
+            yield None, story.find("hook-never-ran", None, hook.line, message, fix=fix, patches=(patch,))
 
 
 def passed(story: Story, sweep: Sweep, hook: Hook) -> bool:
@@ -157,11 +154,9 @@ def layer_idle(story: Story, hook: Hook) -> Line | None:
     if hook.calls:
         return None
     sweeps, layer = story.watch.sweeps, hook.layer
-    ran = [
-        e
-        for e in story.entries.values()
-        if e.layer is layer or (e.layer and layer and layer.name and e.layer.name.startswith(f"{layer.name}."))
-    ]
+    inner = f"{layer.name}." if layer is not None and layer.name else None
+    entries = [e for e in story.entries.values() if e.layer is not None]
+    ran = [e for e in entries if e.layer is layer or (e.layer and inner and e.layer.name.startswith(inner))]
     if not ran or ran[-1].mark > hook.time:
         return None
     if hook.kind == "register_forward_hook":

@@ -6,26 +6,26 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import Saved
-from gradcli.observe.why import edits
-from gradcli.observe.why.fixes import ATOMS
 from gradcli.recording.runs.source_tree import called, dotted
+from gradcli.why import edits
+from gradcli.why.fixes import ATOMS
+from gradcli.why.gradients.hooks import target_of
 
 if TYPE_CHECKING:
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_lines import Line
+    from gradcli.why.story import Story
 
 
 def cloned_read(story: Story, line: Line | None, writer: Line | None) -> Patch | None:
     """A patch that clones what was saved where it is read, if that is a part of what is written to later."""
     node, statement = story.node(line), story.statement(writer)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    target = None if statement is None else target_of(statement)
     if node is None or line is None or not isinstance(target, ast.Subscript):
         return None
     tree = story.tree(line.file)
-    reads = [
-        n for n in ast.walk(node) if isinstance(n, ast.Subscript) and dotted(n) == dotted(target) and n is not target
-    ]
+    parts = [n for n in ast.walk(node) if isinstance(n, ast.Subscript) and n is not target]
+    reads = [n for n in parts if dotted(n) == dotted(target)]
     return tree.patch(*[tree.replaced(n, f"{tree.source(n)}.clone()") for n in reads]) if reads else None
 
 
@@ -88,21 +88,18 @@ def out_of_place(story: Story, line: Line | None) -> edits.Fix:
     if statement is None or line is None:
         return edits.Fix()
     tree = story.tree(line.file)
+    target_node = target_of(statement)
+    if isinstance(target_node, ast.Subscript):
+        whole = tree.source(target_node.value)
+        text = f"{whole} = {whole}.clone()"
+        return edits.Fix(f"change a copy: `{text}` first", (tree.patch(tree.inserted(statement, text)),))
     operators = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
     if isinstance(statement, ast.AugAssign) and type(statement.op) in operators:
         target = tree.source(statement.target)
         value = tree.source(statement.value)
         value = value if isinstance(statement.value, ATOMS) else f"({value})"
-        if isinstance(statement.target, ast.Subscript):
-            whole = tree.source(statement.target.value)
-            text = f"{whole} = {whole}.clone()"
-            return edits.Fix(f"change a copy: `{text}` first", (tree.patch(tree.inserted(statement, text)),))
         text = f"{target} = {target} {operators[type(statement.op)]} {value}"
         return edits.Fix(f"write the change out of place: `{text}`", (tree.patch(tree.replaced(statement, text)),))
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        whole = tree.source(statement.targets[0].value)
-        text = f"{whole} = {whole}.clone()"
-        return edits.Fix(f"change a copy: `{text}` first", (tree.patch(tree.inserted(statement, text)),))
     node = story.node(line)
     call = node if isinstance(node, ast.Call) else None
     if call is None and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -116,16 +113,13 @@ def out_of_place(story: Story, line: Line | None) -> edits.Fix:
             whole = tree.source(call.func.value)
             arguments = tree.source(call)[len(tree.source(call.func)) :]
             text = f"{whole}.{name.rstrip('_')}{arguments}"
+            place: ast.stmt | ast.expr = call
             if isinstance(statement, ast.Expr) and statement.value is call:
-                return edits.Fix(
-                    f"write the change out of place: `{whole} = {text}`",
-                    (tree.patch(tree.replaced(statement, f"{whole} = {text}")),),
-                )
-            return edits.Fix(f"write the change out of place: `{text}`", (tree.patch(tree.replaced(call, text)),))
+                place, text = statement, f"{whole} = {text}"
+            return edits.Fix(f"write the change out of place: `{text}`", (tree.patch(tree.replaced(place, text)),))
         for layer in tree.calls("ReLU", "LeakyReLU", "Dropout", "ELU", "SiLU", "ReLU6", "Hardtanh", "Threshold"):
             flag = next((k for k in layer.keywords if k.arg == "inplace"), None)
             if flag is not None:
-                return edits.Fix(
-                    f"leave inplace=True out at line {layer.lineno}", (tree.patch(tree.replaced(flag.value, "False")),)
-                )
+                patch = tree.patch(tree.replaced(flag.value, "False"))
+                return edits.Fix(f"leave inplace=True out at line {layer.lineno}", (patch,))
     return edits.Fix()

@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gradcli.base.results.findings import GradientPath, NodeNorm
-from gradcli.observe.why.readings import flat_reason, reads
+from gradcli.why.readings import flat_reason, reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.tensors import Step, Sweep
+    from gradcli.why.story import Story
 
     Way = list[tuple[Step, tuple[str, int], float]]
 

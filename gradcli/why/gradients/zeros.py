@@ -7,18 +7,18 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gradcli.base.results.findings import AtNode
-from gradcli.observe.why import edits
-from gradcli.observe.why.hooks import changed_between
-from gradcli.observe.why.readings import flat_reason, kind_of, reads
-from gradcli.observe.why.story import walk
 from gradcli.recording.runs.source_tree import called
+from gradcli.why import edits
+from gradcli.why.gradients.hooks import changed_between
+from gradcli.why.readings import flat_reason, kind_of, reads
+from gradcli.why.story import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.tensors import Entry, Event, Step, Sweep
+    from gradcli.why.story import Story
 
 
 ORDINARY = {"flat", "times-zero", "not-selected", "outside-bounds", "no-path"}  # zeros that may be meant
@@ -100,12 +100,7 @@ def unreached(story: Story, mark: int) -> Iterator[Finding]:
     ends = story.ends(mark)
     if ends and ends[0].reason == "detached" and ends[0].entry.inputs == (mark,) and "zero" not in looks:
         return  # what is frozen so beside others is meant
-    if ends:
-        fix, patches = edits.of_end(story, ends[0])
-        message = f"$it.grad is zero: {ends[0].what} at {story.at(ends[0].line)}"
-        yield story.find(ends[0].reason, name, ends[0].line, message, fix=fix, patches=patches)
-        return
-    lost = story.number_end(mark)
+    lost = ends[0] if ends else story.number_end(mark)
     if lost is not None:
         fix, patches = edits.of_end(story, lost)
         message = f"$it.grad is zero: {lost.what} at {story.at(lost.line)}"
@@ -147,10 +142,7 @@ def at_node(story: Story, name: str, step: Step, sweep: Sweep) -> Finding:
         return story.find("one-entry", name, line, message, evidence)
     if reason == "sampled":
         fix, patches = edits.sampled(story, entry)
-        message = (
-            f"$it.grad is zero: {story.doing(entry)} draws a sample, which has no derivative with respect to "
-            "its parameters"
-        )
+        message = f"$it.grad is zero: {story.doing(entry)} draws a sample, which has no derivative for its parameters"
         return story.find("sampled", name, line, message, evidence, fix=fix, patches=patches)
     if reason == "step-function":
         fix, patches = edits.step_function(story, entry)
@@ -158,9 +150,8 @@ def at_node(story: Story, name: str, step: Step, sweep: Sweep) -> Finding:
     node = story.node(line)
     clips = isinstance(node, ast.Call) and called(node) == "clip"  # in JAX a minimum of a maximum
     if reason == "not-selected" and (clips or kind_of(step.name) in CLAMPS):
-        message = (
-            f"$it.grad is zero: all {math.prod(entry.shape)} entries lie outside the bounds of {story.doing(entry)}"
-        )
+        size = math.prod(entry.shape)
+        message = f"$it.grad is zero: all {size} entries lie outside the bounds of {story.doing(entry)}"
         return story.find("outside-bounds", name, line, message, evidence)
     if reason == "times-zero":
         return by_zero(story, name, step, entry)

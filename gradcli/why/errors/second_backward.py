@@ -6,17 +6,17 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.base.results.findings import Saved
-from gradcli.observe.why import edits
-from gradcli.observe.why.missing import assigned_name
-from gradcli.observe.why.story import walk
 from gradcli.recording.runs.source_tree import LOOPS, dotted
+from gradcli.why import edits
+from gradcli.why.gradients.missing import assigned_name
+from gradcli.why.story import walk
 
 if TYPE_CHECKING:
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_lines import Line
     from gradcli.recording.runs.source_tree import SourceTree
     from gradcli.recording.runs.tensors import Entry, Sweep
+    from gradcli.why.story import Story
 
 
 class Boundary(NamedTuple):
@@ -73,26 +73,12 @@ def freed(story: Story) -> Finding:
             return looped
         other = None if same_root else trains_other(story, shared, earlier)
         if other is not None:
-            return story.find(
-                "shared-part",
-                None,
-                last,
-                f"{message}: both losses go through {story.called(shared.entry.mark)}",
-                evidence,
-                fix=other.text,
-                patches=other.patches,
-            )
+            message += f": both losses go through {story.called(shared.entry.mark)}"
+            return story.find("shared-part", None, last, message, evidence, fix=other.text, patches=other.patches)
     fix = f"pass retain_graph=True to the backward at {story.place(earlier.line)}"
     fix += "" if same_root else ", or add the losses and call backward once"
-    return story.find(
-        "freed",
-        None,
-        last,
-        message,
-        evidence,
-        fix=fix,
-        patches=(edits.keyword_patch(story, earlier.line, "backward", "retain_graph", "True"),),
-    )
+    patch = edits.keyword_patch(story, earlier.line, "backward", "retain_graph", "True")
+    return story.find("freed", None, last, message, evidence, fix=fix, patches=(patch,))
 
 
 def derivative_in(story: Story, earlier: Sweep) -> Entry | None:
@@ -224,10 +210,7 @@ def trains_other(story: Story, shared: Boundary, earlier: Sweep) -> edits.Fix | 
     if line is None or not name.isidentifier():
         return edits.Fix(text)
     tree, statement = story.tree(line.file), story.statement(line)
-    uses = (
-        [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
-        if statement
-        else []
-    )
+    nodes = [] if statement is None else [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+    uses = [n for n in nodes if n.id == name and isinstance(n.ctx, ast.Load)]
     patch = tree.patch(*[tree.replaced(use, f"{name}.detach()") for use in uses]) if uses else None
     return edits.Fix(f"{text} (line {line.number})", (patch,))

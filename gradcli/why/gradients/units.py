@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.tensors import Entry
+    from gradcli.why.story import Story
 
 CHANCE, LEAST_ROWS = 0.02, 3
 

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 
 from gradcli.base.diagnostics import did_you_mean, error, visible
 from gradcli.base.results.findings import Explanation, Finding, Looked
-from gradcli.observe.why.accumulated import discarded, late_changes, sums
-from gradcli.observe.why.graphs_kept import kept_graphs
-from gradcli.observe.why.hooks import of_hooks
-from gradcli.observe.why.jax_programs import of_jax
-from gradcli.observe.why.losses import broadcast, constants, twice
-from gradcli.observe.why.missing import partly, reason, rebound, without_gradient
-from gradcli.observe.why.not_finite import first_nan
-from gradcli.observe.why.optimizers import frozen, idle, not_optimised, unregistered, unused
-from gradcli.observe.why.sizes import extremes
-from gradcli.observe.why.stopped import stops
-from gradcli.observe.why.story import Story
-from gradcli.observe.why.units import alike, dead_units
-from gradcli.observe.why.zeros import zero_gradients
+from gradcli.why.errors.stopped import stops
+from gradcli.why.gradients.hooks import of_hooks
+from gradcli.why.gradients.missing import partly, reason, rebound, without_gradient
+from gradcli.why.gradients.not_finite import first_nan
+from gradcli.why.gradients.sizes import extremes
+from gradcli.why.gradients.units import alike, dead_units
+from gradcli.why.gradients.zeros import zero_gradients
+from gradcli.why.jax_programs import of_jax
+from gradcli.why.story import Story
+from gradcli.why.training.accumulated import discarded, late_changes, sums
+from gradcli.why.training.graphs_kept import kept_graphs
+from gradcli.why.training.losses import broadcast, constants, twice
+from gradcli.why.training.optimizers import frozen, idle, not_optimised, unregistered, unused
 
 if TYPE_CHECKING:
-    from gradcli.observe.why.fixes import Dialect
     from gradcli.recording.runs.run_record import Watch
     from gradcli.recording.runs.tensors import Subject
+    from gradcli.why.fixes import Dialect
 
     Pairs = list[tuple[int | None, Finding]]
 

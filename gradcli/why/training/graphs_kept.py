@@ -7,17 +7,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gradcli.base.results.findings import Histories, Retained
-from gradcli.observe.why import edits
-from gradcli.observe.why.fixes import bracketed
-from gradcli.observe.why.story import walk
+from gradcli.why import edits
+from gradcli.why.fixes import bracketed
+from gradcli.why.story import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_tree import SourceTree
     from gradcli.recording.runs.tensors import Entry, Sweep
+    from gradcli.why.story import Story
 
 LOOP = 3  # backwards at one line that make a loop
 OUTPUTS = 5  # graphs that no backward walks and a name keeps
@@ -109,13 +109,9 @@ def idle(story: Story, marks: set[int]) -> bool:
     if len(marks) < OUTPUTS or len(lines) != 1 or any(mark in story.leading() for mark in marks):
         return False
     sets = [set(ancestors(story, {entry.mark})) for entry in entries]
-    return not set.intersection(*sets) and not any(
-        mark in others
-        for entry, own in zip(entries, sets, strict=True)
-        for others in sets
-        if others is not own
-        for mark in (entry.mark,)
-    )
+    pairs = zip(entries, sets, strict=True)
+    inside = any(entry.mark in others for entry, own in pairs for others in sets if others is not own)
+    return not inside and not set.intersection(*sets)
 
 
 def detached(story: Story, name: str) -> Patch | None:

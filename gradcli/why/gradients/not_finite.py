@@ -12,20 +12,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.base.results.findings import AtNode, Branch, Growth, Masked, Operands
-from gradcli.observe.why import edits
-from gradcli.observe.why.fixes import bracketed
-from gradcli.observe.why.readings import kind_of, reads
-from gradcli.observe.why.story import walk
 from gradcli.recording.runs.operand_notes import Domain, MaskedRows, Operand
 from gradcli.recording.runs.source_tree import called
+from gradcli.why import edits
+from gradcli.why.fixes import bracketed
+from gradcli.why.readings import kind_of, reads
+from gradcli.why.story import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import Story
     from gradcli.recording.runs.source_lines import Line
     from gradcli.recording.runs.tensors import Entry, Event, Step, Sweep
+    from gradcli.why.story import Story
 
 GROWN = 1e3  # times: gradients that grew so much from update to update diverge
 TURNS = 4  # values of one line, each made of the one before, that grow
@@ -196,10 +196,8 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
         message = (
             f"{lead}: {story.doing(entry)} is a mean of nothing: every label is ignored (ignore_index), or has weight 0"
         )
-        fix = (
-            "skip a batch whose labels are all ignored, or divide the sum by the count: reduction='sum', then "
-            "/ max(count, 1)"
-        )
+        fix = "skip a batch whose labels are all ignored, or divide the sum by the count: reduction='sum', then "
+        fix += "/ max(count, 1)"
         return story.find("nothing-to-average", name, line, message, operands, fix=fix)
     if shapes and 0 in shapes[0]:
         message = f"{lead}: {story.doing(entry)} is the mean of no entries (shape {shapes[0]} is empty)"
@@ -230,11 +228,8 @@ def large(entry: Entry) -> bool:
     if not isinstance(entry.remark, Domain):
         return True
     known = [operand for operand in entry.remark.operands if operand is not None and operand.size]
-    return (
-        not known
-        or max(max(abs(operand.low), abs(operand.high)) for operand in known) > GROWN
-        or kind_of(entry.name) in ("Exp", "Pow")
-    )
+    reach = max((max(abs(operand.low), abs(operand.high)) for operand in known), default=math.inf)
+    return reach > GROWN or kind_of(entry.name) in ("Exp", "Pow")
 
 
 def turns(story: Story, entry: Entry) -> tuple[float, int] | None:
@@ -244,14 +239,10 @@ def turns(story: Story, entry: Entry) -> tuple[float, int] | None:
     while current is not None and len(norms) < 1000:
         if current.size.finite:
             norms.append(current.size.norm)
-        above = (
-            [story.entries[mark] for mark in walk(current.inputs, story.operands)]
-            if len(norms) < 2
-            else [story.entries[mark] for mark in current.inputs]
-        )
-        current = max(
-            (e for e in above if e.line == entry.line and e.name == entry.name), key=lambda e: e.mark, default=None
-        )
+        marks = walk(current.inputs, story.operands) if len(norms) < 2 else current.inputs
+        above = (story.entries[mark] for mark in marks)
+        same = [e for e in above if e.line == entry.line and e.name == entry.name]
+        current = max(same, key=lambda e: e.mark, default=None)
     ratios = [now / before for before, now in pairwise(norms[::-1]) if before > 0]
     if len(ratios) < TURNS or not all(ratio > 1.2 for ratio in ratios[-TURNS:]):
         return None
@@ -272,9 +263,8 @@ def diverging(story: Story, root: int) -> Diverging | None:
     largest: Diverging | None = None
     for leaf in story.leaves_above(root):
         same = story.versions(leaf)
-        norms = [
-            grad.norm for mark in same for _, grad in story.arrivals.get(mark, []) if grad.finite and grad.norm > 0
-        ]
+        grads = [grad for mark in same for _, grad in story.arrivals.get(mark, [])]
+        norms = [grad.norm for grad in grads if grad.finite and grad.norm > 0]
         steps = [event for event in story.timeline(leaf) if event.kind == "changed" and event.time < root]
         text, moved = f"the gradient of {story.called(leaf)}", len(steps) or len(same) - 1
         line = steps[-1].line if steps else story.sweep_before(root)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gradcli.observe.why import edits
-from gradcli.observe.why.changed_in_place import changed
-from gradcli.observe.why.known_errors import known_answer
-from gradcli.observe.why.readings import is_float
-from gradcli.observe.why.second_backward import freed
 from gradcli.recording.runs.source_tree import dotted, targets
+from gradcli.why import edits
+from gradcli.why.errors.changed_in_place import changed
+from gradcli.why.errors.known_errors import known_answer
+from gradcli.why.errors.second_backward import freed
+from gradcli.why.readings import is_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.base.results.findings import Finding, Patch
-    from gradcli.observe.why.story import End, Story
+    from gradcli.base.results.findings import Finding
     from gradcli.recording.runs.source_lines import Line
     from gradcli.recording.runs.tensors import Entry
+    from gradcli.why.story import End, Story
 
 
 def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
@@ -63,10 +63,10 @@ def refused(story: Story, root: int) -> Finding:
             why = f"{story.at(update.line)} gave its name to a new tensor, made {manner}which is no longer the leaf"
             return story.find("replaced", name, update.line, lead + why, fix=fix, patches=patches)
         fix, patches = edits.of_end(story, end)
-        used = end.reason == "mode-left"
         reason, line = end.reason, end.line
-        why = f"{end.what} {'at' if not used else 'when'} {story.at(end.entry.line if used else end.line)}"
-        why += " was computed" if used else ""
+        why = f"{end.what} at {story.at(line)}"
+        if reason == "mode-left":
+            why = f"{end.what} when {story.at(end.entry.line)} was computed"
     elif (grad := next((leaf for leaf in above if leaf in story.watch.grads), None)) is not None:
         reason = "no-create-graph"
         why = f"it was computed from {story.called(grad)}, and what backward() left in .grad has no history"
@@ -78,7 +78,7 @@ def refused(story: Story, root: int) -> Finding:
         event = next(e for e in story.timeline(late[0]) if e.kind == "unfrozen" and e.time > entry.mark)
         why = f"{story.called(late[0])} requires grad now, and did not when it was used: that is set at "
         why += f"{story.at(event.line)} only"
-        patches = (sooner(story, event.line, line),)
+        patches = (edits.before(story, event.line, line),)
     elif (outside := unrecorded(story, above)) is not None:
         why = f"it was computed inside a transform of torch.func at {story.at(outside)}, where nothing is recorded, "
         why += "and what came out requires no grad"
@@ -95,9 +95,8 @@ def refused(story: Story, root: int) -> Finding:
             why = f"requires_grad was set to False at {story.at(frozen.line)}, and nothing else requires grad"
             line, fix = frozen.line, "leave what is to be trained with requires_grad=True"
         else:
-            leaves = ", ".join(
-                dict.fromkeys(f"{story.called(leaf)} of {story.place(story.entries[leaf].line)}" for leaf in above)
-            )
+            places = (f"{story.called(leaf)} of {story.place(story.entries[leaf].line)}" for leaf in above)
+            leaves = ", ".join(dict.fromkeys(places))
             why = f"nothing that it was computed from requires grad ({leaves})"
             line = story.entries[above[0]].line if len(above) == 1 else line
             patches = (edits.require(story, story.entries[above[0]]),) if len(above) == 1 else ()
@@ -118,17 +117,6 @@ def cut_within(story: Story, line: Line) -> int | None:
     functions = [n for n in ast.walk(tree.root) if isinstance(n, ast.FunctionDef) and n.name in named]
     calls = tree.calls("detach", "item", "tolist", "numpy", "no_grad")
     return next((c.lineno for c in calls if any(tree.within(c.lineno, f) for f in functions)), None)
-
-
-def sooner(story: Story, line: Line | None, use: Line | None) -> Patch | None:
-    """A patch that moves a statement before another one of its block."""
-    statement, first = story.statement(line), story.statement(use)
-    if line is None or use is None or statement is None or first is None or line.file != use.file:
-        return None
-    tree = story.tree(line.file)
-    if not isinstance(statement, ast.Expr) or statement not in tree.block(first):
-        return None
-    return tree.patch(tree.inserted(first, tree.source(statement)), tree.removed(statement))
 
 
 def number_before(story: Story, mark: int) -> End | None:

@@ -1,1 +1,0 @@
-"""Explains gradients of recorded runs (`recording/runs/`): why they are None, zero, NaN or huge."""

@@ -1,0 +1,1 @@
+"""Reasons why a backward, or the file itself, stopped."""

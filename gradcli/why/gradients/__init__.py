@@ -1,0 +1,1 @@
+"""Reasons why a gradient is None, zero, NaN, too small or too large."""
