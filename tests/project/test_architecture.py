@@ -244,7 +244,7 @@ def test_execution_has_no_import_circle() -> None:
 @pytest.mark.parametrize(
     ("room", "most_files", "most_lines"),
     [("execution", 39, 8_350), ("eager", 71, 15_095), ("why", 23, 4_980)]
-    + [("checks", 68, 17_600), ("formulas", 10, 4_650)],
+    + [("checks", 68, 17_598), ("formulas", 10, 4_650)],
 )
 def test_a_room_stays_small(room: str, most_files: int, most_lines: int) -> None:
     """These figures only shrink."""

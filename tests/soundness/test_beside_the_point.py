@@ -29,7 +29,7 @@ def of_structure() -> Check:
 
 
 def of_a_square() -> Check:
-    return check_script("sqrt((x**3-8)**2)", at={"x": 2.25}, claims={"x": "3*x**2"}).checks[-1]
+    return check_script("sqrt((x**3-8)**2)", at={"x": 2.0625}, claims={"x": "3*x**2"}).checks[-1]
 
 
 def at_the_point_only() -> Check:
@@ -64,6 +64,14 @@ def test_each_comparison_beside_the_point_is_needed(
         ("where(floor(x) == 2, x**2, x)", 2.05, "2*x", "PROVED"),
         ("where(floor(x) == 2, x**2, x)", 2.05, "3*x - 2.05", "DISAGREES"),
         ("sqrt((x**3-8)**2)", 2.25, "3*x**2 + (x - 2.25)", "DISAGREES"),
+        ("1e6*x**2", 1.0, "round(2e6*x)", "DISAGREES"),
+        ("1e8*exp(x)", 0.0, "floor(1e8*exp(x))", "DISAGREES"),
+        ("x**3", 1.1, "round(3*x**2*1e9)/1e9", "DISAGREES"),
+        ("x**3", 1.1, "3*x**2 - mod(3*x**2, 1e-6)", "DISAGREES"),
+        ("x**2", 2.5, "2*x + 1e-30*sin(1000*pi*x)", "DISAGREES"),
+        ("x - mod(x, 1e-7)", 0.123456789, "1", "DISAGREES"),
+        ("x - mod(x, 1e-7)", 0.123456789, "0", "PROVED"),
+        ("mod(x, 1e-7)", 0.123456789, "1", "PROVED"),
     ],
 )
 def test_numbers_below_the_normal_ones_and_points_in_other_branches(
@@ -179,3 +187,22 @@ def test_a_box_of_data_that_a_proof_holds_fixed_is_not_proved() -> None:
     about: Any = {"at": {"z": 2.0, "y": np.full(30, 0.5)}, "box": {"y": (0, 1)}}
     for claim in ("sum(y**2) + 1e-40*(y[0] - 0.5)", "sum(y**2) + (y[0] - 0.5)"):
         assert check_script("z*sum(y**2)", claims={"z": claim}, **about).checks[-1].verdict != "PROVED"
+
+
+@pytest.mark.parametrize("error", ["1e-4", "1e-9", "1e-12", "1e-40"])
+def test_what_is_right_in_the_middle_of_a_box_is_not_right_on_it(error: str) -> None:
+    check = check_script(
+        "x**2 + y**2", at={"x": 1.0, "y": 1.0}, claims={"x": f"2*x + {error}*(y - 1)"}, box={"y": (0, 2)}
+    ).checks[-1]
+    assert check.verdict == "DISAGREES", check
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "right"),
+    [("relu(x)**2", "2*relu(x)", "PROVED"), ("x*abs(x)", "2*abs(x)", "PROVED"), ("abs(x)", "sign(x)", "KINK")],
+)
+@pytest.mark.parametrize("box", [(-1, 2), (-0.3, 2), (-1, 1), (-1e-9, 3)], ids=["1", "2", "3", "4"])
+def test_a_zero_of_a_box_is_found_wherever_it_lies_in_it(
+    text: str, claim: str, right: str, box: tuple[float, float]
+) -> None:
+    assert check_script(text, at={"x": 0.5}, claims={"x": claim}, box={"x": box}).checks[-1].verdict == right

@@ -21,7 +21,7 @@ import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.case import WHOLE, Outcome
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.decide.numerical import ALIKE, STEPPED, of_differences, remark_on
 from gradcli.checks.decide.refutation import blaming, disagrees
@@ -69,7 +69,6 @@ SCALES = (1.0, -1.0, 2.0**20, 2.0**-20)  # of a cotangent, which a rule must be 
 BESIDE = 3  # points at which the recording has to give the function's values
 ABOUT = ("moving", "leaf", "line", "text", "rule", "file", "values")  # of a rule inside the function
 MOST_PLACES, LONGEST = 256, 0.05  # of finite differences in a graph; and their longest step, in sizes of the point
-WHOLE = {"floor", "ceil", "round", "trunc", "mod"}  # operations that a whole number decides
 ROUNDED = "rounded to whole numbers inside"
 DECIDED = (*GOOD, "DISAGREES", *NONSMOOTH)
 

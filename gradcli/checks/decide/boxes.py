@@ -346,7 +346,7 @@ class BoxCheck:
     ) -> tuple[float, float] | None:
         """The neighbouring floats between which an entry changes its sign, or twice the float at which it is 0."""
         for _ in range(MOST_STEPS):
-            middle = low + (high - low) / 2
+            middle = 0.0 if low < 0 < high else low + (high - low) / 2
             if not low < middle < high:
                 return low, high
             there = self.signs([node], line(middle))[0][entry]

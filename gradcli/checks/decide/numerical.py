@@ -203,7 +203,7 @@ class ByDifferences:
             return self.doubt
         seen = step_sequences.decades(finding.seen, finding.claimed, finding.slack)
         evidence["decades"] = round(math.log10(seen), 1) if seen else 0.0
-        if finding.gap <= step_sequences.doubt(finding.seen) or step_sequences.divided(finding.seen, finding.claimed):
+        if finding.gap <= step_sequences.doubt(finding.seen):
             return "but larger steps see another slope: f is not smooth on the scale of the small ones"
         if seen < step_sequences.DECADES:
             return "but only steps within one decade tell them apart, which rounding or noise may do"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 RANGES = ((-2.0, 2.0), (0.1, 2.0), (0.05, 0.95), (1.1, 4.0), (5.0, 60.0))  # where free names are looked for
 TRIES = 24
+LONG = 15  # digits
 APART = 0.04  # how far points near a given one of a black box lie, relatively
 EQUAL = "equal or 0 in the same entries"
 
@@ -88,7 +89,10 @@ def inside(domain: Interval | None, x: Floats) -> NDArray[np.bool_]:
 
 
 def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterator[Floats]:
-    """Values ever nearer to that of a leaf; a symmetric or diagonal matrix stays one."""
+    """Values ever nearer to that of a leaf; a symmetric or diagonal matrix stays one.
+
+    Every other one has many digits: a claim that rounds, or has a period, may be right at numbers of few.
+    """
     if x.dtype.kind == "c":
         for parts in nearby(np.stack([x.real, x.imag]).reshape(-1), domain, count, seed):
             real, imaginary = parts.reshape(2, *x.shape)
@@ -103,7 +107,7 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
             step = np.triu(step) + np.triu(step, 1).T
         if diagonal:
             step = np.diag(np.diag(step))
-        moved = shortened(x + step, 3 + attempt // (2 * count))
+        moved = shortened(x + step, LONG if attempt % 2 else 3 + attempt // (2 * count))
         if inside(domain, moved).all() and (moved != x).all() | diagonal:
             yield moved
 

@@ -110,10 +110,12 @@ class HigherDerivative:
                 along = self.lines.along(self._way(chosen, self.lines.field), self.order)
                 rows = [coefficient(x, self.order) for x in along]
             if doubt := next((row for row in rows if isinstance(row, (Tie, Undecided))), None):
-                self.tied, way = self.tied or doubt, self._way(chosen, self.exactly.field)
-                before = Expansion.unsettled
+                field = self.exactly.field
+                assert isinstance(field, balls.ExactField)
+                self.tied, way = self.tied or doubt, self._way(chosen, field)
+                before = field.pool.unsettled
                 right, left = (self.exactly.all_beside({at: side * way[at] for at in way}) for side in (1, -1))
-                if self.order > 1 and Expansion.unsettled > before:  # a bound on a function is none on its slopes
+                if self.order > 1 and field.pool.unsettled > before:  # a bound on a function is none on its slopes
                     right, left = ([bounded_only(x, self.order) for x in side] for side in (right, left))
                 center = self.exactly.base.known[self.base].flat
                 rows = [self._joined(*ends, doubt.node) for ends in zip(center, right, left, strict=True)]

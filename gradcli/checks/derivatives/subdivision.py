@@ -46,6 +46,7 @@ BITS = 96
 SMALLEST = 2.0**-44  # of the box: a piece that is not settled there never will be
 MOST_WORK = 800_000  # operations on single entries over all pieces
 LEAST = 400  # pieces of a box of one entry, whatever they cost; of more entries fewer, as cutting decides less there
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
 SHOWN = 16  # open pieces that an answer lists
 
 
@@ -61,6 +62,10 @@ class Piece(NamedTuple):
 
     def middle(self) -> list[float]:
         return [(low + high) / 2 for low, high in self.sides]
+
+    def inside(self) -> list[float]:
+        """A point of it that is no special one: by chance a claim is right in the middle."""
+        return [low + (high - low) * (GOLDEN * k % 1.0) for k, (low, high) in enumerate(self.sides, 1)]
 
     def halves(self) -> list[Piece]:
         """Both halves, cut along the entry that was halved least."""
@@ -138,7 +143,7 @@ class Cover:
             return "open", None
         self.bound = max(self.bound, bound)
         signs = tuple(still), tuple(lines.signs)
-        region = self.regions.setdefault(signs, {"pieces": 0, "at": piece.middle()})
+        region = self.regions.setdefault(signs, {"pieces": 0, "at": piece.inside()})
         region["pieces"] += 1
         return "settled", None
 

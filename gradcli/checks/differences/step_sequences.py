@@ -380,10 +380,7 @@ def _sudden(seen: Differences) -> bool:
 
 
 def jumping(seen: Differences, claimed: float) -> bool:
-    """Whether f stands still on the smallest steps of a side, on which a slope as claimed would show.
-
-    What has values in float32 stands still between them.
-    """
+    """Whether f, unless it is in float32, stands still on small steps of a side on which such a slope would show."""
     steps, values = seen.tried
     size = SUDDEN * EPSILON * float(np.abs(values).max(initial=0.0))
     for side in values[:, 1:3].T:
@@ -441,7 +438,7 @@ def _table(values: Floats) -> float | None:
 def contradicts(seen: Differences, claimed: float) -> bool:
     """Whether the steps contradict a claim by more than chance, a kink or a hidden part explains, on every scale."""
     gap = abs(claimed - seen.estimate.value)
-    return gap > max(doubt(seen), HIDDEN * abs(seen.estimate.value)) and not divided(seen, claimed)
+    return gap > max(doubt(seen), HIDDEN * abs(seen.estimate.value))
 
 
 def doubt(seen: Differences) -> float:
@@ -467,18 +464,6 @@ def decades(seen: Differences, claimed: float, slack: float) -> float:
     same = np.abs(seen.slopes - seen.estimate.value) <= 0.1 * abs(seen.estimate.value - claimed)
     steps = seen.steps[(gap > CLEAR * (4.0 * seen.errors + slack)) & same]
     return float(steps.max() / steps.min()) if steps.size else 0.0
-
-
-def divided(seen: Differences, claimed: float) -> bool:
-    """Whether some steps have the claimed slope and not the estimated one: f differs between scales.
-
-    A value that is rounded coarsely and then divided by something smooth jumps from piece to piece; each has a slope.
-    """
-    gap = abs(seen.estimate.value - claimed)
-    near = (np.abs(seen.slopes - claimed) <= 4.0 * seen.errors) & (seen.errors <= 0.1 * gap)
-    wide = (seen.values[:2, 2] - seen.values[:2, 1]) / (2.0 * seen.steps[:2])  # what the two largest steps see
-    nearer = np.abs(wide - claimed) < np.abs(wide - seen.estimate.value) / 3.0
-    return bool(near.sum() >= 2 or nearer.all())
 
 
 def taylor_rate(seen: Differences, claimed: float) -> float | None:

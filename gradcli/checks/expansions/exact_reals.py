@@ -47,9 +47,12 @@ def taylor(x: Any, name: str, k: int, args: tuple[Any, ...]) -> Any:
 
 
 class Pool(dict[Any, Any]):
-    """The expressions of one reading of a program, and how much work their signs may still take."""
+    """The expressions of one reading of a program, and how much work their signs may still take.
 
-    left = MOST_WORK
+    `unsettled` counts expansions without a limit, or with one of several.
+    """
+
+    left, unsettled = MOST_WORK, 0
 
 
 class ExactReal:

@@ -57,7 +57,6 @@ class Expansion(Moving):
 
     __slots__ = ("range", "rest", "swings", "terms")
     range: Any
-    unsettled = 0  # how many have no limit or one of several, of all so far; global as `ctx`
 
     def __init__(
         self, terms: dict[Key, Any], rest: Key | None = None, swings: bool = False, values: Any = None
@@ -70,7 +69,6 @@ class Expansion(Moving):
         self.rest = rest
         self.swings = swings
         self.range = values if rest == ONE and values is not None and values.is_finite() else None
-        Expansion.unsettled += swings or self.range is not None
 
     @classmethod
     def along(cls, center: Any, speed: Any) -> Expansion:
@@ -391,6 +389,7 @@ class TracedExpansion(Expansion):
     def __init__(self, plain: Expansion, pool: Pool, name: str, *args: Any) -> None:
         self.terms, self.rest, self.swings, self.range = plain.terms, plain.rest, plain.swings, plain.range
         self.pool, self.name, self.args = pool, name, args
+        pool.unsettled += plain.swings or plain.range is not None
         self.serial = next(SERIALS)  # above those of its operands
 
     @classmethod
@@ -563,7 +562,7 @@ def either(x: Any, y: Any) -> Any:
     left, right = (z if isinstance(z, Expansion) else Expansion({ONE: z}) for z in (x, y))
     values = left.combined(right, arb.union)
     common = Expansion(right.terms, _nearer(right.rest, first), values=values)
-    Expansion.unsettled += 1
+    x.pool.unsettled += 1
     return TracedExpansion(common, x.pool, "either", x, y, object())
 
 
