@@ -9,7 +9,6 @@ forward rule, the result with that of reverse mode, which takes the whole expres
 
 from __future__ import annotations
 
-import re
 from itertools import count
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from gradcli.formulas import formula_texts
 from gradcli.graph.builder import building
 from gradcli.graph.node import LEAF, dependents, reachable
 from gradcli.graph.text import formulas
+from gradcli.language import trees
 from gradcli.language.substitution import expression_of, replaced, substituted
 from gradcli.language.syntax import Binary, Call, FunctionDef, Name, Number, Syntax, Transpose, Unary, children
 from gradcli.language.unparse import unparse
@@ -206,12 +206,11 @@ class Lines:
         (local,) = push(self.builder, [self.top], moves, stops=self.operands)
         if local is None:
             return None
+        marks = {calls[move]: trees.name(self.marked(node)) for node, move in moves.items() if move in calls}
         for text in self.texts(local, {**called, **calls}, "tangent_"):
             if self.reads_back(text, local, {**called, **calls}):
                 text = substituted(text, {name: self.names.text(node) for node, name in called.items()})
-                for node, move in moves.items():
-                    text = re.sub(rf"\b{calls.get(move, '-')}\b", self.marked(node), text)
-                return text
+                return unparse(replaced(expression_of(text), lambda part: marks.get(getattr(part, "id", ""))))
         return None
 
     def result(self) -> tuple[str | None, str]:
