@@ -186,9 +186,11 @@ class Growing(Notation):
     """The notation of formulas that are built from parts: a part is written once. Exponents are in brackets."""
 
     def __init__(self) -> None:
-        self.known: dict[int, tuple[Syntax, str, int]] = {}
+        self.known: dict[int, tuple[str, int, Syntax]] = {}
 
     def text(self, root: Syntax, place: int = LOOSEST) -> str:
+        if type(root) is Name:
+            return root.id
         text, binds = self.written(root)
         return text if binds >= place else f"({text})"
 
@@ -197,9 +199,9 @@ class Growing(Notation):
         known = self.known.get(id(node))
         if known is None:
             parts, binds = self.pieces(node)
-            text = "".join([part if isinstance(part, str) else self.text(*part) for part in parts])
-            known = self.known[id(node)] = node, text, binds  # which keeps the node, and so its identity
-        return known[1:]
+            text = "".join([part if type(part) is str else self.text(*part) for part in parts])
+            known = self.known[id(node)] = text, binds, node  # which keeps the node, and so its identity
+        return known[:2]
 
     def write_number(self, node: Number) -> Pieces:
         return [node.text], ATOM
