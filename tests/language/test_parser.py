@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
@@ -21,6 +23,40 @@ def grouped(node: s.Syntax) -> str:
         rest = "".join(f" {op} {grouped(operand)}" for op, operand in zip(node.ops, node.operands[1:], strict=True))
         return f"({grouped(node.operands[0])}{rest})"
     return unparse(node)
+
+
+SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**"}
+SIGNS |= {ast.Lt: "<", ast.Eq: "==", ast.And: "and", ast.Or: "or", ast.USub: "-", ast.UAdd: "+", ast.Not: "not"}
+
+
+def grouped_by_python(node: ast.expr) -> str:
+    """The same of a tree of Python's parser."""
+    if isinstance(node, ast.BinOp):
+        return f"({grouped_by_python(node.left)} {SIGNS[type(node.op)]} {grouped_by_python(node.right)})"
+    if isinstance(node, ast.UnaryOp):
+        return f"({SIGNS[type(node.op)]} {grouped_by_python(node.operand)})"
+    if isinstance(node, ast.BoolOp):  # `a and b and c` is one node there
+        text, *others = map(grouped_by_python, node.values)
+        for other in others:
+            text = f"({text} {SIGNS[type(node.op)]} {other})"
+        return text
+    if isinstance(node, ast.Compare):
+        rest = "".join(
+            f" {SIGNS[type(op)]} {grouped_by_python(operand)}"
+            for op, operand in zip(node.ops, node.comparators, strict=True)
+        )
+        return f"({grouped_by_python(node.left)}{rest})"
+    return ast.unparse(node)
+
+
+def test_operators_bind_as_in_python() -> None:
+    operators = ("+", "-", "*", "/", "@", "**", "<", "==", "and", "or")
+    for first, second, sign in product(operators, operators, ("", "-", "+")):
+        for text in (f"{sign}a {first} b {second} c", f"a {first} {sign}b {second} c", f"a {first} b {second} {sign}c"):
+            assert grouped(parse_expression(text)) == grouped_by_python(ast.parse(text, mode="eval").body), text
+    for first, second in product(operators[6:], repeat=2):
+        text = f"not a {first} b {second} c"
+        assert grouped(parse_expression(text)) == grouped_by_python(ast.parse(text, mode="eval").body), text
 
 
 PRECEDENCE = {
