@@ -194,7 +194,7 @@ def test_messages_never_carry_raw_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["diagnostics", "language.source", "language.limits", "language.parser", "language.unparse"]
+    "module", ["base.diagnostics", "language.source", "language.limits", "language.parser", "language.unparse"]
 )
 def test_examples_in_docstrings(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"gradcli.{module}"))

@@ -395,7 +395,7 @@ HELP = {  # part of the help line
     r"\sin x y": r"\sin(x y)",
     r"\sinn x": r"\sin?",
     "if n > 1: y = 1\nelse if n > 2: y = 3": "elif",
-    "1j": "1*j",
+    "1j": "write j,",
     "assert x == x  # expect: knik": "`kink`",
     "lambda = 2": "another name",
     "f = lambda x: x": "def f(x)",
