@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.base.diagnostics import error, pointing_into, visible
 from gradcli.calculator import sweeping
 from gradcli.calculator.repeated.prepared import Question
-from gradcli.graph.builder import uncollected
+from gradcli.graph.building import uncollected
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source

@@ -12,7 +12,7 @@ from gradcli.base.records import NamedTuple
 from gradcli.calculator.along import Along, all_finite
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.types import Type
 from gradcli.lowering.points import array_of
 from gradcli.transforms import derivatives

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
     from gradcli.formulas.index_proof import Assumed, Identity
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script, Statement
     from gradcli.lowering import Claim, Lowered

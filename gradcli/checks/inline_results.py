@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from gradcli.checks.report import Settings
     from gradcli.checks.subjects import Subject
     from gradcli.graph.node import Node
-    from gradcli.language.inline_expectations import Expected
-    from gradcli.language.syntax import Script
+    from gradcli.language.syntax import Expected, Script
     from gradcli.lowering import Lowered
 
     Values = Mapping[str, NDArray[Any]]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gradcli.base.diagnostics import Diagnostic
-    from gradcli.language.directives import Directive
+    from gradcli.language.syntax import Directive
     from gradcli.lowering import Lowered
 
 VERDICTS = (

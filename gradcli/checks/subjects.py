@@ -18,7 +18,7 @@ from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.formatting import node_text
 from gradcli.checks.report import Settings
 from gradcli.graph.arrays import ArrayData, digest_of
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import Node, reachable
 from gradcli.graph.surfaces import surfaces
 from gradcli.graph.text import kink_texts

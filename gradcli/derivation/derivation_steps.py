@@ -17,7 +17,7 @@ from gradcli.base.results.calculations import DerivationStep
 from gradcli.calculator.traces.folding import Folding
 from gradcli.calculator.traces.local_partials import reads_back
 from gradcli.formulas import formula_texts
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import LEAF, dependents, reachable
 from gradcli.graph.text import formulas
 from gradcli.language import trees
@@ -31,8 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from gradcli.lowering import Lowered
 
 LONGEST = 160  # characters of a line

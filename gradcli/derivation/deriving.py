@@ -30,7 +30,7 @@ from gradcli.derivation.quiz import Question
 from gradcli.derivation.self_contained import LONG, named_parts, self_contained, simple
 from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
 from gradcli.formulas.index_proof import undefined
-from gradcli.graph.builder import building, uncollected
+from gradcli.graph.building import building, uncollected
 from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse

@@ -12,7 +12,7 @@ from gradcli.base.diagnostics import GradcliError, error, visible
 from gradcli.calculator.formula_values import CLOSE, TINY, entries_at, flat
 from gradcli.calculator.questions import gradient_question, prepare, scalar_output
 from gradcli.formulas import formula_texts
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.lowering.points import read_point
 from gradcli.transforms import derivatives

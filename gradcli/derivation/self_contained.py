@@ -13,7 +13,7 @@ from gradcli.calculator.formula_values import TINY, entry_pairs
 from gradcli.calculator.questions import gradient_question, leaf_names, prepare, value_question
 from gradcli.checks import check_script
 from gradcli.formulas import formula_texts
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words

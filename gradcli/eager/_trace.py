@@ -25,8 +25,7 @@ from gradcli.eager._engine.record import record as run
 from gradcli.eager._ops.joining import cat
 from gradcli.eager.autograd.function import Context, FunctionNode
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import Builder
-from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.graph.node import LEAF, Builder, Node, reachable
 from gradcli.graph.primitive import Primitive
 from gradcli.graph.program import HandRule, Leaf, Program, cotangent_name
 from gradcli.graph.types import Type

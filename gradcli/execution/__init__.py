@@ -2,7 +2,7 @@
 
 `evaluate.py` runs a program step by step. For a program that runs again `compiler/` records its `impl`s as steps on
 arrays, which NumPy or machine code takes block by block; `cuda/` prints kernels of a GPU from the same steps.
-`scan.py` runs loops, by plans of their own where NumPy computes, and `emit_python.py` writes scalar programs as
+`loops/` runs loops, by plans of their own where NumPy computes, and `emit_python.py` writes scalar programs as
 functions of Python. Promises that the tests hold:
 
 - Additions follow the shape of the arrays, never the number of threads or the GPU. Machine code contracts nothing but

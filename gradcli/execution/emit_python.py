@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.execution.evaluate import Tape
-    from gradcli.execution.scan import Scan
+    from gradcli.execution.loops.scan import Scan
+    from gradcli.execution.node_table import NodeTable
     from gradcli.graph.loop import Body
     from gradcli.graph.node import Node
 
@@ -198,7 +198,7 @@ PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 def straight(
-    tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str | None], careful: Callable[..., Any]
+    tape: NodeTable, leaves: Mapping[str, float | None], result: Sequence[str | None], careful: Callable[..., Any]
 ) -> Callable[..., Any] | None:
     """The function of a scalar tape: leaves as keywords; a value and, by the other names, a dict. None if it has none.
 
@@ -222,7 +222,9 @@ def straight(
     return run
 
 
-def printed(tape: Tape, leaves: Mapping[str, float | None], result: Sequence[str | None]) -> tuple[str, dict[str, Any]]:
+def printed(
+    tape: NodeTable, leaves: Mapping[str, float | None], result: Sequence[str | None]
+) -> tuple[str, dict[str, Any]]:
     """The text of the function, and what its names stand for."""
     printer = Printer()
     words: dict[Node, Word] = {node: Word(node.params["name"]) for node, _ in tape.inputs}

@@ -17,14 +17,13 @@ from gradcli.execution.inputs import (
     impl_params,
     leads_differ,
     leaf_value,
-    missing_values,
     plain_number,
     plain_result,
 )
 from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, BadIndex, NotReal, Unavailable, namespace
+from gradcli.execution.node_table import NodeTable
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
-from gradcli.graph.program import Program
 from gradcli.graph.types import broadcast_shapes
 
 TYPE_CHECKING = False
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
 
     from gradcli.base.diagnostics import GradcliError
     from gradcli.base.results.calculations import Value
-    from gradcli.execution.scan import Scan
+    from gradcli.execution.loops.scan import Scan
+    from gradcli.execution.node_table import Computation
     from gradcli.graph.types import Shape
 
-    Computation = Program | Node | Sequence[Node]
 
 INPUTS = (LEAF, DATA, CONSTANT)
 PAIR = 2  # operands, up to which a step without parameters is called without a list of them
@@ -96,29 +95,13 @@ def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node]
     return True
 
 
-class Tape:
-    """A program as a list of steps in topological order; reusable, and independent of the values."""
+class Tape(NodeTable):
+    """A program as a list of steps that runs; reusable, and independent of the values."""
 
-    __slots__ = (
-        "data", "defaults", "inputs", "loops", "nodes", "outputs", "scalar", "slots",
-        "_array_steps", "_kept_steps", "_prepared",
-    )  # fmt: skip
+    __slots__ = ("_array_steps", "_kept_steps", "_prepared")
 
     def __init__(self, program: Computation, data: Mapping[str, Any] | None = None) -> None:
-        if isinstance(program, Program):
-            self.outputs, self.nodes = program.outputs, program.nodes()
-            self.defaults = {name: leaf.default for name, leaf in program.leaves.items()}
-        else:
-            self.outputs = (program,) if isinstance(program, Node) else tuple(program)
-            self.nodes = reachable(self.outputs)
-            self.defaults = {}
-        self.slots = {node: slot for slot, node in enumerate(self.nodes)}
-        self.data = self.outputs[0].builder.data if data is None and self.outputs else data or {}
-        self.inputs = [(node, slot) for slot, node in enumerate(self.nodes) if node.primitive is LEAF]
-        self.loops = _loops(self.nodes)
-        self.scalar = not any(node.type.shape or node.primitive is DATA for node in self.nodes) and all(
-            scan.scalar for scan in self.loops.values()
-        )
+        super().__init__(program, data, _loops)
         self._array_steps: list[Any] | None = None
         self._kept_steps: list[Any] | None = None
         self._prepared: dict[Any, tuple[list[Any], dict[int, Any]]] = {}
@@ -144,19 +127,6 @@ class Tape:
         with xp.arithmetic():
             slots, _ = self._on_arrays(xp, inputs, keep=True)
             return {node: self._result(xp, node, slots) for node in self.nodes}
-
-    def input_values(self, values: Mapping[str, Any]) -> list[Any]:
-        """The value of each input: from `values`, else its default; GC202 for those that have neither."""
-        result = []
-        for node, _ in self.inputs:
-            name = node.params["name"]
-            value = values.get(name)
-            if value is None:
-                value = self.defaults.get(name)
-                if value is None:
-                    raise missing_values([node for node, _ in self.inputs], values, self.defaults)
-            result.append(value)
-        return result
 
     # --- Python floats --------------------------------------------------------------------------------
 
@@ -281,10 +251,12 @@ def _loops(nodes: Sequence[Node]) -> dict[Node, Scan]:
     """The scan of each loop, by the first of its readers, whose slot takes the values of all of them."""
     if not any(map(is_reader, nodes)):
         return {}
-    from gradcli.execution.scan import Scan  # most programs have no loop: start-up time is a feature
+    from gradcli.execution.loops.compiled_scan import (
+        CompiledScan,  # most programs have no loop: start-up time is a feature
+    )
     from gradcli.graph.loop import readers_by_loop
 
-    return {first: Scan(readers) for first, readers in readers_by_loop(nodes).items()}
+    return {first: CompiledScan(readers) for first, readers in readers_by_loop(nodes).items()}
 
 
 def _refused(xp: Any, node: Node, wrong: Exception) -> GradcliError:

@@ -77,7 +77,7 @@ from gradcli.formulas.normal_form import (
     square,
     undecided,
 )
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.domain import REAL
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
 

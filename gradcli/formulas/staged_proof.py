@@ -26,7 +26,7 @@ from gradcli.formulas.index_terms import (
     single,
 )
 from gradcli.formulas.normal_form import undecided
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import LEAF, reachable
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from importlib import import_module
 
 from gradcli.base.diagnostics import Span
 from gradcli.graph.arrays import ArrayData
-from gradcli.graph.builder import Builder
 from gradcli.graph.domain import Interval
 from gradcli.graph.loop import Body
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Builder, Node
 from gradcli.graph.program import Leaf, Program
 from gradcli.graph.types import Type
 

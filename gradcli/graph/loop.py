@@ -15,8 +15,7 @@ a loop on fresh leaves in the surrounding builder, for transforms to work on.
 
 from __future__ import annotations
 
-from gradcli.graph.builder import Builder
-from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
+from gradcli.graph.node import CONSTANT, LEAF, Builder, Node, is_reader
 from gradcli.graph.types import FLOAT, Type
 
 TYPE_CHECKING = False

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.base.diagnostics import Span
-    from gradcli.graph.builder import Builder
     from gradcli.graph.domain import Interval
+    from gradcli.graph.node import Builder
 
 
 class Leaf:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import Node
 from gradcli.graph.primitive import Kink
 

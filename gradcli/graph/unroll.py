@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
 
     Iterations = Callable[[Loop], Collection[int]]  # the iterations of a loop to write out
 
@@ -46,7 +46,7 @@ def unrolled(
     `iteration_of`, if given, receives the number of the iteration, counted from 1, for each node of the outermost
     iterations that are written out.
 
-    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.graph.building import Builder
     >>> from gradcli.graph.types import FLOAT
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())

@@ -17,8 +17,7 @@ from gradcli.execution.evaluate import evaluate
 from gradcli.graph.domain import REAL, Interval
 from gradcli.graph.domain import Closed as ClosedInterval
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
-from gradcli.graph.operand import Closed, Operand
-from gradcli.graph.primitive import REQUIRED, Kink, Primitive, composite
+from gradcli.graph.primitive import REQUIRED, Closed, Kink, Operand, Primitive, composite
 from gradcli.language import syntax
 from gradcli.language.parser import parse
 from gradcli.language.source import Source

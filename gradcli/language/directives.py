@@ -10,7 +10,17 @@ import re
 from bisect import bisect_left
 
 from gradcli.base.diagnostics import WARNING, Diagnostic, Span, did_you_mean, visible
-from gradcli.language.syntax import Append, Assert, Assign, ExpressionStatement, For, FunctionDef, If, Statement
+from gradcli.language.syntax import (
+    Append,
+    Assert,
+    Assign,
+    Directive,
+    ExpressionStatement,
+    For,
+    FunctionDef,
+    If,
+    Statement,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,32 +40,6 @@ NOT_IGNORED = {
 WHOLE_FILE = ("dtype", "seed")  # keys that cannot differ from line to line
 MOST_SAMPLES = 1_000
 MOST_SECONDS = 3_600.0
-
-
-class Directive:
-    """One pragma: its settings by key, and the codes that it suppresses, with the reason.
-
-    `first` and `last` are the lines that it holds for; both are 0 if it holds for the whole file.
-    """
-
-    __slots__ = ("codes", "first", "last", "line", "reason", "settings", "span")
-
-    def __init__(self, span: Span) -> None:
-        self.span = span
-        self.line = span.line
-        self.first = self.last = 0
-        self.settings: dict[str, Any] = {}
-        self.codes: tuple[str, ...] = ()
-        self.reason = ""
-
-    @property
-    def whole(self) -> bool:
-        """Whether it holds for the whole file."""
-        return not self.first
-
-    def covers(self, line: int | None) -> bool:
-        """Whether it holds for a check of this line; None is a check without a line in the script."""
-        return self.whole or (line is not None and self.first <= line <= self.last)
 
 
 def positive(text: str, most: float = float("inf")) -> float | None:

@@ -11,12 +11,12 @@ import re
 
 from gradcli.base.diagnostics import Diagnostic, Span, did_you_mean, visible
 from gradcli.language.directives import directive_at, read_directive
+from gradcli.language.syntax import Expected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.language.directives import Directive
 
 MARK = "#>"
 ITEMS = ("value", "grad", "check")
@@ -25,34 +25,6 @@ SUBJECT = re.compile(r"(?:(\w+)\( ?)?(\w+)\b ?(.*?) ?(?:\(output ([1-9][0-9]{0,5
 NUMBERS = re.compile(r"\s*(?:([\[\],])|([^\s\[\],]+))")
 DEEPEST = 32  # lists in lists
 EXAMPLE = "write #> value = 64, #> grad x = [64, 32] or #> check x = PROVED"
-
-
-class Expected:
-    """One expected result: its quantity (`item`, `name`, `output`, `digest`), and the value as text and as numbers.
-
-    `columns` are the first column of the value and the column after it. `directive` is the one after the value, if any.
-    """
-
-    __slots__ = ("columns", "digest", "directive", "item", "line", "name", "output", "span", "text", "value")
-
-    def __init__(self, item: str, name: str, output: int | None, digest: str | None, text: str, span: Span) -> None:
-        self.item = item
-        self.name = name
-        self.output = output
-        self.digest = digest
-        self.text = text
-        self.span = span
-        self.line = span.line
-        self.value: Any = None
-        self.columns = (0, 0)
-        self.directive: Directive | None = None
-
-    @property
-    def title(self) -> str:
-        """The quantity as it is written: `grad x (output 2)`."""
-        inner = self.item + (f" {self.name}" if self.name else "")
-        inner += f" (output {self.output})" if self.output is not None else ""
-        return f"{self.digest}({inner})" if self.digest else inner
 
 
 def read_expected(comment: str, line: int, column: int) -> tuple[Expected | None, list[Diagnostic]]:

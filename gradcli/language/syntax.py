@@ -9,10 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from fractions import Fraction
+    from typing import Any
 
     from gradcli.base.diagnostics import Diagnostic, Span
-    from gradcli.language.directives import Directive
-    from gradcli.language.inline_expectations import Expected
     from gradcli.language.source import Source
 
 
@@ -443,6 +442,60 @@ class ExpressionStatement(Statement):
         self.value = value
         self.span = span
         self.expect = expect
+
+
+class Directive:
+    """One pragma: its settings by key, and the codes that it suppresses, with the reason.
+
+    `first` and `last` are the lines that it holds for; both are 0 if it holds for the whole file.
+    """
+
+    __slots__ = ("codes", "first", "last", "line", "reason", "settings", "span")
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        self.line = span.line
+        self.first = self.last = 0
+        self.settings: dict[str, Any] = {}
+        self.codes: tuple[str, ...] = ()
+        self.reason = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds for the whole file."""
+        return not self.first
+
+    def covers(self, line: int | None) -> bool:
+        """Whether it holds for a check of this line; None is a check without a line in the script."""
+        return self.whole or (line is not None and self.first <= line <= self.last)
+
+
+class Expected:
+    """One expected result: its quantity (`item`, `name`, `output`, `digest`), and the value as text and as numbers.
+
+    `columns` are the first column of the value and the column after it. `directive` is the one after the value, if any.
+    """
+
+    __slots__ = ("columns", "digest", "directive", "item", "line", "name", "output", "span", "text", "value")
+
+    def __init__(self, item: str, name: str, output: int | None, digest: str | None, text: str, span: Span) -> None:
+        self.item = item
+        self.name = name
+        self.output = output
+        self.digest = digest
+        self.text = text
+        self.span = span
+        self.line = span.line
+        self.value: Any = None
+        self.columns = (0, 0)
+        self.directive: Directive | None = None
+
+    @property
+    def title(self) -> str:
+        """The quantity as it is written: `grad x (output 2)`."""
+        inner = self.item + (f" {self.name}" if self.name else "")
+        inner += f" (output {self.output})" if self.output is not None else ""
+        return f"{self.digest}({inner})" if self.digest else inner
 
 
 class Script(Syntax):

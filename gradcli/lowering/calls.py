@@ -12,8 +12,7 @@ from gradcli.base.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.exact import number_text
 from gradcli.graph.node import LEAF, Node
-from gradcli.graph.operand import Closed, Complex
-from gradcli.graph.primitive import signature_of
+from gradcli.graph.primitive import Closed, Complex, signature_of
 from gradcli.graph.types import Type, broadcast_shapes
 from gradcli.language.parser import messages
 from gradcli.language.unparse import unparse

@@ -11,7 +11,7 @@ import sys
 from gradcli.base.diagnostics import GradcliError, error
 from gradcli.graph.exact import number_text, rational
 from gradcli.graph.node import DATA, LEAF, Node
-from gradcli.graph.operand import Complex
+from gradcli.graph.primitive import Complex
 from gradcli.language.syntax import (
     Binary,
     Call,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from gradcli.base.diagnostics import Diagnostic, error, visible
 from gradcli.graph.arrays import ArrayData, digest_of
-from gradcli.graph.builder import Builder, PlaneBuilder
+from gradcli.graph.building import PlaneBuilder
 from gradcli.graph.exact import is_fraction
-from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader, reachable
+from gradcli.graph.node import CONSTANT, LEAF, Builder, Node, is_reader, reachable
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
 from gradcli.lowering.open_shapes import OpenShapes

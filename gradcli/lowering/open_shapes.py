@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.base.diagnostics import Span
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from gradcli.graph.program import Leaf
     from gradcli.graph.types import Shape
 

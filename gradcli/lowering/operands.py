@@ -13,7 +13,7 @@ from itertools import repeat
 
 from gradcli.base.diagnostics import error
 from gradcli.graph.node import CONSTANT, DATA, Node
-from gradcli.graph.operand import Complex
+from gradcli.graph.primitive import Complex
 from gradcli.lowering.statics import Untraceable
 from gradcli.primitives.comparison import name as tag
 

@@ -8,7 +8,7 @@ to each other; a result may even be slightly negative.
 
 from __future__ import annotations
 
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.primitives.axes import permuted, reshaped
 from gradcli.primitives.broadcasting import stretch

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from gradcli.base.diagnostics import error
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.domain import REAL
-from gradcli.graph.operand import Closed as ClosedValue
-from gradcli.graph.operand import Operand
-from gradcli.graph.primitive import composite
+from gradcli.graph.primitive import Closed as ClosedValue
+from gradcli.graph.primitive import Operand, composite
 from gradcli.primitives.axes import filled
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import broadcast, reshape, unslice

@@ -14,8 +14,7 @@ from typing import Any
 from gradcli.base.diagnostics import error
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.domain import REAL
-from gradcli.graph.operand import Complex
-from gradcli.graph.primitive import Primitive, composite, structured
+from gradcli.graph.primitive import Complex, Primitive, composite, structured
 from gradcli.primitives.arithmetic import parts, times_i
 from gradcli.primitives.axes import described, filled, part, permuted, placed, reshaped, reversed_along
 from gradcli.primitives.broadcasting import together

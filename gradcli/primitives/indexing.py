@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from gradcli.base.diagnostics import error
 from gradcli.graph.domain import REAL
-from gradcli.graph.operand import Operand
-from gradcli.graph.primitive import composite
+from gradcli.graph.primitive import Operand, composite
 from gradcli.graph.types import broadcast_shapes, size_of
 from gradcli.primitives.axes import (
     described,

@@ -9,8 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from gradcli.graph.domain import REAL, Closed, inf
-from gradcli.graph.operand import Operand
-from gradcli.graph.primitive import Kink, Primitive, elementwise
+from gradcli.graph.primitive import Kink, Operand, Primitive, elementwise
 from gradcli.primitives.arithmetic import parts
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.comparison import and_, equal, or_, where

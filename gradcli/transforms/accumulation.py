@@ -17,8 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from gradcli.graph.types import Shape
     from gradcli.transforms.masks import Cotangent
 
@@ -153,7 +152,7 @@ def gathered(builder: Builder, parts: Sequence[Place]) -> Node | None:
 
     A part is its entries, the start and the step along each axis, and the shape of the array.
 
-    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.graph.building import Builder
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())
     >>> x, y = builder.leaf("x", (1,)), builder.leaf("y", (1,))

@@ -7,7 +7,7 @@ What puts the sweeps of a Jacobian together is data movement, so beside the voca
 (add, mul, neg, broadcast, reshape, sum, where, and, or, not, not_equal, cast) this module names three movements:
 unslice, concat, permute.
 
->>> from gradcli.graph.builder import Builder
+>>> from gradcli.graph.building import Builder
 >>> from gradcli.graph.text import formulas
 >>> from gradcli.primitives import catalogue
 >>> from gradcli.primitives.exponential import exp
@@ -22,7 +22,7 @@ from __future__ import annotations
 from itertools import islice
 
 from gradcli.base.diagnostics import error
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.graph.types import Type
 from gradcli.transforms.forward import orders, push
@@ -33,8 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from gradcli.graph.types import Shape
 
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
 
     Tangents = dict[Node, Node]
 

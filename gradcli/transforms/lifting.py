@@ -13,8 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
 
 MOST_ENTRIES = 1 << 22  # of an array over all values at once
 PLAIN = ("elementwise", "linear", "bilinear", "nondifferentiable")  # kinds of operations that take one more axis
@@ -28,7 +27,7 @@ def lifted(
     None where an operation cannot be lifted, or an array would have more than `most` entries. With `every`, operations
     that work on whole arrays are lifted too.
 
-    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.graph.building import Builder
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())
     >>> x, many = builder.leaf("x", (3,)), builder.leaf("many", (5, 3))

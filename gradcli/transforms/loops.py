@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.graph.builder import Builder
     from gradcli.graph.loop import Body, Loop
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from gradcli.transforms.masks import Cotangent
 
     Sweep = Callable[..., list[Cotangent | None]]

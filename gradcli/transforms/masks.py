@@ -10,8 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from gradcli.graph.primitive import Rule
 
     Cotangent = tuple[Node, Node | None]  # with the mask under which it counts (None: everywhere)

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
     from gradcli.transforms.masks import Cotangent
 
     Contributions = list[tuple[Node, Cotangent]]
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def pull(builder: Builder, outputs: Sequence[tuple[Node, Node]], targets: Sequence[Node]) -> list[Node | None]:
     """The cotangents of `targets`, given (output, cotangent) pairs; None where no path leads to a target.
 
-    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.graph.building import Builder
     >>> from gradcli.primitives import catalogue
     >>> builder = Builder(catalogue())
     >>> x, y = builder.leaf("x"), builder.leaf("y")

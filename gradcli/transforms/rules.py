@@ -8,7 +8,7 @@ operations (composite).
 from __future__ import annotations
 
 from gradcli.graph.node import CONSTANT, Node, is_reader
-from gradcli.graph.operand import Operand
+from gradcli.graph.primitive import Operand
 from gradcli.transforms.masks import below_bilinear, below_linear, both, clean, whole
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
     from gradcli.transforms.masks import Cotangent
 
     Sent = list[tuple[Node, Cotangent]]

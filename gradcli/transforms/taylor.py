@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import factorial
 
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.exact import rational
 from gradcli.graph.node import CONSTANT, Node, dependents, is_reader, reachable
 from gradcli.transforms.forward import moved_linearly
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
 
 MOST_ROUNDS = 16  # definitions inside definitions
 MOST_ITERATIONS = 2000  # nodes of a loop that is written out
@@ -31,7 +31,7 @@ MOST_ITERATIONS = 2000  # nodes of a loop that is written out
 def taylor(output: Node, target: Node, order: int) -> list[Node] | None:
     """The derivatives of orders 1..n; None where an operation has no series here: a structured one, a long loop.
 
-    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.graph.building import Builder
     >>> from gradcli.primitives import catalogue
     >>> from gradcli.primitives.exponential import exp
     >>> x = Builder(catalogue()).leaf("x")

@@ -95,7 +95,7 @@ def made(order: int, series: bool) -> tuple[float, int]:
 
 def repeated(output: Any, target: Any, order: int) -> list[Any]:
     """Forward mode n times: each sweep goes over the whole graph of the order before, as a sweep does."""
-    from gradcli.graph.builder import building
+    from gradcli.graph.building import building
     from gradcli.graph.node import reachable
     from gradcli.transforms import derivatives
 

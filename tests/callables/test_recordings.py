@@ -149,7 +149,7 @@ def test_rounding_is_no_movement(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def moved_by(change: Any) -> Any:
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
     from gradcli.graph.types import Type
     from gradcli.primitives import catalogue
 

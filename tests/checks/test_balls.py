@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, Unclear, Undecided, Undefined
 from gradcli.execution.evaluate import evaluate
-from gradcli.graph.builder import Builder
+from gradcli.graph.node import Builder
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
 from gradcli.primitives import catalogue

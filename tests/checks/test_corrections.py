@@ -18,7 +18,8 @@ from gradcli.checks import check_script
 from gradcli.checks.diagnosis import formula_text
 from gradcli.execution.evaluate import Tape
 from gradcli.formulas.index_reading import RULES
-from gradcli.graph.builder import Builder, building
+from gradcli.graph.building import building
+from gradcli.graph.node import Builder
 from gradcli.language.source import words
 from gradcli.primitives import catalogue
 

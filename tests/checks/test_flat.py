@@ -10,8 +10,8 @@ import pytest
 
 from gradcli import checks
 from gradcli.execution.evaluate import evaluate
-from gradcli.graph.builder import Builder
 from gradcli.graph.flat import Table, flatten, restore
+from gradcli.graph.node import Builder
 from gradcli.language.parser import parse
 from gradcli.lowering import Lowered, lower
 from gradcli.primitives import catalogue

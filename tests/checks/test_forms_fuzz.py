@@ -19,7 +19,7 @@ from gradcli.checks.algebra.real_forms import ball
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.evaluation import Reading
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, Unsupported
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
 from tests.support.proofs import proofs

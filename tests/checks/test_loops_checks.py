@@ -17,9 +17,8 @@ from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEv
 from gradcli.checks.evaluate import ball_numbers, balls, evaluation
 from gradcli.checks.evaluate.interpretation import Failure, Unsupported
 from gradcli.execution.sparsity.patterns import pattern
-from gradcli.graph.builder import Builder
 from gradcli.graph.loop import close
-from gradcli.graph.node import Node
+from gradcli.graph.node import Builder, Node
 from gradcli.graph.types import FLOAT, Type
 from gradcli.graph.unroll import unrolled
 from gradcli.lowering.iteration import loops

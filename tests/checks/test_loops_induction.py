@@ -10,7 +10,7 @@ import pytest
 from gradcli import checks
 from gradcli.checks.algebra import induction
 from gradcli.execution.evaluate import evaluate
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.loop import Opened, close, loop_key, loop_of, readers_by_loop
 from gradcli.graph.node import CONSTANT, LEAF, is_reader, reachable
 from gradcli.transforms.derivatives import grad
@@ -19,9 +19,8 @@ from tests.support import loop_bodies
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.graph.builder import Builder
     from gradcli.graph.loop import Loop
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from tests.support.loop_bodies import Made
 
 ITERATIONS = 70  # more than normal forms write out

@@ -23,7 +23,7 @@ import pytest
 from gradcli.checks import check_script
 from gradcli.checks.differences import step_sequences
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
 from tests.support.random_programs import built, make

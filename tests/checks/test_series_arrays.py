@@ -14,7 +14,7 @@ from gradcli.checks.derivatives.claim_comparison import ClaimComparison, Wholesa
 from gradcli.checks.derivatives.derivative_query import DerivativeQuery, PointEvaluation
 from gradcli.checks.derivatives.jets import DirectionalJets
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
 from tests.support.series_lines import lowered

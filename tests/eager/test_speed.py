@@ -14,7 +14,7 @@ import gradcli.eager as torch
 from gradcli.eager._core.modes import line_of, state
 from gradcli.eager._engine import numpy_kernels
 from gradcli.eager._engine.codegen import Script, straight
-from gradcli.graph.builder import Builder
+from gradcli.graph.node import Builder
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 

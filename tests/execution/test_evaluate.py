@@ -114,7 +114,7 @@ def test_array_data_as_nested_lists() -> None:
 def test_a_scalar_program_needs_no_numpy() -> None:
     code = (
         "import sys; sys.path.insert(0, '.')\n"
-        "from gradcli.graph.builder import Builder\n"
+        "from gradcli.graph.building import Builder\n"
         "from gradcli.primitives import arithmetic, movement, comparison\n"
         "from gradcli.graph.primitive import Primitive\n"
         "from gradcli.transforms.derivatives import grad\n"

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from gradcli.graph.arrays import ArrayData
-from gradcli.graph.builder import Builder
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Builder, Node
 from gradcli.graph.primitive import composite, elementwise, structured
 from gradcli.graph.program import Leaf, Program
 from gradcli.graph.types import Type

@@ -17,7 +17,7 @@ from gradcli.execution.evaluate import evaluate
 from gradcli.formulas import NoFormula, formula_texts
 from gradcli.formulas.index_proof import identity
 from gradcli.formulas.staged_proof import equal_as_formulas
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse

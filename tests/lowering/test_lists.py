@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator import evaluate, grad
 from gradcli.execution.evaluate import evaluate as run
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.loop import readers_by_loop
 from gradcli.graph.node import reachable
 from gradcli.language import parse, parse_expression, unparse

@@ -11,7 +11,7 @@ import pytest
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import LEAF, is_reader, reachable
 from gradcli.graph.unroll import unrolled
 from gradcli.language.limits import Limits

@@ -9,8 +9,7 @@ import mpmath
 import pytest
 
 from gradcli.calculator import evaluate, grad, hessian
-from gradcli.graph.builder import Builder
-from gradcli.graph.node import reachable
+from gradcli.graph.node import Builder, reachable
 from gradcli.primitives import catalogue
 from gradcli.primitives.powers import pow_
 from gradcli.transforms.derivatives import nth

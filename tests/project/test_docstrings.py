@@ -17,7 +17,7 @@ MODULES = sorted(
     module.name for module in pkgutil.walk_packages(gradcli.__path__, "gradcli.") if module.name not in OPTIONAL
 )
 ROOMS_THAT_SHOW_HOW = (
-    "gradcli.calculator gradcli.calculator.repeated.compiled gradcli.base.diagnostics gradcli.graph.builder "
+    "gradcli.calculator gradcli.calculator.repeated.compiled gradcli.base.diagnostics gradcli.graph.building "
     "gradcli.language.parser gradcli.lowering gradcli.lowering.points gradcli.transforms.derivatives"
 ).split()
 

@@ -21,7 +21,8 @@ from gradcli.rendering.document import Style
 from gradcli.rendering.graphs import formats, numbers
 from gradcli.rendering.graphs.folding import unrolled
 from gradcli.rendering.graphs.layout import layout
-from gradcli.rendering.graphs.picture import Arrow, picture
+from gradcli.rendering.graphs.picture import picture
+from gradcli.rendering.graphs.picture_boxes import Arrow
 from gradcli.rendering.graphs.svg import outlines, pieces, samples
 from tests.rendering.test_graph_drawings import some_graph
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import Builder, building
+from gradcli.graph.building import building
 from gradcli.graph.domain import Interval
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Builder, Node, reachable
 from gradcli.graph.primitive import signature_of
 from gradcli.graph.types import Type
 from gradcli.language import syntax as s

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.node import Node, reachable
-from gradcli.graph.operand import Closed, Complex, Operand
+from gradcli.graph.primitive import Closed, Complex, Operand
 from gradcli.primitives.axes import reversed_along
 from gradcli.primitives.creation import Recipe
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from gradcli.graph.arrays import NAMED
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.loop import Body
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 from gradcli.graph.program import Program

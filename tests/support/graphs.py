@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.evaluate import evaluate
-from gradcli.graph.builder import Builder
-from gradcli.graph.node import Node
+from gradcli.graph.node import Builder, Node
 from gradcli.graph.primitive import Primitive
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import Unavailable
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.language.parser import parse
 from gradcli.lowering import lower

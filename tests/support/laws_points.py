@@ -12,7 +12,7 @@ import pytest
 from gradcli import calculator
 from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import LEAF, reachable
 from gradcli.graph.primitive import signature_of
 from gradcli.transforms import derivatives

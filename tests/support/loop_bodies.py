@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.execution.evaluate import evaluate
-from gradcli.graph.builder import Builder
 from gradcli.graph.loop import close
-from gradcli.graph.node import is_reader, reachable
+from gradcli.graph.node import Builder, is_reader, reachable
 from gradcli.graph.types import FLOAT, Type
 from gradcli.primitives import catalogue
 from gradcli.transforms.derivatives import grad, jvp

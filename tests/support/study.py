@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms import derivatives
 from tests.support import numpy_reading, reference

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.domain import Interval
 from gradcli.graph.node import reachable
 from gradcli.primitives import catalogue

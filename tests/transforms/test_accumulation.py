@@ -15,8 +15,7 @@ from gradcli import check, grad
 from gradcli.base.diagnostics import Diagnostic
 from gradcli.batch.json_lines import QuestionCache, answered
 from gradcli.calculator.questions import gradient_question, prepare
-from gradcli.graph.builder import Builder
-from gradcli.graph.node import Node
+from gradcli.graph.node import Builder, Node
 from gradcli.primitives import catalogue
 from gradcli.transforms import accumulation
 from tests.support.graph_invariants import verify

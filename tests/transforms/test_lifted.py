@@ -10,7 +10,7 @@ import pytest
 import gradcli
 from gradcli.calculator import questions
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms import derivatives
 from gradcli.transforms.lifting import lifted

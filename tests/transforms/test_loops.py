@@ -9,10 +9,9 @@ import pytest
 
 import gradcli.transforms.loops as rules
 from gradcli.execution.evaluate import evaluate
-from gradcli.graph.builder import Builder
 from gradcli.graph.flat import flatten, restore
 from gradcli.graph.loop import Opened, close, loop_of
-from gradcli.graph.node import is_reader, reachable
+from gradcli.graph.node import Builder, is_reader, reachable
 from gradcli.graph.program import Program
 from gradcli.graph.types import FLOAT, Type
 from gradcli.primitives import catalogue

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gradcli import calculator
 from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.transforms import derivatives
 from tests.support import numpy_reading, reference

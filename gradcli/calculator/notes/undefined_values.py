@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from gradcli.base.diagnostics import Diagnostic
+from gradcli.execution.loops.scan import Scan
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.scan import Scan
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 from gradcli.graph.text import operand_text
 

@@ -6,7 +6,7 @@ from gradcli.base.diagnostics import GradcliError, pointing_into
 from gradcli.calculator.along import at_once
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
-from gradcli.graph.builder import uncollected
+from gradcli.graph.building import uncollected
 from gradcli.graph.surfaces import surfaces
 from gradcli.lowering import missing_values
 from gradcli.lowering.names import filled

@@ -13,8 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from gradcli.transforms.masks import Cotangent
 
     # an operand, the node that receives what is sent to it, what arrives there, and what becomes of a local partial on

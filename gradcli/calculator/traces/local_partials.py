@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.formula_values import CLOSE, entry_pairs
 from gradcli.formulas import NoFormula, entries_text, formula_texts, same_form
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.language.parser import parse
 from gradcli.language.source import Source

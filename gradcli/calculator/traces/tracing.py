@@ -9,7 +9,7 @@ from __future__ import annotations
 from gradcli.base.results.calculations import BackwardStep, Contribution, ForwardStep, NaiveTrace, Passes, Trace
 from gradcli.calculator.traces.folding import Folding
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents, is_reader
 from gradcli.graph.text import formulas, is_default, reader_params, step_names
 from gradcli.transforms.masks import clean
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from gradcli.base.diagnostics import Diagnostic
     from gradcli.calculator.traces.folding import Route
     from gradcli.calculator.traces.local_partials import LocalFormula
-    from gradcli.graph.builder import Builder
-    from gradcli.graph.node import Node
+    from gradcli.graph.node import Builder, Node
     from gradcli.lowering import Lowered
     from gradcli.transforms.masks import Cotangent
 

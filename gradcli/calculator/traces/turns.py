@@ -8,9 +8,9 @@ from operator import attrgetter
 from gradcli.base.diagnostics import error
 from gradcli.calculator.sizes import finite
 from gradcli.execution.evaluate import Tape
+from gradcli.execution.loops.scan import Scan
 from gradcli.execution.namespaces import namespace
-from gradcli.execution.scan import Scan
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.exact import count_text
 from gradcli.graph.loop import loop_of, readers_by_loop, written_nodes
 from gradcli.graph.node import is_reader

@@ -33,7 +33,7 @@ from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import GOOD, NONSMOOTH, Settings
 from gradcli.checks.scripts import verdict_on
 from gradcli.checks.subjects import Subject, combined, cotangent, of_rule, paired, surfaces_of
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import dependents, reachable
 from gradcli.graph.program import Leaf, cotangent_name

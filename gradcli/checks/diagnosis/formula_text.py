@@ -17,7 +17,7 @@ from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.formatting import called, node_text
 from gradcli.formulas import formula_texts
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import DATA, LEAF, Node, reachable
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gradcli.execution.namespaces import namespace
-from gradcli.graph.builder import definition_key, written_out
+from gradcli.graph.building import definition_key, written_out
 from gradcli.graph.node import CONSTANT, reachable
 from gradcli.graph.types import size_of
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from decimal import Decimal
 
-    from gradcli.graph.builder import Definition
+    from gradcli.graph.building import Definition
     from gradcli.graph.node import Node
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape

@@ -18,8 +18,7 @@ import numpy as np
 from gradcli.eager._core import devices, dtypes, events, printing
 from gradcli.eager._core.modes import SPECIAL, Place, once, state, sweeps, warn
 from gradcli.eager._core.unsupported import advice
-from gradcli.graph.operand import Operand
-from gradcli.graph.primitive import Primitive
+from gradcli.graph.primitive import Operand, Primitive
 from gradcli.primitives import catalogue
 
 Node = Any  # of `node.py`, which imports this module

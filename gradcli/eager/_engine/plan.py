@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradcli.eager._engine.codegen import Script, Steps, straight
-from gradcli.graph.builder import Builder, building
-from gradcli.graph.node import Node, reachable
+from gradcli.graph.building import building
+from gradcli.graph.node import Builder, Node, reachable
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.primitives.axes import stretched_back

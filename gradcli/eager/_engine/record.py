@@ -27,7 +27,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.plan import WARM, Vjp, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, kept, kept_result, number, source_of
-from gradcli.graph.operand import Closed
+from gradcli.graph.primitive import Closed
 from gradcli.primitives import catalogue
 
 Gradient = Callable[..., tuple[Tensor | None, ...]]

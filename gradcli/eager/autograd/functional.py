@@ -22,7 +22,7 @@ from gradcli.eager._engine.backward import seeds_of, tensors_of
 from gradcli.eager._ops.creation import ones_like, zeros_like
 from gradcli.eager._ops.joining import stack, unbind
 from gradcli.eager._ops.views import view
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import pull

@@ -24,7 +24,7 @@ from gradcli.eager._ops.joining import movedim, stack, unbind
 from gradcli.eager._trace import Trace
 from gradcli.eager.autograd.functional import flatten
 from gradcli.execution.evaluate import Tape
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import Node, reachable
 from gradcli.transforms.reverse import pull
 

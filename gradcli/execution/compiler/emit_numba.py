@@ -33,9 +33,9 @@ from gradcli.execution.namespaces import math_
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.execution.compiler.cores import ArrayTurns
     from gradcli.execution.compiler.ir import Value
     from gradcli.execution.compiler.schedule import Schedule
+    from gradcli.execution.loops.array_turns import ArrayTurns
     from gradcli.graph.loop import Body
 
 # --- exp, log, sin, cos, tanh -----------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.compiler.cores import Core
 from gradcli.execution.compiler.ir import CALL, Recording, live
 from gradcli.execution.compiler.tracing import Operations, batched, lead_of
+from gradcli.execution.loops.cores import Core
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 from gradcli.graph.types import Type
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from gradcli.execution.compiler.ir import Value
-    from gradcli.execution.evaluate import Tape
-    from gradcli.execution.scan import Group, Scan
+    from gradcli.execution.loops.scan import Group, Scan
+    from gradcli.execution.node_table import NodeTable
     from gradcli.graph.node import Node
 
     Shape = tuple[int, ...]
@@ -31,7 +31,7 @@ UFUNCS = {"add": np.add, "and": np.logical_and, "or": np.logical_or}  # of carri
 
 
 def record(
-    tape: Tape,
+    tape: NodeTable,
     dtype: str,
     held: Mapping[str, Any] | None = None,
     points: tuple[Collection[str], int] | None = None,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.compiler.cores import Core
 from gradcli.execution.compiler.demand import restricted
 from gradcli.execution.compiler.emit_numba import compiled_loops
 from gradcli.execution.compiler.emit_numpy import constants
@@ -23,8 +22,9 @@ from gradcli.execution.compiler.schedule import Schedule, steps_of
 from gradcli.execution.compiler.thread_pool import processors
 from gradcli.execution.compiler.tracing import Unrecordable
 from gradcli.execution.inputs import Unbatched, leaf_value, plain_result
+from gradcli.execution.loops.cores import Core
 from gradcli.execution.namespaces import REFUSED, namespace
-from gradcli.graph.builder import uncollected
+from gradcli.graph.building import uncollected
 from gradcli.graph.node import is_reader
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from gradcli.base.results.calculations import Value as Result
     from gradcli.execution.compiler.ir import Recording
-    from gradcli.execution.evaluate import Tape
-    from gradcli.execution.scan import Scan
+    from gradcli.execution.loops.scan import Scan
+    from gradcli.execution.node_table import NodeTable
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
 
@@ -104,7 +104,7 @@ class Plan(Prepared):
 
     def __init__(
         self,
-        tape: Tape,
+        tape: NodeTable,
         dtype: str = "float64",
         threads: int | None = None,
         held: Mapping[str, Any] | None = None,
@@ -217,7 +217,7 @@ def take_apart(space: Workspace) -> None:
 
 
 def planned(
-    tape: Tape,
+    tape: NodeTable,
     dtype: str,
     held: Mapping[str, Any] | None = None,
     threads: int | None = None,
@@ -239,7 +239,7 @@ def planned(
         return None
 
 
-def points_plan(tape: Tape, dtype: str, moving: Collection[str], count: int) -> Plan | None:
+def points_plan(tape: NodeTable, dtype: str, moving: Collection[str], count: int) -> Plan | None:
     """The plan of numbers at many points, which the first axis of the inputs `moving` counts; None for arrays."""
     if len(tape.nodes) > MOST_POINT_NODES or any(node.type.shape for node in tape.nodes) or tape.loops:
         return None

@@ -19,7 +19,7 @@ from gradcli.graph.types import Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gradcli.execution.scan import Scan
+    from gradcli.execution.loops.scan import Scan
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
 

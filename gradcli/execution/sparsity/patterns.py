@@ -16,7 +16,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
 from gradcli.execution.namespaces import namespace
 from gradcli.execution.sparsity.flows import Flow, TooDense, empty, gathered, identity, scattered, stacked, united
-from gradcli.graph.builder import definition_key, written_out
+from gradcli.graph.building import definition_key, written_out
 from gradcli.graph.loop import loop_key, nodes_in
 from gradcli.graph.node import LEAF, Node, is_reader, reachable
 from gradcli.graph.types import size_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.graph.builder import Definition
+    from gradcli.graph.building import Definition
     from gradcli.graph.loop import Body
     from gradcli.graph.primitive import Primitive
     from gradcli.graph.types import Shape
@@ -52,7 +52,7 @@ def pattern(
     it holds every way in which a value may change. `held` gives leaves whose values stay as they are. None where the
     pattern is nearly full (has more than `most` pairs), or is too long to find.
 
-    >>> from gradcli.graph.builder import Builder
+    >>> from gradcli.graph.building import Builder
     >>> from gradcli.primitives import catalogue
     >>> x = Builder(catalogue()).leaf("x", (8,))
     >>> pattern([x*x], [x]).columns.tolist()

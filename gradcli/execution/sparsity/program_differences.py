@@ -13,7 +13,7 @@ import numpy as np
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.sparsity.compressed import by_columns
 from gradcli.execution.sparsity.patterns import pattern
-from gradcli.graph.builder import building
+from gradcli.graph.building import building
 from gradcli.graph.node import CONSTANT, reachable
 
 if TYPE_CHECKING:

@@ -17,10 +17,8 @@ from gradcli.language.syntax import Expression, Script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli.language.directives import Directive
-    from gradcli.language.inline_expectations import Expected
     from gradcli.language.limits import Limits
-    from gradcli.language.syntax import Statement
+    from gradcli.language.syntax import Directive, Expected, Statement
 
 NOTHING = "no expression to evaluate"
 

@@ -8,24 +8,10 @@ from __future__ import annotations
 
 from gradcli.language.lexer import BROKEN, NAME
 from gradcli.language.parser import messages
-from gradcli.language.parser.parser_errors import CALL, LIST, Frame, Stop, TokenReader
+from gradcli.language.parser.parser_errors import CALL, LIST, Clauses, Frame, Stop, TokenReader
 from gradcli.language.syntax import Call, Clause, Comprehension, Expression, Name
 
 FORM = "write [x**2 for x in xs] or [i*x for i in range(n)]"
-
-
-class Clauses:
-    """The comprehension of an open bracket: its item, the complete clauses, and the one that is being read."""
-
-    __slots__ = ("complete", "conditions", "first", "item", "over", "target")
-
-    def __init__(self, item: Expression, first: int, target: Name) -> None:
-        self.item = item
-        self.first = first  # index of the `for` of the clause that is being read
-        self.target = target
-        self.over: Expression | None = None  # what it runs over, once that is known
-        self.conditions: list[Expression] = []
-        self.complete: list[Clause] = []
 
 
 class ComprehensionParser(TokenReader):

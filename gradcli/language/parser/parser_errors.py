@@ -10,9 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.language.lexer import Tokens
     from gradcli.language.limits import Limits
-    from gradcli.language.parser.parser_comprehensions import Clauses
     from gradcli.language.source import Source
-    from gradcli.language.syntax import Expression, Item, Keyword
+    from gradcli.language.syntax import Clause, Expression, Item, Keyword, Name
 
 # kinds of bracket; BARS are those of |x| and ||x||
 ROOT, GROUP, LIST, CALL, INDEX, BARS = range(6)
@@ -23,6 +22,20 @@ class Stop(Exception):
 
     def __init__(self, diagnostic: Diagnostic | None) -> None:
         self.diagnostic = diagnostic
+
+
+class Clauses:
+    """The comprehension of an open bracket: its item, the complete clauses, and the one that is being read."""
+
+    __slots__ = ("complete", "conditions", "first", "item", "over", "target")
+
+    def __init__(self, item: Expression, first: int, target: Name) -> None:
+        self.item = item
+        self.first = first  # index of the `for` of the clause that is being read
+        self.target = target
+        self.over: Expression | None = None  # what it runs over, once that is known
+        self.conditions: list[Expression] = []
+        self.complete: list[Clause] = []
 
 
 class Frame:

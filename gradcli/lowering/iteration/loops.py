@@ -15,7 +15,7 @@ from gradcli.base.diagnostics import GradcliError, cover, error
 from gradcli.graph.exact import count_text
 from gradcli.graph.loop import close
 from gradcli.graph.node import Node
-from gradcli.graph.operand import Complex
+from gradcli.graph.primitive import Complex
 from gradcli.language import syntax as s
 from gradcli.lowering.expressions import evaluate
 from gradcli.lowering.iteration.ranges import length, range_of
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from gradcli.graph.builder import Builder
     from gradcli.graph.loop import Loop
+    from gradcli.graph.node import Builder
     from gradcli.lowering.lowerer import Lowerer
 
     Names = frozenset[str]

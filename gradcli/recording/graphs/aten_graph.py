@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
 
     Places = NDArray[np.int64]
 

@@ -19,7 +19,7 @@ from gradcli.recording.graphs.operations import JAX, Opaque, added_up, constant,
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
 
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # where a primitive keeps the jaxpr that it calls
 CALLED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
 
 KINDS = {"float": np.dtype(np.float64), "int": np.dtype(np.int64), "bool": np.dtype(np.bool_)}
 IN_PLACE = ("sort", "partition", "put", "resize")  # as methods; as functions they leave their argument alone

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.graph.builder import Builder
+    from gradcli.graph.node import Builder
 
 ORDERS = 2  # random ones, in which an operation is seen to move entries wherever they are
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.graph.builder import Builder
-from gradcli.graph.node import DATA, Node
+from gradcli.graph.node import DATA, Builder, Node
 from gradcli.graph.program import Leaf, Program, cotangent_name
 from gradcli.primitives import catalogue, functions
 from gradcli.recording.calls.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import gcd
 
 from gradcli.rendering.graphs.numbers import norm_of
-from gradcli.rendering.graphs.picture import MOST_BOXES, Arrow, Box, Picture, box, shortened
+from gradcli.rendering.graphs.picture_boxes import MOST_BOXES, Arrow, Box, Picture, box, shortened
 from gradcli.rendering.values import number
 
 TYPE_CHECKING = False

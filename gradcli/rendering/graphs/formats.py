@@ -6,7 +6,8 @@ from importlib import import_module
 
 from gradcli.base.diagnostics import error, visible
 from gradcli.rendering.document import Style
-from gradcli.rendering.graphs.picture import MOST_BOXES, payload, picture
+from gradcli.rendering.graphs.picture import payload, picture
+from gradcli.rendering.graphs.picture_boxes import MOST_BOXES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

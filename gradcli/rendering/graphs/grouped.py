@@ -10,7 +10,7 @@ import re
 from itertools import groupby
 
 from gradcli.rendering.graphs.numbers import norm_of
-from gradcli.rendering.graphs.picture import box, shortened
+from gradcli.rendering.graphs.picture_boxes import box, shortened
 from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradcli.rendering.graphs.layout import Layout
-    from gradcli.rendering.graphs.picture import Arrow, Box, Picture
+    from gradcli.rendering.graphs.picture_boxes import Arrow, Box, Picture
 
     Point = tuple[float, float]
     Area = tuple[float, float, float, float]  # left, top, right, bottom

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gradcli.rendering.graphs.picture import shortened
+from gradcli.rendering.graphs.picture_boxes import shortened
 from gradcli.rendering.text import pad, visible, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.rendering.graphs.picture import Box, Picture
+    from gradcli.rendering.graphs.picture_boxes import Box, Picture
 
 DEEPEST = 24  # levels of a tree that are indented; below, the level is given by its number
 MOST_TEXT = 60  # characters of an expression in a tree

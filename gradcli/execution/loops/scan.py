@@ -1,31 +1,27 @@
 """Loops while a program runs: all readers of one loop are computed by one walk through its iterations.
 
 A `Scan` computes in each iteration only what its readers need, directly or through later iterations, and holds one
-iteration and the stacks of its `iterations` readers. Loops over single numbers run as Python code printed for them
-(`emit_python`); with NumPy, blocks of iterations run as plans (`compiler/numpy_plan.py`) in the stages of a `Split`;
-other namespaces run one operation after the other.
+iteration and the stacks of its `iterations` readers. It runs one operation after the other; `compiled_scan.py` has faster
+ways.
 """
 
 from __future__ import annotations
 
 from gradcli.base.records import NamedTuple
 from gradcli.execution.inputs import constant_value, impl_params
-from gradcli.execution.namespaces import REFUSED, BadIndex, NotReal, Unavailable, namespace
+from gradcli.execution.namespaces import REFUSED, namespace
 from gradcli.graph.loop import order_of_iterations, readers_by_loop, single_numbers
 from gradcli.graph.node import CONSTANT, LEAF, Node, is_reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from gradcli.execution.compiler.numpy_plan import LoopPlan
     from gradcli.graph.loop import Body
 
     # impl, position of the result, of the operands, parameters, aligned
     Step = tuple[Any, int, tuple[int, ...], Any, bool]
-
-_UNKNOWN: Any = object()
 
 
 class Scan:
@@ -36,7 +32,7 @@ class Scan:
     """
 
     __slots__ = (
-        "_plans", "_printed", "_split", "_steps",
+        "_split", "_steps",
         "body", "carries", "count", "ends", "inner", "order", "readers", "reverse", "scalar", "stacked",
     )  # fmt: skip
 
@@ -56,31 +52,23 @@ class Scan:
         self.carries = [k for k, leaf in enumerate(body.carried) if body.positions[leaf] in there]
         self.scalar = single_numbers(readers[0])  # every value of an iteration
         loops = readers_by_loop([body.steps[at] for at in self.order])
-        self.inner = {body.positions[reader]: scan for scan in map(Scan, loops.values()) for reader in scan.readers}
+        inner = map(type(self), loops.values())
+        self.inner = {body.positions[reader]: scan for scan in inner for reader in scan.readers}
         self._steps: dict[Any, tuple[list[Any], list[Step]]] = {}
-        self._printed: Callable[[Sequence[float]], list[float]] | None = _UNKNOWN
-        self._plans: dict[Any, LoopPlan] = {}
         self._split: Split | None = None
 
     def __call__(self, xp: Any, *args: Any, ranks: Sequence[int]) -> list[Any]:
-        """The values of the readers, in their order."""
-        if xp.name == "math":
-            if self._printed is _UNKNOWN:
-                from gradcli.execution.emit_python import printed_iterations
-
-                self._printed = printed_iterations(self)
-            if self._printed is not None:
-                return self._printed(args)
-        if xp.name == "numpy" and xp.dtype != "complex128" and self.count > 1:
-            if xp not in self._plans:
-                from gradcli.execution.compiler.numpy_plan import LoopPlan
-
-                self._plans[xp] = LoopPlan(self, xp)
-            try:
-                return self._plans[xp].run(args, ranks)
-            except (BadIndex, NotReal, Unavailable):
-                pass  # iteration by iteration, to say which operation it was
-        return self._walked(xp, args, ranks)
+        """The values of the readers, in their order: one iteration after the other, one operation after the other."""
+        parts: dict[int, list[Any]] = {at: [None] * self.count for at in self.stacked if at >= 0}
+        values: list[Any] = []
+        for iteration, values in self.iterations(xp, args, ranks):
+            for at, part in parts.items():
+                part[iteration] = values[at]
+        steps = self.body.steps
+        stacks = {
+            at: xp.stack(xp.broadcast_arrays(*part), axis=-len(steps[at].shape) - 1) for at, part in parts.items()
+        }
+        return [values[end] if at < 0 else stacks[at] for end, at in zip(self.ends, self.stacked, strict=True)]
 
     @staticmethod
     def picked(_: Any, results: Sequence[Any], place: int) -> Any:
@@ -94,19 +82,6 @@ class Scan:
     def on_floats(self, *args: float) -> list[Any]:
         """The values of the readers on Python floats alone; raises IEEE_DIFFERS and Unavailable as `math` does."""
         return self(namespace("math"), *args, ranks=(0,) * len(args))
-
-    def _walked(self, xp: Any, args: Sequence[Any], ranks: Sequence[int]) -> list[Any]:
-        """One iteration after the other, one operation after the other."""
-        parts: dict[int, list[Any]] = {at: [None] * self.count for at in self.stacked if at >= 0}
-        values: list[Any] = []
-        for iteration, values in self.iterations(xp, args, ranks):
-            for at, part in parts.items():
-                part[iteration] = values[at]
-        steps = self.body.steps
-        stacks = {
-            at: xp.stack(xp.broadcast_arrays(*part), axis=-len(steps[at].shape) - 1) for at, part in parts.items()
-        }
-        return [values[end] if at < 0 else stacks[at] for end, at in zip(self.ends, self.stacked, strict=True)]
 
     def split(self) -> Split:
         """What runs iteration by iteration, and what for many iterations at once."""
