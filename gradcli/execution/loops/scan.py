@@ -1,8 +1,8 @@
 """Loops while a program runs: all readers of one loop are computed by one walk through its iterations.
 
 A `Scan` computes in each iteration only what its readers need, directly or through later iterations, and holds one
-iteration and the stacks of its `iterations` readers. It runs one operation after the other; `compiled_scan.py` has faster
-ways.
+iteration and the stacks of its `iterations` readers. It runs one operation after the other; `compiled_scan.py` is
+faster.
 """
 
 from __future__ import annotations
