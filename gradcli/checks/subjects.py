@@ -26,6 +26,9 @@ from gradcli.language.directives import output_line
 from gradcli.language.syntax import FunctionDef
 from gradcli.lowering.derived import written_derivative
 from gradcli.lowering.scan import assigned_names
+from gradcli.primitives.arithmetic import mul
+from gradcli.primitives.comparison import cast
+from gradcli.primitives.movement import sum_
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
@@ -205,7 +208,7 @@ def combined(output: Node, seed: int) -> tuple[Node, str | None]:
     weights = [Fraction(int(w), 64) for w in generator.integers(33, 128, output.type.size) | 1]
     builder = output.builder
     with building(builder, reachable([output])):
-        node = output if output.type.kind == "float" else builder.call("cast", output, kind="float")
+        node = output if output.type.kind == "float" else cast(output, kind="float")
         if not node.type.shape:
             return node, None
         data = ArrayData(node.type.shape, weights)
@@ -257,6 +260,6 @@ def paired(output: Node, cotangent: Node) -> Node:
     """The sum of the products of the entries of two nodes."""
     builder = output.builder
     with building(builder, reachable([output, cotangent])):
-        product = builder.call("mul", cotangent, output)
+        product = mul(cotangent, output)
         rank = len(product.type.shape)
-        return builder.call("sum", product, axis=tuple(range(-rank, 0))) if rank else product
+        return sum_(product, axis=tuple(range(-rank, 0))) if rank else product

@@ -22,6 +22,7 @@ from gradcli.lowering.operands import ScriptList, number, tagged, truth
 from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives import plugins
 from gradcli.primitives.broadcasting import stretch, together
+from gradcli.primitives.powers import hypot
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -60,7 +61,7 @@ def call_library(
         x, y = (number(lowerer, arg) for arg in args)
         return raised(lowerer, x, y, syntax)
     if primitive.name == "abs" and len(args) == 1 and type(args[0]) is Complex:
-        return lowerer.builder.call("hypot", args[0].real, args[0].imag)
+        return hypot(args[0].real, args[0].imag)
     if primitive.kind == "elementwise" and len(args) == primitive.arity and not keywords:
         if primitive.call is None and not primitive.static:  # operands are all that it takes
             xs = tuple([x if type(x) is Node and x.type.kind == "float" else number(lowerer, x) for x in args])

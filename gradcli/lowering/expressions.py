@@ -29,7 +29,10 @@ from gradcli.language.syntax import (
     Unary,
 )
 from gradcli.lowering.operands import ScriptList, joined, number, refuse_ragged, truth
+from gradcli.primitives.arithmetic import neg
 from gradcli.primitives.broadcasting import together
+from gradcli.primitives.comparison import and_, cast, not_
+from gradcli.primitives.movement import permute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,9 +164,9 @@ def _number(lowerer: Lowerer, syntax: Number) -> Node:
 
 def _unary(lowerer: Lowerer, syntax: Unary, operands: list[Any]) -> Node:
     if syntax.op == "not":
-        return lowerer.builder.call("not", truth(lowerer, operands[0]))
+        return not_(truth(lowerer, operands[0]))
     x = number(lowerer, operands[0])
-    return lowerer.builder.call("neg", x) if syntax.op == "-" else x
+    return neg(x) if syntax.op == "-" else x
 
 
 def binary(lowerer: Lowerer, syntax: Binary, x: Any, y: Any) -> Any:
@@ -249,7 +252,7 @@ def _compare(lowerer: Lowerer, syntax: Compare, operands: list[Any]) -> Node:
     for op, left, right in zip(syntax.ops, values, values[1:], strict=False):
         x, y = together(left, right, verb="compare")
         link = builder.call(_COMPARISONS[op], x, y)
-        result = link if result is None else builder.call("and", *together(result, link))
+        result = link if result is None else and_(*together(result, link))
     assert result is not None
     return result
 
@@ -257,7 +260,7 @@ def _compare(lowerer: Lowerer, syntax: Compare, operands: list[Any]) -> Node:
 def _transpose(lowerer: Lowerer, syntax: Transpose, operands: list[Any]) -> Node:
     x = number(lowerer, operands[0], syntax.value)
     rank = x.type.rank
-    return x if rank < 2 else lowerer.builder.call("permute", x, axes=tuple(range(-1, -rank - 1, -1)))
+    return x if rank < 2 else permute(x, axes=tuple(range(-1, -rank - 1, -1)))
 
 
 def _string(lowerer: Lowerer, syntax: String, operands: list[Any]) -> str:
@@ -385,7 +388,7 @@ def _positions(lowerer: Lowerer, item: Node) -> Node:
         return item
     if item.primitive is LEAF and item.params["name"] in lowerer.leaves:
         lowerer.fix(lowerer.leaves[item.params["name"]])
-    return lowerer.builder.call("cast", item, kind="int")
+    return cast(item, kind="int")
 
 
 _HANDLERS: dict[type, Callable[..., Any]] = {

@@ -15,7 +15,9 @@ from gradcli.base.diagnostics import error
 from gradcli.graph.node import CONSTANT, DATA, Node
 from gradcli.graph.primitive import Complex
 from gradcli.lowering.statics import Untraceable
+from gradcli.primitives.comparison import cast, not_equal
 from gradcli.primitives.comparison import name as tag
+from gradcli.primitives.movement import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,7 +172,7 @@ def joined(names: Names, values: Sequence[Node]) -> Node:
     if flat is not None:
         return names.constant_array((len(values), *shape), flat)
     builder = names.builder
-    rows = [builder.call("reshape", value, shape=(1, *shape)) for value in values]
+    rows = [reshape(value, shape=(1, *shape)) for value in values]
     while len(rows) > 1:  # many rows are joined in groups: what a rule does for one row may read all of its group
         groups = [rows[at : at + MOST_JOINED] for at in range(0, len(rows), MOST_JOINED)]
         concat, params = names.vocabulary["concat"], {"axis": -len(shape) - 1}
@@ -199,7 +201,7 @@ def number(names: Names, value: Any, syntax: Syntax | None = None) -> Node:
     if type(value) is Node:
         if value.type.kind == "float":
             return value
-        return names.builder.call("cast", value, kind="float")
+        return cast(value, kind="float")
     if type(value) is ScriptList:
         return value.as_array(names)
     span = names.builder.span if syntax is None else syntax.span
@@ -217,7 +219,7 @@ def truth(names: Names, value: Any) -> Node:
     x = value if type(value) is Node else number(names, value)
     if x.type.kind == "bool":
         return x
-    return names.builder.call("not_equal", number(names, x), 0)
+    return not_equal(number(names, x), 0)
 
 
 def tagged(names: Names, value: Node) -> Node:

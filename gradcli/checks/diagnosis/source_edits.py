@@ -21,11 +21,14 @@ from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
 from gradcli.primitives.axes import reversed_along, stretched_back
+from gradcli.primitives.comparison import detach
 from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.hyperbolic import tanh
+from gradcli.primitives.linalg import expm
 from gradcli.primitives.movement import slice_, sum_
 from gradcli.primitives.powers import sqrt
 from gradcli.primitives.special import erf
+from gradcli.primitives.triangles import diag
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
@@ -112,7 +115,7 @@ WAYS: tuple[tuple[Callable[[Node], bool], Callable[[Node], Node], str, int, bool
     (_is_variable, lambda x: 1 / x, "divides", 3, False),
     (_is_variable, exp, "is the argument of exp", 3, False),
     (_is_variable, log, "is the argument of log", 3, False),
-    (_of("exp", square=True), lambda x: x.builder.call("expm", x.args[0]), "is the matrix exponential, expm", 1, False),
+    (_of("exp", square=True), lambda x: expm(x.args[0]), "is the matrix exponential, expm", 1, False),
     (lambda x: _of("power", square=True)(x) and x.params["n"] == 2, lambda x: x.args[0] @ x.args[0],
      "is a product of matrices", 1, False),
     (_of("mul", square=True), lambda x: x.args[0] @ x.args[1], "is a product of matrices", 1, False),
@@ -285,7 +288,7 @@ def _statistics(output: Node, live: Collection[Node]) -> Iterator[Change]:
     if sums:
         sentence = f"statistics taken for constants: no derivative goes through `{node_text(sums[0], 40)}`"
         sentence += " and the other sums" if len(sums) > 1 else ""
-        yield sums[0], "constant statistics", sentence, {node: node.builder.call("detach", node) for node in fixed}
+        yield sums[0], "constant statistics", sentence, {node: detach(node) for node in fixed}
 
 
 def _one_entry(output: Node, live: Collection[Node]) -> Iterator[Change]:
@@ -334,7 +337,7 @@ def _evened(x: Node) -> Node:
 # of which arrays, and how
 SHAPES: tuple[tuple[str, str, Callable[[Node], bool], Callable[[Node], Node]], ...] = (
     ("symmetric matrix", "is symmetric", _is_square, lambda x: (x + x.mT) / 2),
-    ("diagonal matrix", "is diagonal", _is_square, lambda x: x.builder.call("diag", x.builder.call("diag", x))),
+    ("diagonal matrix", "is diagonal", _is_square, lambda x: diag(diag(x))),
     ("reversed array", "is the same read backwards: is a flip missing, or one too many?", _is_kernel, _evened),
 )
 MOST_ARRAYS = 12

@@ -22,6 +22,8 @@ from gradcli.graph.node import Builder, Node, reachable
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
 from gradcli.primitives.axes import stretched_back
+from gradcli.primitives.exponential import exp
+from gradcli.primitives.movement import sum_
 from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import pull
 
@@ -57,14 +59,14 @@ class Cache(dict[Any, Any]):
 
 
 def _sums(x: Any, axis: tuple[int, ...]) -> Any:
-    return stretched_back(catalogue()["sum"](x, axis=axis), x.shape, axis)
+    return stretched_back(sum_(x, axis=axis), x.shape, axis)
 
 
 # by operation its gradient, written with the result: PyTorch saves that, not the operand
 _FROM_RESULT: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda ct, out: ct * (out * (1 - out)),
     "softmax": lambda ct, out, axis: out * (ct - _sums(ct * out, axis)),
-    "log_softmax": lambda ct, out, axis: ct - catalogue()["exp"](out) * _sums(ct, axis),
+    "log_softmax": lambda ct, out, axis: ct - exp(out) * _sums(ct, axis),
 }
 Array = Any
 T = TypeVar("T")

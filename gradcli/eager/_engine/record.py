@@ -29,6 +29,7 @@ from gradcli.eager._engine.plan import WARM, Vjp, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, kept, kept_result, number, source_of
 from gradcli.graph.primitive import Closed
 from gradcli.primitives import catalogue
+from gradcli.primitives.movement import reshape, sum_
 
 Gradient = Callable[..., tuple[Tensor | None, ...]]
 # the nodes of `cast`, of `fitted`, and of copies into other memory
@@ -320,8 +321,8 @@ def _summed(x: Any, *, shape: tuple[int, ...]) -> Any:
     """The transpose of broadcasting, in graph operations."""
     extra = len(x.shape) - len(shape)
     axes = [i for i in range(len(x.shape)) if i < extra or (shape[i - extra] == 1 and x.shape[i] != 1)]
-    total = catalogue()["sum"](x, axis=tuple(i - len(x.shape) for i in axes))
-    return total if total.shape == shape else catalogue()["reshape"](total, shape=shape)
+    total = sum_(x, axis=tuple(i - len(x.shape) for i in axes))
+    return total if total.shape == shape else reshape(total, shape=shape)
 
 
 def fitted(value: Tensor, shape: tuple[int, ...], kind: Any) -> Tensor:

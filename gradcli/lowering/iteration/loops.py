@@ -24,6 +24,8 @@ from gradcli.lowering.iteration.turns import Trace
 from gradcli.lowering.names import POISON, Poisoned
 from gradcli.lowering.operands import ScriptList
 from gradcli.lowering.statics import Untraceable
+from gradcli.primitives.arithmetic import add, mul, sub
+from gradcli.primitives.movement import reshape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -268,7 +270,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     for name, node in appended.items():
         stack = loop.iterations(node)
         if takers[name].several:  # of an iteration: their rows follow one another
-            stack = builder.call("reshape", stack, shape=(trace.count * node.shape[0], *node.shape[1:]))
+            stack = reshape(stack, shape=(trace.count * node.shape[0], *node.shape[1:]))
         lists[name].extend(lowerer, stack)
     names.update({name: POISON if name in own else items for name, items in lists.items()})
     places = {leaf: place for place, leaf in enumerate(carried)}
@@ -307,10 +309,10 @@ def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, uses: int) -> None:
 def number_of_iteration(builder: Builder, numbers: range, index: Node) -> Node:
     """The number that the loop counts, from that of the iteration; a subtraction, so that 0 is never -0."""
     if abs(numbers.step) != 1:
-        index = builder.call("mul", index, abs(numbers.step))
+        index = mul(index, abs(numbers.step))
     if numbers.step < 0:
-        return builder.call("sub", numbers[0], index)
-    return index if numbers[0] == 0 else builder.call("add", index, numbers[0])
+        return sub(numbers[0], index)
+    return index if numbers[0] == 0 else add(index, numbers[0])
 
 
 def _on_leaves(lowerer: Lowerer, trace: Trace, name: str, value: Any) -> Any:

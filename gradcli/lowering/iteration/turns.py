@@ -13,6 +13,7 @@ from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.graph.types import FLOAT
 from gradcli.lowering.expressions import index, index_item
 from gradcli.lowering.statics import Untraceable, exact_value, read_leaves
+from gradcli.primitives.movement import permute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ class Trace:
             return stacked
         rank = stacked.type.rank
         axes = (before, *[axis for axis in range(rank) if axis != before])
-        return lowerer.builder.call("permute", stacked, axes=tuple([axis - rank for axis in axes]))
+        return permute(stacked, axes=tuple([axis - rank for axis in axes]))
 
 
 def selected(lowerer: Lowerer, trace: TracedTurn | None, x: Node, items: list[Any], span: Span | None) -> Node:

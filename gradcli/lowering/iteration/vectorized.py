@@ -23,8 +23,10 @@ from gradcli.lowering.open_shapes import LengthsDiffer, OpenCount, Reach
 from gradcli.lowering.operands import ScriptList, number, plain, truth
 from gradcli.lowering.scan import CONSTANTS
 from gradcli.lowering.statics import Untraceable
+from gradcli.primitives.arithmetic import div
 from gradcli.primitives.axes import diagonal, permuted, positions_of
 from gradcli.primitives.broadcasting import together
+from gradcli.primitives.comparison import where
 from gradcli.primitives.contraction import matmul_call
 from gradcli.primitives.creation import arange
 from gradcli.transforms.lifting import MOST_ENTRIES, lifted
@@ -131,7 +133,7 @@ class Nest:
         lowerer, syntax = self.lowerer, self.syntax
         if reduction == "mean" and self.is_masked():
             total, count = (self.reduced(0, "sum", item) for item in (self.item, lambda: lowerer.builder.constant(1)))
-            return lowerer.builder.call("div", *together(total, count))
+            return div(*together(total, count))
         if reduction:
             return self.reduced(0, reduction, self.item)
         if len(syntax.clauses) > 1 or syntax.clauses[0].conditions:
@@ -204,7 +206,7 @@ class Nest:
             more = level + 1 < len(self.syntax.clauses)
             value = self.reduced(level + 1, reduction, item) if more else item()
             for mask in masks[::-1]:
-                value = builder.call("where", *together(mask, value, builder.constant(LEFT_OUT[reduction])))
+                value = where(*together(mask, value, builder.constant(LEFT_OUT[reduction])))
         finally:
             lowerer.traces.pop()
             lowerer.open_shapes.reached(list(trace.reaches.values()))

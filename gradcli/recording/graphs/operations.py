@@ -19,6 +19,12 @@ from gradcli.graph.node import Node
 from gradcli.graph.types import Type
 from gradcli.primitives import called_elsewhere, functions
 from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.comparison import cast, greater, not_equal
+from gradcli.primitives.linalg import cholesky, inv, qr_q
+from gradcli.primitives.movement import reshape, slice_
+from gradcli.primitives.ordering import argsort
+from gradcli.primitives.positions import put_along, put_static, take_along, take_static
+from gradcli.primitives.rounding import trunc
 from gradcli.primitives.sizes import normalize_axes
 from gradcli.recording.calls.gradient_libraries import listed
 from gradcli.transforms.reverse import pull
@@ -77,7 +83,7 @@ def constant(builder: Builder, array: Any) -> Node:
     values = array.reshape(-1).tolist()
     if kind == "bool":  # oracles have numbers only; a mask is a comparison of them
         numbers = constant(builder, array.astype(np.int64).astype(np.float64))
-        return builder.call("greater", numbers, builder.constant(0.5, array.shape))
+        return greater(numbers, builder.constant(0.5, array.shape))
     if values and all(value == values[0] for value in values):
         return builder.constant(values[0], array.shape, kind)
     if kind == "float" and not np.isfinite(array).all():
@@ -116,16 +122,16 @@ def of_kind(node: Node, kind: str) -> Node:
     if own == kind:
         return node
     if kind == "int" and own == "float":
-        node = builder.call("trunc", node)
+        node = trunc(node)
     if kind == "bool":
-        return builder.call("not_equal", node, builder.constant(0, node.type.shape, own))
-    return builder.call("cast", node, kind=kind)
+        return not_equal(node, builder.constant(0, node.type.shape, own))
+    return cast(node, kind=kind)
 
 
 def shaped(x: Node, shape: Sequence[int]) -> Node:
     """The node in another shape of as many entries."""
     shape = tuple(shape)
-    return x if x.type.shape == shape else x.builder.call("reshape", x, shape=shape)
+    return x if x.type.shape == shape else reshape(x, shape=shape)
 
 
 def joined(parts: Sequence[Node]) -> Node:
@@ -276,7 +282,7 @@ def dot_general(x: Node, y: Node, dimension_numbers: Any) -> Node:
 def picked(x: Node, axis: int, index: Node) -> Node:
     """Entries at positions that depend on the point, such as those of the largest."""
     axes = axes_of(x, axis)
-    return x.builder.call("take_along", x, of_kind(index, "int"), axis=axes[0]) if axes else x
+    return take_along(x, of_kind(index, "int"), axis=axes[0]) if axes else x
 
 
 def sorted_along(x: Node, axis: int = -1, descending: bool = False) -> Any:
@@ -284,7 +290,7 @@ def sorted_along(x: Node, axis: int = -1, descending: bool = False) -> Any:
     axes = axes_of(x, axis)
     if not axes:
         return x, constant(x.builder, np.zeros((), np.int64))
-    order = x.builder.call("argsort", -x if descending else x, axis=axes[0])
+    order = argsort(-x if descending else x, axis=axes[0])
     return picked(x, axis, order), order
 
 
@@ -323,7 +329,7 @@ def put_up(x: Node, axis: int, index: Node, src: Any) -> Node:
     if any(n != m for k, (n, m) in enumerate(zip(shape, index.type.shape, strict=True), -len(shape)) if k != at):
         raise Opaque("it sums some entries at indices that depend on the point")
     src = stretch(of_kind(node_of(src, index), "float"), index.type.shape)
-    return pointwise("add", x, x.builder.call("put_along", src, of_kind(index, "int"), axis=at, size=shape[at]))
+    return pointwise("add", x, put_along(src, of_kind(index, "int"), axis=at, size=shape[at]))
 
 
 def one_hot(index: Any, count: int) -> Node:
@@ -417,14 +423,14 @@ def orthogonal(x: Node, mode: str = "reduced") -> list[Node]:
     """A QR decomposition, whose triangle is Q'x."""
     if mode != "reduced" and x.type.shape[-1] != x.type.shape[-2]:
         raise Opaque(f"it takes a QR decomposition of mode {mode}, which is not supported")
-    q = x.builder.call("qr_q", x)
+    q = qr_q(x)
     return [q, contracted(swapped(q, -2, -1), x)]
 
 
 def solved(x: Node, other: Node, left: bool = True) -> Node:
     if not left:
         return swapped(solved(swapped(x, -2, -1), swapped(other, -2, -1)), -2, -1)
-    return contracted(x.builder.call("inv", x), other)
+    return contracted(inv(x), other)
 
 
 def triangle(
@@ -439,7 +445,7 @@ def triangle(
 
 def factor(x: Node, upper: bool = False) -> Node:
     """The Cholesky factor of a matrix."""
-    lower = x.builder.call("cholesky", x)
+    lower = cholesky(x)
     return swapped(lower, -2, -1) if upper else lower
 
 
@@ -560,7 +566,7 @@ TABLE = (
     Row(factor, "linalg_cholesky_ex cholesky", "cholesky"),
     Row(solved, "_linalg_solve_ex linalg_solve"),
     Row(triangle, "linalg_solve_triangular"),
-    Row(lambda x, upper=False: x.builder.call("inv", of_factor(x, upper)), "cholesky_inverse"),
+    Row(lambda x, upper=False: inv(of_factor(x, upper)), "cholesky_inverse"),
     Row(lambda x, factor, upper=False: solved(of_factor(factor, upper), x), "_cholesky_solve_helper cholesky_solve"),
     # at positions that depend on the point
     Row(picked, "gather"),
@@ -642,7 +648,7 @@ def entries(builder: Builder, xs: Sequence[Node], places: NDArray[np.int64], sha
         raise Opaque("it joins arrays of different dtypes")
     if len(xs) == 1 and (part := rectangle(places, xs[0].type.shape)) is not None:
         start, step, size = part
-        return shaped(builder.call("slice", xs[0], start=start, step=step, size=size), shape)
+        return shaped(slice_(xs[0], start=start, step=step, size=size), shape)
     flat = [shaped(x, (x.type.size,)) for x in xs]
     if (places < 0).any():
         flat.append(builder.constant(0, (1,), kinds.pop()))
@@ -653,9 +659,9 @@ def entries(builder: Builder, xs: Sequence[Node], places: NDArray[np.int64], sha
     steps = np.diff(places)
     if places.size and places.size > 1 and (steps == steps[0]).all() and steps[0] > 0:
         size = (places.size,)
-        taken = builder.call("slice", whole, start=(int(places[0]),), step=(int(steps[0]),), size=size)
+        taken = slice_(whole, start=(int(places[0]),), step=(int(steps[0]),), size=size)
     else:
-        taken = builder.call("take_static", whole, indices=tuple(map(int, places)), axis=-1)
+        taken = take_static(whole, indices=tuple(map(int, places)), axis=-1)
     return shaped(taken, shape)
 
 
@@ -678,5 +684,5 @@ def added_up(builder: Builder, x: Node, places: NDArray[np.int64], shape: tuple[
     if not kept.size:
         return builder.constant(0, shape)
     flat = entries(builder, [x], kept, kept.shape)
-    sums = builder.call("put_static", flat, indices=tuple(map(int, places[kept])), axis=-1, size=prod(shape))
+    sums = put_static(flat, indices=tuple(map(int, places[kept])), axis=-1, size=prod(shape))
     return shaped(sums, shape)
