@@ -141,7 +141,7 @@ def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int,
             result = output(unparse(call), inner)
             with building(result.builder, reachable([result])):
                 own = result.primitive
-                if own.name == name and own.kind == "elementwise" and own.definition is not None:  # of another package
+                if own.name == name and own.pointwise and own.definition is not None and not own.steady:
                     result = own.definition(*result.args)
                 texts = formula_texts(result, None, sizes) if result.primitive.name != name else ()
                 definition = next((text for text in texts if name not in words(text)), None)

@@ -64,12 +64,12 @@ from gradcli.formulas.index_terms import (
 )
 from gradcli.formulas.matrix_rules import joined_triangles
 from gradcli.formulas.normal_form import (
-    FORMS,
     HALF,
     continuous,
     differs,
     expanded,
     exponential,
+    form,
     function,
     lowest,
     passes,
@@ -285,7 +285,7 @@ class SymbolicReader(Reader):
             return refused(f"it reads `{name}`")
         composite = node.primitive.kind == "composite" and not node.primitive.internal
         composite = composite or node.primitive.closed is not None
-        if composite and not (node.primitive.pointwise and name in FORMS):
+        if composite and not (node.primitive.pointwise and form(name) is not None):
             return self._definition(node, at)
         return self._call(node, at) if node.primitive.pointwise else self._whole(node, at)
 

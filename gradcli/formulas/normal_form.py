@@ -57,6 +57,8 @@ from gradcli.formulas.index_terms import (
     value_of,
 )
 from gradcli.formulas.matrix_rules import split_products
+from gradcli.primitives import catalogue
+from gradcli.primitives.elementary import expand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -124,7 +126,13 @@ def compared(form: Callable[[Sum], Sum]) -> Callable[[Sum, Sum], Sum]:
     return lambda x, y: form(add(x, scaled(y, -1)))
 
 
-FORMS: dict[str, Callable[..., Sum]] = {
+FORMS: dict[str, Callable[..., Sum]] = {  # of what elementary texts of declarations are made of
+    "add": add,
+    "sub": lambda x, y: add(x, scaled(y, -1)),
+    "mul": times,
+    "div": lambda x, y: times(x, power(y, -1)),
+    "neg": lambda x: scaled(x, -1),
+    "power": power,
     "greater": compared(above),
     "greater_equal": compared(lambda gap: opposite(below(gap))),
     "less": compared(below),
@@ -137,33 +145,17 @@ FORMS: dict[str, Callable[..., Sum]] = {
     "or": lambda x, y: opposite(times(opposite(x), opposite(y))),
     "where": chosen,
     "sign": sign,
-    "heaviside": lambda x, y: add(above(x), times(y, opposite(add(above(x), below(x))))),
-    "div_no_nan": lambda x, y: times(times(x, power(y, -1)), add(above(y), below(y))),
-    "abs": lambda x: times(x, sign(x)),
-    "relu": lambda x: times(x, above(x)),
     "maximum": larger,
     "minimum": lambda x, y: between(x, x, y),
-    "leaky_relu": lambda x, slope: chosen(above(x), x, times(slope, x)),
-    "elu": lambda x, alpha: chosen(above(x), x, times(alpha, add(exponential(x), number(-1)))),
-    "clamp": between,
-    "hardtanh": lambda x: between(x, number(-1), ONE),
-    "hardsigmoid": lambda x: scaled(between(add(x, number(3)), ZERO, number(6)), Fraction(1, 6)),
-    "sigmoid": lambda x: power(add(ONE, exponential(scaled(x, -1))), -1),
-    "tanh": lambda x: add(ONE, scaled(power(add(ONE, exponential(scaled(x, 2))), -1), -2)),
-    "cosh": lambda x: scaled(add(exponential(x), exponential(scaled(x, -1))), HALF),
-    "sinh": lambda x: scaled(add(exponential(x), scaled(exponential(scaled(x, -1)), -1)), HALF),
-    "softplus": lambda x: log(add(ONE, exponential(x))),
-    "expm1": lambda x: add(exponential(x), number(-1)),
-    "log1p": lambda x: log(add(ONE, x)),
-    "logit": lambda x: add(log(x), scaled(log(add(ONE, scaled(x, -1))), -1)),
-    "log2": lambda x: times(log(x), power(log(number(2)), -1)),
-    "log10": lambda x: times(log(x), power(log(number(10)), -1)),
-    "exp2": lambda x: exponential(times(x, log(number(2)))),
-    "erfc": lambda x: add(ONE, scaled(function("erf")(x), -1)),
-    "tan": lambda x: times(function("sin")(x), power(function("cos")(x), -1)),
-    "logaddexp": lambda x, y: log(add(exponential(x), exponential(y))),
-    "hypot": lambda x, y: power(add(square(x), square(y)), HALF),
 }
+
+
+def form(name: str) -> Callable[..., Sum] | None:
+    """An operation written by others: by the text of its declaration, where it has no form here; None for a new one."""
+    primitive = None if name in FORMS or name == ABOVE else catalogue().get(name)
+    if primitive is None or not primitive.elementary:
+        return FORMS.get(name)
+    return lambda *xs: expand(primitive, xs, number, lambda inner, *ys: (form(inner) or function(inner))(*ys))
 
 
 # --- multiplying out ------------------------------------------------------------------------------------------------
@@ -412,8 +404,8 @@ def _factor(base: Any, exponent: Fraction, names: Names) -> Sum:
     if not isinstance(base, Call):
         return single(base, exponent)
     args = tuple([expanded(arg, names) for arg in base.args])
-    if base.name in FORMS and not base.params:
-        return _raised(expanded(FORMS[base.name](*args), names), exponent, names)
+    if not base.params and (written := form(base.name)) is not None:
+        return _raised(expanded(written(*args), names), exponent, names)
     if base.name == "exp":
         return _product([(_exponential(term), term.coefficient * exponent) for term in args[0]])
     if base.name == "log" and not args[0]:

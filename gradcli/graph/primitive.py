@@ -216,6 +216,8 @@ class Primitive:
     sample: Sequence[Any] = ()  # where tests evaluate it
     examples: Sequence[tuple[str, Any]] = ()
     formula: str | Callable[..., str] = ""  # as people write it
+    elementary: str = ""  # itself in simpler operations, exactly: for proofs, and for languages that lack it
+    steady: str = ""  # the same without overflow and lost digits, for languages that lack it
     node: str | Callable[..., str] = ""  # PyTorch's name of its node
     identity: int | None = None
     annihilator: int | None = None
@@ -278,8 +280,11 @@ class Primitive:
         """The arguments of an entry-by-entry operation, as its partial derivatives name them."""
         if self.parameters is not None:
             return tuple(self.parameters)
-        assert self.partials is not None and self.arity is not None
-        return self.partials.__code__.co_varnames[: self.arity]
+        rule, skipped = self.partials or self.call or self.definition, 0
+        if rule is None:
+            rule, skipped = self.impl, 1
+        assert rule is not None and self.arity is not None
+        return rule.__code__.co_varnames[skipped : skipped + self.arity]
 
     @property
     def form(self) -> str:

@@ -57,6 +57,8 @@ sigmoid: Primitive = elementwise(
     node="SigmoidBackward0",
     formula="1/(1 + exp(-x))",
     names="scipy.special.expit torch. torch.special.expit jax.nn. jax.lax.logistic",
+    elementary="1/(1 + exp(-x))",
+    steady="where(x >= 0, 1, exp(-abs(x)))/(1 + exp(-abs(x)))",
 )
 
 logit = elementwise(
@@ -72,6 +74,7 @@ logit = elementwise(
     node="LogitBackward0",
     formula="log(x/(1 - x))",
     names="scipy.special. torch. torch.special. jax.scipy.special.",
+    elementary="log(x) - log(1 - x)",
 )
 
 logsigmoid = elementwise(
@@ -88,6 +91,7 @@ logsigmoid = elementwise(
     node="LogSigmoidBackward0",
     formula="log(1/(1 + exp(-x)))",
     names="scipy.special.log_expit torch.nn.functional. jax.nn.log_sigmoid aten.log_sigmoid_forward",
+    steady="minimum(x, 0) - log1p(exp(-abs(x)))",
 )
 
 softplus = elementwise(
@@ -103,6 +107,8 @@ softplus = elementwise(
     node="SoftplusBackward0",
     formula="log(1 + exp(x))",
     names="scipy.special. torch.nn.functional. jax.nn.",
+    elementary="log(1 + exp(x))",
+    steady="maximum(x, 0) + log1p(exp(-abs(x)))",
 )
 
 logaddexp = elementwise(
@@ -118,6 +124,8 @@ logaddexp = elementwise(
     node="LogaddexpBackward0",
     formula="log(exp(x) + exp(y))",
     names="numpy. torch.",
+    elementary="log(exp(x) + exp(y))",
+    steady="maximum(x, y) + log1p(exp(-abs(x - y)))",
 )
 
 # --- rectifiers: at a kink the slope that PyTorch returns ----------------------------------------------------
@@ -137,6 +145,8 @@ relu = elementwise(
     formula="max(x, 0)",
     names="torch. jax.nn.",
     traits="keeps_whole",
+    elementary="x*(x > 0)",
+    steady="maximum(x, 0)",
 )
 
 
@@ -160,6 +170,7 @@ leaky_relu: Primitive = elementwise(
     node="LeakyReluBackward0",
     formula="x if x > 0 else slope*x",
     names="torch.nn.functional. jax.nn.",
+    elementary="where(x > 0, x, slope*x)",
 )
 
 
@@ -183,6 +194,7 @@ elu: Primitive = elementwise(
     node="EluBackward0",
     formula="x if x > 0 else alpha*(exp(x) - 1)",
     names="torch.nn.functional. jax.nn.",
+    elementary="where(x > 0, x, alpha*expm1(x))",
 )
 
 # The fixed point (mean 0, variance 1) of Klambauer et al., "Self-Normalizing Neural Networks", 2017.
@@ -219,6 +231,7 @@ hardtanh = elementwise(
     node="HardtanhBackward0",
     formula="min(max(x, -1), 1)",
     names="torch.nn.functional. jax.nn.hard_tanh",
+    elementary="minimum(maximum(x, -1), 1)",
 )
 
 
@@ -241,6 +254,7 @@ hardsigmoid = elementwise(
     node="HardsigmoidBackward0",
     formula="min(max(x + 3, 0), 6)/6",
     names="torch.nn.functional. jax.nn.hard_sigmoid",
+    elementary="minimum(maximum(x + 3, 0), 6)/6",
 )
 
 # --- gates: x times a smooth step ------------------------------------------------------------------------------

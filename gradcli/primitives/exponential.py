@@ -38,6 +38,7 @@ exp2 = elementwise(
     node="Exp2Backward0",
     formula="2**x",
     names="c. numpy. torch. torch.special.",
+    elementary="exp(x*log(2))",
 )
 
 expm1 = elementwise(
@@ -53,6 +54,7 @@ expm1 = elementwise(
     node="Expm1Backward0",
     formula="exp(x) - 1",
     names="c. numpy. torch. torch.special.",
+    elementary="exp(x) - 1",
 )
 
 log: Primitive = elementwise(
@@ -84,6 +86,7 @@ log2 = elementwise(
     node="Log2Backward0",
     formula="log(x)/log(2)",
     names="c. numpy. torch.",
+    elementary="log(x)/log(2)",
 )
 
 log10 = elementwise(
@@ -99,6 +102,7 @@ log10 = elementwise(
     node="Log10Backward0",
     formula="log(x)/log(10)",
     names="c. numpy. torch.",
+    elementary="log(x)/log(10)",
 )
 
 log1p = elementwise(
@@ -114,6 +118,7 @@ log1p = elementwise(
     node="Log1PBackward0",
     formula="log(1 + x)",
     names="c. numpy. torch. torch.special.",
+    elementary="log(1 + x)",
 )
 
 
@@ -151,4 +156,5 @@ xlogy = elementwise(
     node="XlogyBackward0",
     formula="x*log(y)",
     names="scipy.special. torch. torch.special. jax.scipy.special.",
+    steady="where(x == 0, 0, x*log(where(x == 0, 1, y)))",
 )

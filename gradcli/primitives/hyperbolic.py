@@ -19,6 +19,7 @@ sinh: Primitive = elementwise(
     node="SinhBackward0",
     formula="sinh(x)",
     names="c. latex. numpy. torch.",
+    elementary="(exp(x) - exp(-x))/2",
 )
 
 cosh: Primitive = elementwise(
@@ -34,6 +35,7 @@ cosh: Primitive = elementwise(
     node="CoshBackward0",
     formula="cosh(x)",
     names="c. latex. numpy. torch.",
+    elementary="(exp(x) + exp(-x))/2",
 )
 
 tanh = elementwise(
@@ -49,6 +51,7 @@ tanh = elementwise(
     node="TanhBackward0",
     formula="tanh(x)",
     names="c. latex. numpy. torch.",
+    elementary="1 - 2/(1 + exp(2*x))",
 )
 
 asinh = elementwise(

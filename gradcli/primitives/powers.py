@@ -46,6 +46,7 @@ rsqrt = elementwise(
     node="RsqrtBackward0",
     formula="1/√x",
     names="torch.",
+    steady="1/sqrt(x)",
 )
 
 reciprocal = composite(
@@ -86,6 +87,7 @@ cbrt = elementwise(
     examples=[("cbrt(-8)", -2), ("cbrt(2)", 1.2599210498948732)],
     formula="∛x",
     names="c. numpy.",
+    steady="sign(x)*abs(x)**(1/3)",
 )
 
 square = composite(
@@ -100,6 +102,7 @@ square = composite(
     node="PowBackward0",
     formula="x**2",
     names="numpy. torch.",
+    steady="x*x",
 )
 
 # --- x**y -------------------------------------------------------------------------------------------------
@@ -295,6 +298,7 @@ div_no_nan: Primitive = elementwise(
     sample=[Closed(-2, 2), Closed(0.2, 2)],
     formula="where(y != 0, x/y, 0)",
     closed=lambda x, y: x / y,
+    elementary="x/y*(y != 0)",
 )
 
 
@@ -334,4 +338,5 @@ hypot: Primitive = elementwise(
     node="HypotBackward0",
     formula="√(x² + y²)",
     names="c. numpy. torch.",
+    elementary="(x**2 + y**2)**0.5",
 )

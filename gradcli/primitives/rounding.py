@@ -155,4 +155,5 @@ mod = elementwise(
     formula="x - y*⌊x/y⌋",
     names="numpy. torch.remainder",
     traits="keeps_whole",
+    steady="x - y*floor(x/y)",
 )

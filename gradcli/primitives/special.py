@@ -44,6 +44,7 @@ erfc = elementwise(
     node="ErfcBackward0",
     formula="1 - erf(x)",
     names="c. scipy.special. torch. torch.special. jax.scipy.special.",
+    elementary="1 - erf(x)",
 )
 
 erfinv = elementwise(
@@ -73,6 +74,7 @@ erfcinv = elementwise(
     examples=[("erfcinv(1)", 0), ("erfcinv(0.5)", 0.4769362762044699), ("erfcinv(1e-50)", 10.592090169527364)],
     formula="erfcinv(x)",
     names="scipy.special.",
+    elementary="erfinv(1 - x)",
 )
 
 
@@ -251,7 +253,7 @@ polygamma: Primitive = elementwise(
     examples=[("polygamma(1, 1)", 1.6449340668482264), ("polygamma(2, 1.5)", -0.8287966442343199)],
     node="PolygammaBackward0",
     formula="ψ⁽ⁿ⁾(x)",
-    names="scipy.special. jax.lax.",
+    names="scipy.special. torch. jax.scipy.special.",
 )
 
 beta = elementwise(
@@ -383,6 +385,7 @@ sinc = elementwise(
     node="SincBackward0",
     formula="sin(πx)/(πx)",
     names="numpy. torch. torch.special.",
+    steady="where(x == 0, 1, sin(pi*x)/(pi*where(x == 0, 1, x)))",
 )
 
 sinc_derivative: Primitive = elementwise(

@@ -46,6 +46,7 @@ abs_ = elementwise(
     plane=lambda z: hypot(*parts(z)),
     names="c.fabs numpy. torch.",
     traits="keeps_whole",
+    elementary="x*sign(x)",
 )
 
 sign: Primitive = elementwise(
@@ -65,6 +66,7 @@ sign: Primitive = elementwise(
     formula="sign(x)",
     names="numpy. torch.",
     traits="keeps_whole",
+    elementary="(x > 0) - (x < 0)",
 )
 
 step = elementwise(
@@ -95,6 +97,7 @@ heaviside = elementwise(
     examples=[("heaviside(-1, 0.5)", 0), ("heaviside(0, 0.5)", 0.5), ("heaviside(2, 0.5)", 1)],
     formula="0 if x < 0, y if x = 0, 1 if x > 0",
     names="numpy. torch.",
+    elementary="(x > 0) + y*(x == 0)",
 )
 
 # --- extremes -------------------------------------------------------------------------------------------
@@ -189,4 +192,5 @@ clamp = elementwise(
     formula="min(max(x, low), high)",
     names="numpy.clip torch.",
     traits="keeps_whole",
+    elementary="minimum(maximum(x, low), high)",
 )

@@ -54,6 +54,7 @@ tan = elementwise(
     node="TanBackward0",
     formula="tan(x)",
     names="c. latex. numpy. torch.",
+    elementary="sin(x)/cos(x)",
 )
 
 asin = elementwise(

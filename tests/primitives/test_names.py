@@ -42,6 +42,7 @@ def test_an_address_leads_to_a_function_with_the_same_values(name: str) -> None:
         library = address.partition(".")[0]
         make = import_module("torch").tensor if library == "torch" else np.float64
         numbers = [make(x, dtype=import_module("torch").float64) if library == "torch" else make(x) for x in xs]
+        numbers[0] = 1 if name == "polygamma" else numbers[0]
         with import_module("jax").enable_x64(True) if library == "jax" else np.errstate():
             assert np.isclose(float(at(address)(*numbers)), float(value), rtol=1e-9), address
 

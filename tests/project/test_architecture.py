@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "language": set(),
     "graph": {"language"},  # whose trees formulas of nodes are
-    "primitives": {"graph"},
+    "primitives": {"graph", "language"},
     "transforms": {"graph"},
     "execution": {"graph"},
     "formulas": {"language", "graph", "primitives", "transforms"},

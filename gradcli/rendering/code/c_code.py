@@ -46,13 +46,6 @@ if TYPE_CHECKING:
 
 ROWS = ("softmax", "log_softmax", "logsumexp")
 HELPERS = {
-    "sign": "static double sign(double x) { return (x > 0) - (x < 0); }",
-    "square": "static double square(double x) { return x*x; }",
-    "relu": "static double relu(double x) { return x > 0 ? x : 0; }",
-    "rsqrt": "static double rsqrt(double x) { return 1/sqrt(x); }",
-    "sigmoid": "static double sigmoid(double x) { return x >= 0 ? 1/(1 + exp(-x)) : exp(x)/(1 + exp(x)); }",
-    "softplus": "static double softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }",
-    "logsigmoid": "static double logsigmoid(double x) { return -fmax(-x, 0) - log1p(exp(-fabs(x))); }",
     "inverse": """\
 /* The inverse of a matrix, into `to`, and its determinant: elimination with row pivots. */
 static double inverse(size_t n, const double *from, double *to)
@@ -109,8 +102,9 @@ def is_c_word(name: str) -> bool:
 
 @cache
 def functions_of_c() -> frozenset[str]:
-    """The functions of math.h that operations of ours are."""
-    return frozenset([name for name in map(c_name, functions().values()) if name is not None])
+    """The functions of math.h that operations of ours are, and those that a file may define."""
+    known = functions().values()
+    return frozenset([c_name(each) or each.name for each in known if c_name(each) or each.steady or each.elementary])
 
 
 def c_name(primitive: Primitive) -> str | None:
@@ -164,6 +158,20 @@ class CCode:
         """The name of a helper, which the file defines."""
         self.helpers[name] = HELPERS[name]
         return name
+
+    def written(self, primitive: Primitive) -> str | None:
+        """The name of a function that the file defines for an operation that has a text in simpler ones, else None."""
+        text, name = primitive.steady or primitive.elementary, primitive.name
+        if text and name not in self.helpers:
+            before = self.known, self.lines
+            arguments = primitive.argument_names()
+            self.known, self.lines = {argument: leaf_array(argument, ()) for argument in arguments}, []
+            value = self.array(expression_of(text)).at()
+            body = " ".join([*self.lines, f"return {value};"])
+            self.known, self.lines = before
+            declared = ", ".join([f"double {argument}" for argument in arguments])
+            self.helpers[name] = f"static double {name}({declared}) {{ {body} }}"
+        return name if text else None
 
     # --- statements -----------------------------------------------------------------------------------------------
 
@@ -373,9 +381,7 @@ class CCode:
             return self.padded(self.array(node.args[0]), node.args[1])
         args = [self.array(arg) for arg in node.args]
         primitive = functions().get(name)
-        own = None if primitive is None else c_name(primitive)
-        if own is None and name in HELPERS:
-            own = self.helper(name)
+        own = None if primitive is None else c_name(primitive) or self.written(primitive)
         if primitive is not None and own is not None:
             if len(args) != primitive.arity:
                 raise lacks(unparse(node))

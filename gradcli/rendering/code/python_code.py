@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gradcli.base.results.calculations import SelfContained
+    from gradcli.graph.primitive import Primitive
     from gradcli.language.notation import Pieces
     from gradcli.language.syntax import Syntax
 
@@ -56,12 +57,7 @@ LABELS = {
     "torch": "torch.as_tensor({}, dtype=torch.int64)",
     "jax": "jnp.asarray({}, dtype=int)",
 }
-HELPERS = {  # functions that a library lacks, in its terms: {m} is the module
-    "sigmoid": "return {m}.where(x >= 0, 1, {m}.exp(-{m}.abs(x)))/(1 + {m}.exp(-{m}.abs(x)))",
-    "softplus": "return {m}.maximum(x, 0*x) + {m}.log1p({m}.exp(-{m}.abs(x)))",
-    "logsigmoid": "return -{m}.maximum(-x, 0*x) - {m}.log1p({m}.exp(-{m}.abs(x)))",
-    "relu": "return {m}.maximum(x, 0*x)",
-    "rsqrt": "return 1/{m}.sqrt(x)",
+HELPERS = {  # functions of arrays, and those of `math`, that a library lacks, in its terms: {m} is the module
     "softmax": "powers = np.exp(x - np.max(x, axis=axis, keepdims=True))\n"
     "return powers/np.sum(powers, axis=axis, keepdims=True)",
     "log_softmax": "shifted = x - np.max(x, axis=axis, keepdims=True)\n"
@@ -72,7 +68,6 @@ HELPERS = {  # functions that a library lacks, in its terms: {m} is the module
     "erfc": "return np.vectorize(math.erfc)(x)",
     "lgamma": "return np.vectorize(math.lgamma)(x)",
     "logdet": "return {m}.linalg.slogdet(x)[1]",
-    "cbrt": "return {m}.sign(x)*{m}.abs(x)**(1/3)",
     "var": "return {m}.mean((x - {m}.mean(x))**2)",
     "std": "return {m}.sqrt({m}.mean((x - {m}.mean(x))**2))",
 }
@@ -224,18 +219,13 @@ class PythonCode(Notation):
             keywords = {"axis": "-1", **keywords}
         if self.target == "torch" and name == "logsumexp" and not keywords:
             return f"torch.logsumexp(torch.ravel({args[0]}), 0)"
-        if name not in LAST_PLAIN:
+        if name not in LAST_PLAIN and not self.static(name):
             args = [*map(self.argument, node.args)]
         known = self.address(name, self.target)
         if known is None:
-            foreign = self.target != "numpy" and "np." in HELPERS.get(name, "")
-            if name not in HELPERS or (keywords and name not in ALONG) or foreign:
-                known = self.address(name, "scipy.special") if self.target == "numpy" else None
-            else:
-                known = self.helper(name)
-            if known is None:
-                hint = "choose another language for --emit, or write it in terms of other functions"
-                raise error("GC512", f"--emit {self.target} has no counterpart for `{visible(name)}`", help=hint)
+            if keywords and name not in ALONG:
+                raise self.lacks(name)
+            known = self.helper(name)
         if self.target == "torch":
             keywords = {TORCH_KEYWORDS.get(key, key): value for key, value in keywords.items()}
         return f"{known}({', '.join([*args, *(f'{key}={value}' for key, value in keywords.items())])})"
@@ -248,15 +238,46 @@ class PythonCode(Notation):
         self.scipy = self.scipy or module == "scipy.special."
         return address if address is None or module is None else SHORT[module] + address.removeprefix(module)
 
+    def static(self, name: str) -> bool:
+        """Whether a function of entries has parameters, which are plain numbers, in front of them."""
+        primitive = functions().get(name)
+        return primitive is not None and primitive.pointwise and bool(primitive.static)
+
+    def lacks(self, name: str) -> Exception:
+        """The error for a function that the library lacks, and that has no text in simpler ones."""
+        hint = "choose another language for --emit, or write it in terms of other functions"
+        return error("GC512", f"--emit {self.target} has no counterpart for `{visible(name)}`", help=hint)
+
     def helper(self, name: str) -> str:
-        """The name of a helper, which the file defines."""
-        body = HELPERS[name].format(m=self.module)
+        """What the file calls in place of a function that the library lacks: one that it defines, or SciPy's."""
+        body, arguments = HELPERS.get(name, ""), f"x, axis={ALONG[name]}" if name in ALONG else "x"
+        if "np." in body and self.target != "numpy":
+            raise self.lacks(name)
+        primitive = functions().get(name)
+        if not body:
+            if primitive is None:
+                raise self.lacks(name)
+            if not primitive.steady and self.target == "numpy" and (known := self.address(name, "scipy.special")):
+                return known
+            body, arguments = self.text_of(primitive), ", ".join(primitive.argument_names())
         own = name
         while own in self.names:
             own += "_"
-        self.helpers[f"{own}(x{f', axis={ALONG[name]}' if name in ALONG else ''})"] = body
+        self.helpers[f"{own}({arguments})"] = body.format(m=self.module)
         self.math = self.math or "math." in body
         return own
+
+    def text_of(self, primitive: Primitive) -> str:
+        """The body of a function for an operation, from the text of its declaration in simpler ones."""
+        text = primitive.steady or primitive.elementary
+        if not text:
+            raise self.lacks(primitive.name)
+        inner = PythonCode(self.target, frozenset(primitive.argument_names()))
+        body = f"return {inner.text(expression_of(text))}"
+        self.helpers.update(inner.helpers)
+        self.scipy = self.scipy or inner.scipy
+        self.math = self.math or inner.math
+        return body
 
 
 def label_names(trees: Iterable[Syntax]) -> set[str]:
