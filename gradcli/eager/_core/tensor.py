@@ -11,6 +11,7 @@ import itertools
 import math
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gradcli.eager._core import devices, dtypes, events, printing
 from gradcli.eager._core.modes import SPECIAL, Place, once, state, sweeps, warn
 from gradcli.eager._core.unsupported import advice
 from gradcli.graph.primitive import Operand, Primitive
-from gradcli.primitives import catalogue
+from gradcli.primitives import addresses, catalogue
 
 Node = Any  # of `node.py`, which imports this module
 Edge = tuple[Node, int]
@@ -402,6 +403,11 @@ class Tensor(Operand):
         return copy
 
     def __getattr__(self, name: str) -> Any:
+        """A declared operation as a method, if it has an address in `torch` and no row of its own."""
+        known = {} if name.startswith("_") else addresses()
+        primitive = known.get(f"torch.{name}") or known.get(f"torch.special.{name}")
+        if primitive is not None and not primitive.static:
+            return partial(primitive, self)
         hint = advice("", name, dir(type(self)))
         raise AttributeError(f"gradcli's tensors have no {name!r}{hint}", name=name, obj=None)
 
