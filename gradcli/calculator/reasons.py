@@ -10,8 +10,11 @@ from gradcli.base.results.findings import AtStep, Explanation, Finding
 from gradcli.calculator.sizes import finite, holds_nan, largest_of, state, word
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.exact import count_text
+from gradcli.graph.node import LEAF
 from gradcli.graph.surfaces import surfaces
 from gradcli.graph.text import kink_texts
+from gradcli.primitives import catalogue
+from gradcli.primitives.comparison import detach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.base.results.calculations import BackwardStep, Trace
+    from gradcli.graph.primitive import Primitive
     from gradcli.lowering import Lowered
 
 
@@ -38,15 +42,11 @@ FIXES = {
     "vanishing": "scale the inputs, or compute in logarithms",
     "exploding": "scale the inputs, or move away from the pole",
 }
-FLAT = {"sigmoid", "tanh", "erf", "erfc", "softmax", "log_softmax", "gelu", "softplus", "log_sigmoid", "expit"}
-STEPS = {"floor", "ceil", "round", "trunc", "sign", "step", "heaviside"}
-COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "argmax", "argmin", "argsort"}
 SHARP = {
     "branch",
     "step-function",
     "flat",
 }  # reasons that are not given where a kink at the same operation explains more
-CHOOSING = {"where", "clip", "clamp", "maximum", "minimum", "relu", "max", "min", "take_along", "slice", "take_static"}
 
 
 HUGE, TINY = 1e8, 1e-12
@@ -100,6 +100,10 @@ class _Story:
         for reader in result.forward:
             for read in reader.inputs:
                 self.users.setdefault(read, []).append(reader.index)
+
+    def operation(self, index: int) -> Primitive:
+        """The declaration of a step's operation."""
+        return catalogue().get(self.steps[index].primitive, LEAF)
 
     def at(self, index: int) -> str:
         """A step as people read it."""
@@ -181,7 +185,7 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
                 seen.add(back.index)
                 waiting.append(back.index)
     reached = _reached(story, at)
-    stops = [end for end in reached if story.steps[end].primitive in ("detach", *COMPARING)]
+    stops = [end for end in reached if _stops(story.operation(end))]
     for index in sorted(reached & set(story.backward)):
         back, sent = story.backward[index], {part.to for part in story.backward[index].contributions}
         closed = [read for read in story.steps[index].inputs if read in reached and read not in sent]
@@ -191,7 +195,8 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
             explained.add((reason, index))
             what = f"{story.at(index)} passes nothing on to {story.at(closed[0])}"
             yield _find(reason, name, story.line(index), f"is zero: {what}", AtStep(back.primitive, index))
-    blocked = {end for end in reached if story.steps[end].primitive in ("detach", *COMPARING, *STEPS)}
+    operations = {end: story.operation(end) for end in reached}
+    blocked = {end for end, own in operations.items() if own.piecewise_constant or _stops(own)}
     blocked -= {index for _, index in explained}
     for end in sorted(blocked):
         primitive = story.steps[end].primitive
@@ -210,14 +215,19 @@ def _zero(story: _Story, name: str, at: int | None, asked: bool) -> Iterator[Fin
 
 def _reason(story: _Story, index: int, towards: int) -> str:
     """The reason why an operation passes no gradient on."""
-    name = story.steps[index].primitive
-    if name in STEPS:
+    operation = story.operation(index)
+    if operation.piecewise_constant:
         return "step-function"
-    if name in FLAT:
+    if operation.saturates:
         return "saturated"
-    if name in CHOOSING:
+    if operation.chooses:
         return "branch"
-    return "times-zero" if name in ("mul", "matmul") else "flat"
+    return "times-zero" if operation.name in ("mul", "matmul") else "flat"
+
+
+def _stops(operation: Primitive) -> bool:
+    """Whether it gives truth values or positions, or a constant: no gradient flows through it."""
+    return bool(operation.compares) or operation.gives_positions or operation is detach
 
 
 def _is_truth(story: _Story, index: int) -> bool:
@@ -255,7 +265,7 @@ def _extreme(story: _Story, name: str, at: int | None, reason: str, size: float)
             factor = 1 / factor if reason == "vanishing" and factor > 0 else factor
             if factor > steepest:
                 steepest, where = factor, back.index
-    flat = where is not None and story.steps[where].primitive in FLAT
+    flat = where is not None and story.operation(where).saturates
     line = None if where is None else story.line(where)
     phrase = f"is {size:.3g}"
     if where is not None:

@@ -26,7 +26,6 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.syntax import Assert, Call, Declare, FunctionDef, Name, nodes_of
 from gradcli.lowering import lower
-from gradcli.lowering.calls import FILLED
 from gradcli.lowering.open_shapes import OpenShapes
 from gradcli.lowering.ranks import PAIRS, probes
 from gradcli.lowering.scan import assigned_names
@@ -46,12 +45,6 @@ if TYPE_CHECKING:
     from gradcli.lowering import Claim, Lowered
     from gradcli.lowering.open_shapes import OpenCount
 
-UNIFORM = frozenset((  # functions of whole arrays that are defined alike at every size, as those of numbers are
-    "amax", "amin", "arange", "argsort", "concatenate", "cross_entropy", "cumsum", "det", "diag", "diff", "dot",
-    "einsum", "flip", "grad", "inner", "inv", "len", "log_softmax", "logdet", "logsumexp", "matmul", "max", "mean",
-    "min", "norm", "outer", "pad", "prod", "shape", "slogdet", "softmax", "solve", "sort", "std", "sum", "trace",
-    "transpose", "tril", "triu", "var", "vdot", *FILLED,
-))  # fmt: skip
 TOO_LARGE = "GC508"  # of an array
 # what a proof for all sizes may assume to count at a point with this verdict, where it has been decided then
 DECIDED = {"PROVED": {"defined", "kink", "apart"}, "CERTIFIED": {"defined"}, "AGREES": set[str]()}
@@ -165,7 +158,7 @@ def proved(
     script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits
 ) -> tuple[str | None, Assumed]:
     """Why the one claim of a script is not proved for all sizes, None where it is; and what the proof assumes."""
-    uniform = UNIFORM | {name for name, function in functions().items() if function.pointwise}
+    uniform = {name for name, function in functions().items() if function.pointwise or function.every_size} | {"grad"}
     uniform |= {statement.name.id for statement in script.statements if isinstance(statement, FunctionDef)}
     trees = [script, *[parse(Source(text)) for text in claims.values()]]
     for node in [node for tree in trees for node in nodes_of(tree)]:

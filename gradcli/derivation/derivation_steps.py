@@ -95,9 +95,9 @@ def operations(order: Sequence[Node], inputs: set[Node]) -> Iterator[Operation]:
             users.setdefault(arg, []).append(node)
 
     def inner(arg: Node, node: Node) -> bool:
-        alone = all(user.span == arg.span or user.primitive.name == "name" for user in users[arg])
+        alone = all(user.span == arg.span or user.primitive.name == "named" for user in users[arg])
         return (
-            bool(arg.args) and arg not in inputs and (node.primitive.name == "name" or arg.span == node.span) and alone
+            bool(arg.args) and arg not in inputs and (node.primitive.name == "named" or arg.span == node.span) and alone
         )
 
     folding = Folding(order)

@@ -358,7 +358,7 @@ class SymbolicReader(Reader):
 
     def _call(self, node: Node, at: At) -> Rule:
         read = yield from super()._call(node, at)
-        if node.primitive.kinks or node.primitive.name in COMPARISONS:
+        if node.primitive.kinks or node.primitive.compares:
             self.branches[node] = read[0].factors[0][0].args
         return read
 
@@ -552,7 +552,7 @@ def reversed_axis(node: Node) -> int | None:
 
 
 PLAIN = frozenset(
-    ["name", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul"]
+    ["named", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul"]
     + ["permute", "broadcast", "data", "reshape", "unslice", "concat", "take_static", "put_static"]
 )
 REFUSED = frozenset(["detach", "frechet"])
@@ -574,8 +574,8 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "log_softmax": SymbolicReader._softmax,
     "solve": SymbolicReader._solve,
     "prod": SymbolicReader._prod,
+    **dict.fromkeys(COMPARISONS, SymbolicReader._comparison),
     **dict.fromkeys(("equal", "not_equal"), SymbolicReader._equal),
-    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), SymbolicReader._comparison),
     **dict.fromkeys(("is_max", "is_min"), SymbolicReader._largest),
     "sort": SymbolicReader._sort,
     "sum": SymbolicReader._sum,

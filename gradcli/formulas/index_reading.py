@@ -588,7 +588,7 @@ def _inside_of(total: Sum, name: str) -> Sum | None:
 
 
 RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
-    "name": Reader._same,
+    "named": Reader._same,
     "cast": Reader._same,
     "detach": Reader._same,
     "add": Reader._add,

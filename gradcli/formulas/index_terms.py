@@ -23,6 +23,7 @@ from gradcli.formulas.index_positions import (
     sides_of,
     solution,
 )
+from gradcli.primitives import comparison
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -125,7 +126,7 @@ class Term(NamedTuple):
 Sum = tuple[Term, ...]
 ZERO: Sum = ()
 ONE: Sum = (Term(Fraction(1), (), ()),)
-COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+COMPARISONS = tuple([primitive.name for primitive in comparison.COMPARISONS.values()])
 TRUTHS = (*COMPARISONS, "and", "or", "not")
 SHALLOW = (Leaf, Delta, Less, Ordinal, Number, Literal)
 EIGENVECTORS, EIGENVALUES = "eigvecs", "eigvalsh"  # of a symmetric matrix

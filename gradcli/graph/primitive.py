@@ -153,6 +153,13 @@ class Complex:
 # What may be said of an operation as a whole, by those who treat such operations alike.
 TRAITS = {
     "keeps_whole": "whole numbers give whole numbers; true of what moves entries and of what has no derivative",
+    "piecewise_constant": "its derivative is 0 between jumps",
+    "whole_steps": "a whole number decides: it jumps, or its derivative does, where an operand passes one",
+    "saturates": "it is flat far away from 0, without being constant",
+    "chooses": "some of its entries are those of an operand, and the others have no influence",
+    "gives_positions": "its entries are positions in an operand",
+    "real_only": "it has no meaning for complex numbers here",
+    "every_size": "it is defined alike for arrays of every size, as what works entry by entry is",
 }
 
 REQUIRED = object()  # the default of a parameter that has none
@@ -194,6 +201,15 @@ class Primitive:
     moves: bool = False  # whether it only moves entries
     traits: str = ""  # words of TRAITS, each of them then true as an attribute
     keeps_whole: bool = False
+    piecewise_constant: bool = False
+    whole_steps: bool = False
+    saturates: bool = False
+    chooses: bool = False
+    gives_positions: bool = False
+    real_only: bool = False
+    every_size: bool = False
+    compares: str = ""  # the sign of a comparison
+    holds: Callable[[int], bool] | None = None  # whether it is true, by the sign of x - y
     lift: Rule | None = None  # the parameters with one more axis in front
     partials: Rule | None = None
     transpose: Mapping[int, Rule] | Rule | None = None

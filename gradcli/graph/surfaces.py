@@ -10,13 +10,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 EQUAL_SIDES = Kink(lambda x, y: x - y, "both sides are equal", "the branch of the comparison")
 
 
 def kinks_of(node: Node) -> Sequence[Kink]:
     """The kinks of an operation; a comparison has one where its sides meet."""
-    compared = node.primitive.name in COMPARISONS and node.args[0].type.kind == "float"
+    compared = bool(node.primitive.compares) and node.args[0].type.kind == "float"
     return (EQUAL_SIDES,) if compared else node.primitive.kinks
 
 

@@ -45,7 +45,7 @@ _OPERANDS = ("x", "y", "z")
 _CALL = re.compile(r"\w+\([^()]*\)")
 _MOST_NUMBERS = 4  # of an array that is written out
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-_SILENT = {"name", "broadcast", "cast", "reshape"}  # seen in shapes, not in formulas
+_SILENT = {"named", "broadcast", "cast", "reshape"}  # seen in shapes, not in formulas
 
 
 def formulas(

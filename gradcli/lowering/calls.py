@@ -263,7 +263,7 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
     target = args[1]
     if type(target) is ScriptList:
         target = _list_target(lowerer, target, syntax)
-    if not (isinstance(target, Node) and (target.primitive is LEAF or target.primitive.name == "name")):
+    if not (isinstance(target, Node) and (target.primitive is LEAF or target.primitive.name == "named")):
         raise error(
             "GC207",
             f"{name} differentiates with respect to a leaf, or to a name that is assigned once",

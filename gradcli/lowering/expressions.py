@@ -31,7 +31,7 @@ from gradcli.language.syntax import (
 from gradcli.lowering.operands import ScriptList, joined, number, refuse_ragged, truth
 from gradcli.primitives.arithmetic import neg
 from gradcli.primitives.broadcasting import together
-from gradcli.primitives.comparison import and_, cast, not_
+from gradcli.primitives.comparison import COMPARISONS, and_, cast, not_
 from gradcli.primitives.movement import permute
 
 TYPE_CHECKING = False
@@ -45,14 +45,6 @@ if TYPE_CHECKING:
 
 _OPERATIONS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "@": "matmul"}
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "raise"}
-_COMPARISONS = {
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-    "==": "equal",
-    "!=": "not_equal",
-}
 
 
 def evaluate(lowerer: Lowerer, expression: Expression) -> Any:
@@ -246,12 +238,11 @@ def _with_operands(problem: GradcliError, syntax: Binary, x: Node, y: Node) -> G
 
 
 def _compare(lowerer: Lowerer, syntax: Compare, operands: list[Any]) -> Node:
-    builder = lowerer.builder
     values = [number(lowerer, operand) for operand in operands]
     result: Node | None = None
     for op, left, right in zip(syntax.ops, values, values[1:], strict=False):
         x, y = together(left, right, verb="compare")
-        link = builder.call(_COMPARISONS[op], x, y)
+        link = COMPARISONS[op](x, y)
         result = link if result is None else and_(*together(result, link))
     assert result is not None
     return result

@@ -16,7 +16,7 @@ from gradcli.graph.node import CONSTANT, DATA, Node
 from gradcli.graph.primitive import Complex
 from gradcli.lowering.statics import Untraceable
 from gradcli.primitives.comparison import cast, not_equal
-from gradcli.primitives.comparison import name as tag
+from gradcli.primitives.comparison import named as tag
 from gradcli.primitives.movement import reshape
 
 TYPE_CHECKING = False
@@ -114,7 +114,7 @@ class ScriptList:
         if not self.variable or self.is_growing(names):
             return self.array
         if self.tagged is None or self.tagged_size != size:
-            from gradcli.primitives.comparison import name as tag
+            from gradcli.primitives.comparison import named as tag
 
             self.tagged, self.tagged_size = tag(self.array, id=names.builder.count), size
         return self.tagged

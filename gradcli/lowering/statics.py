@@ -51,20 +51,19 @@ _EXACT: dict[str, Callable[..., Any]] = {
     "mod": lambda x, y: x - y * math.floor(rational(x, y)),
     "maximum": max,
     "minimum": min,
-    "less": lambda x, y: x < y,
-    "less_equal": lambda x, y: x <= y,
-    "greater": lambda x, y: x > y,
-    "greater_equal": lambda x, y: x >= y,
-    "equal": lambda x, y: x == y,
-    "not_equal": lambda x, y: x != y,
     "and": lambda x, y: bool(x and y),
     "or": lambda x, y: bool(x or y),
     "not": lambda x: not x,
     "where": lambda condition, x, y: x if condition else y,
     "cast": lambda x, kind: int(x) if isinstance(x, bool) else x,
-    "name": lambda x, id: x,
+    "named": lambda x, id: x,
     "detach": lambda x: x,
 }
+
+
+def sign_of(x: Any) -> int:
+    """-1, 0 or 1."""
+    return int(x > 0) - int(x < 0)
 
 
 class Untraceable(Exception):
@@ -155,7 +154,7 @@ def _stays_exact(step: Node, known: Mapping[Node, Any]) -> bool:
     primitive = step.primitive
     if step.type.shape or primitive is DATA:
         return False
-    return primitive is CONSTANT or primitive is LEAF or primitive.name in _EXACT
+    return primitive in (CONSTANT, LEAF) or primitive.name in _EXACT or bool(primitive.compares)
 
 
 def whole(value: Any) -> Any:
@@ -169,7 +168,10 @@ def whole(value: Any) -> Any:
 
 def _apply(step: Node, operands: list[Any], span: Span | None) -> Any:
     try:
-        result = _EXACT[step.primitive.name](*operands, **step.params)
+        if step.primitive.holds is not None:
+            result = step.primitive.holds(sign_of(operands[0] - operands[1]))
+        else:
+            result = _EXACT[step.primitive.name](*operands, **step.params)
         if is_fraction(result) or type(result) is int:
             if max(result.numerator.bit_length(), result.denominator.bit_length()) > MOST_BITS:
                 raise ValueError(f"it has more than {MOST_BITS:,} binary digits")

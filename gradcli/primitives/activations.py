@@ -59,6 +59,7 @@ sigmoid: Primitive = elementwise(
     names="scipy.special.expit torch. torch.special.expit jax.nn. jax.lax.logistic",
     elementary="1/(1 + exp(-x))",
     steady="where(x >= 0, 1, exp(-abs(x)))/(1 + exp(-abs(x)))",
+    traits="saturates",
 )
 
 logit = elementwise(
@@ -92,6 +93,7 @@ logsigmoid = elementwise(
     formula="log(1/(1 + exp(-x)))",
     names="scipy.special.log_expit torch.nn.functional. jax.nn.log_sigmoid aten.log_sigmoid_forward",
     steady="minimum(x, 0) - log1p(exp(-abs(x)))",
+    traits="saturates",
 )
 
 softplus = elementwise(
@@ -109,6 +111,7 @@ softplus = elementwise(
     names="scipy.special. torch.nn.functional. jax.nn.",
     elementary="log(1 + exp(x))",
     steady="maximum(x, 0) + log1p(exp(-abs(x)))",
+    traits="saturates",
 )
 
 logaddexp = elementwise(
@@ -144,7 +147,7 @@ relu = elementwise(
     node="ReluBackward0",
     formula="max(x, 0)",
     names="torch. jax.nn.",
-    traits="keeps_whole",
+    traits="chooses keeps_whole",
     elementary="x*(x > 0)",
     steady="maximum(x, 0)",
 )
@@ -311,4 +314,5 @@ gelu = composite(
     node="GeluBackward0",
     formula="x*Φ(x)",
     names="torch.nn.functional.",
+    traits="saturates",
 )

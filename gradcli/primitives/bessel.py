@@ -53,6 +53,7 @@ j0: Primitive = elementwise(
     examples=[("j0(0)", 1), ("j0(1)", 0.7651976865579666)],
     formula="J₀(x)",
     names="scipy.special. torch.special.bessel_j0",
+    traits="real_only",
 )
 
 j1: Primitive = elementwise(
@@ -68,6 +69,7 @@ j1: Primitive = elementwise(
     examples=[("j1(0)", 0), ("j1(1)", 0.4400505857449335)],
     formula="J₁(x)",
     names="scipy.special. torch.special.bessel_j1",
+    traits="real_only",
 )
 
 jn: Primitive = elementwise(
@@ -85,6 +87,7 @@ jn: Primitive = elementwise(
     examples=[("jn(2, 1)", 0.11490348493190047), ("jn(3, 0)", 0)],
     formula="Jₙ(x)",
     names="scipy.special.jv",
+    traits="real_only",
 )
 
 # --- modified, of the first kind --------------------------------------------------------------------------
@@ -103,6 +106,7 @@ i0: Primitive = elementwise(
     node="SpecialI0Backward0",
     formula="I₀(x)",
     names="scipy.special. torch.special. torch.special.modified_bessel_i0 jax.scipy.special.",
+    traits="real_only",
 )
 
 i1: Primitive = elementwise(
@@ -119,6 +123,7 @@ i1: Primitive = elementwise(
     node="SpecialI1Backward0",
     formula="I₁(x)",
     names="scipy.special. torch.special. torch.special.modified_bessel_i1 jax.scipy.special.",
+    traits="real_only",
 )
 
 iv: Primitive = elementwise(
@@ -135,4 +140,5 @@ iv: Primitive = elementwise(
     examples=[("iv(2, 1)", 0.13574766976703828), ("iv(3, 0)", 0)],
     formula="Iₙ(x)",
     names="scipy.special.",
+    traits="real_only",
 )

@@ -26,6 +26,8 @@ def _comparison(
         name,
         summary,
         impl=impl,
+        compares=sign,
+        holds=holds,
         symbolic=lambda sp, x, y: holds(sp.sign_at_point(x - y)),
         ball=lambda fl, x, y: holds(fl.sign(x - y)),
         type_rule=_truth,
@@ -60,6 +62,7 @@ equal = _comparison(
 not_equal = _comparison(
     "not_equal", "Whether x and y differ.", "!=", lambda xp, x, y: x != y, lambda s: s != 0, "jax.lax.ne"
 )
+COMPARISONS = {each.compares: each for each in (less, less_equal, greater, greater_equal, equal, not_equal)}
 
 
 def _connective(name: str, summary: str, impl: Callable[..., Any], plain: Callable[..., bool], names: str) -> Primitive:
@@ -128,7 +131,7 @@ where: Primitive = linear(
     formula="x if condition else y",
     examples=[("where(2 > 1, 3, 4)", 3)],
     names="numpy. torch.",
-    traits="keeps_whole",
+    traits="chooses keeps_whole",
 )
 
 
@@ -173,8 +176,8 @@ ste = elementwise(
     examples=[("ste(3, 2)", 3)],
 )
 
-name = linear(
-    "name",
+named = linear(
+    "named",
     "A value that a script gave a name: itself, but a variable of its own to `grad`.",
     impl=lambda xp, x, *, id: x,
     symbolic=lambda sp, x, *, id: x,

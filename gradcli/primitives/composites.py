@@ -127,6 +127,7 @@ logsumexp: Primitive = composite(
     examples=[("logsumexp([0, 0])", 0.6931471805599453), ("logsumexp([1000, 1000])", 1000.6931471805599)],
     node="LogsumexpBackward0",
     names="torch. jax.nn.",
+    traits="every_size",
 )
 
 
@@ -169,6 +170,7 @@ softmax: Primitive = composite(
     examples=[("softmax([0, 0])", [0.5, 0.5])],
     node="SoftmaxBackward0",
     names="torch. jax.nn.",
+    traits="every_size saturates",
 )
 
 
@@ -197,6 +199,7 @@ log_softmax: Primitive = composite(
     examples=[("log_softmax([0, 0])", [-0.6931471805599453, -0.6931471805599453])],
     node="LogSoftmaxBackward0",
     names="torch. jax.nn.",
+    traits="every_size saturates",
 )
 
 # --- norm --------------------------------------------------------------------------------------------------
@@ -267,4 +270,5 @@ norm: Primitive = composite(
     examples=[("norm([3, 4])", 5), ("norm([[1, -2], [3, 4]], 1)", 6), ("norm([[3, 0], [0, 4]], 2)", 4)],
     node="LinalgVectorNormBackward0",
     names="numpy.linalg. torch.linalg.",
+    traits="every_size",
 )

@@ -116,7 +116,7 @@ matmul: Primitive = bilinear(
     formula="x @ y",
     examples=[("matmul([[1, 2], [3, 4]], [5, 6])", [17, 39]), ("[1, 2] @ [3, 4]", 11)],
     names="numpy. torch.",
-    traits="keeps_whole",
+    traits="every_size keeps_whole",
 )
 
 
@@ -145,6 +145,7 @@ dot = composite(
     examples=[("dot([1, 2], [3, 4])", 11), ("dot([[1, 2]], [[3], [4]])", [[11]])],
     node="DotBackward0",
     names="numpy. torch.matmul",
+    traits="every_size",
 )
 
 
@@ -164,6 +165,7 @@ outer = composite(
     examples=[("outer([1, 2], [3, 4])", [[3, 4], [6, 8]])],
     node="OuterBackward0",
     names="numpy. torch.",
+    traits="every_size",
 )
 
 
@@ -188,6 +190,7 @@ inner = composite(
     formula="sum of x[i]*y[i]",
     examples=[("inner([1, 2], [3, 4])", 11)],
     node="InnerBackward0",
+    traits="every_size",
 )
 
 
@@ -279,6 +282,7 @@ trace = composite(
     examples=[("trace([[1, 2], [3, 4]])", 5)],
     node="TraceBackward0",
     names="numpy. torch.",
+    traits="every_size",
 )
 
 

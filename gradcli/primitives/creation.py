@@ -153,6 +153,7 @@ zeros = composite(
     static=("shape", "more"),
     formula="0, 0, ...",
     examples=[("zeros(2)", [0, 0]), ("zeros((1, 2))", [[0, 0]])],
+    traits="every_size",
 )
 ones = composite(
     "ones",
@@ -161,6 +162,7 @@ ones = composite(
     static=("shape", "more"),
     formula="1, 1, ...",
     examples=[("ones(2)", [1, 1]), ("ones(1, 2)", [[1, 1]])],
+    traits="every_size",
 )
 full = composite(
     "full",
@@ -196,6 +198,7 @@ eye = composite(
     formula="1 where i + k = j, else 0",
     examples=[("eye(2)", [[1, 0], [0, 1]]), ("eye(2, 3, 1)", [[0, 1, 0], [0, 0, 1]])],
     names="numpy. torch.",
+    traits="every_size",
 )
 arange = composite(
     "arange",
@@ -205,6 +208,7 @@ arange = composite(
     formula="start, start + step, ...",
     examples=[("arange(3)", [0, 1, 2]), ("arange(1, 2, 0.25)", [1, 1.25, 1.5, 1.75])],
     names="numpy. torch.",
+    traits="every_size",
 )
 linspace = composite(
     "linspace",

@@ -192,6 +192,7 @@ det: Primitive = structured(
     examples=[("det([[1, 2], [3, 4]])", -2), ("det([[1, 2], [2, 4]])", 0)],
     node="LinalgDetBackward0",
     names="latex. numpy.linalg. torch.linalg.",
+    traits="every_size",
 )
 
 cof0: Primitive = structured(
@@ -266,6 +267,7 @@ logdet: Primitive = structured(
     formula="log(det(x))",
     examples=[("logdet([[2, 1], [1, 2]])", 1.0986122886681098)],
     node="LinalgSlogdetBackward0",
+    traits="every_size",
 )
 
 
@@ -283,6 +285,7 @@ slogdet = composite(
     formula="sign(det(x)), log(|det(x)|)",
     examples=[("slogdet([[0, 1], [2, 0]])[0]", -1), ("slogdet([[1, 0], [0, -2]])[1]", 0.6931471805599453)],
     node="LinalgSlogdetBackward0",
+    traits="every_size",
 )
 
 slogdet_sign = nondifferentiable(

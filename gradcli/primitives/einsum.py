@@ -148,4 +148,5 @@ einsum = composite(
         ('einsum("ii", [[1, 2], [3, 4]])', 5),
     ],
     node="EinsumBackward0",
+    traits="every_size",
 )

@@ -91,6 +91,7 @@ def _arg(name: str, summary: str, sign: int, example: int) -> Primitive:
                 discontinuity=True,
             )
         ],
+        traits="gives_positions",
         formula=f"the first i with x[i] = {name[3:]}(x)",
         examples=[(f"{name}([1, 3, 2])", example)],
     )
@@ -196,7 +197,7 @@ def _extreme(name: str, summary: str, sign: int, pair: str, ties: Primitive) -> 
         ],
         node=f"{name.capitalize()}Backward1",
         names=f"latex. numpy. torch.a{name}",
-        traits="keeps_whole",
+        traits="keeps_whole chooses every_size",
     )
     return declared
 
@@ -224,6 +225,7 @@ def _over_axes(name: str, summary: str, extreme: Primitive, example: int) -> Pri
         formula=f"{extreme.name} over entries of x",
         examples=[(f"{name}([1, 3, 2])", example)],
         node=f"{name.capitalize()}Backward0",
+        traits="every_size",
     )
 
 

@@ -52,6 +52,7 @@ tanh = elementwise(
     formula="tanh(x)",
     names="c. latex. numpy. torch.",
     elementary="1 - 2/(1 + exp(2*x))",
+    traits="saturates",
 )
 
 asinh = elementwise(

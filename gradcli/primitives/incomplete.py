@@ -74,6 +74,7 @@ gammainc: Primitive = elementwise(
     node="IgammaBackward0",
     formula="∫exp(-t)*t**(a - 1) dt from 0 to x, divided by Γ(a)",
     names="scipy.special. torch.igamma torch.special. jax.scipy.special.",
+    traits="real_only",
 )
 
 gammaincc: Primitive = elementwise(
@@ -96,6 +97,7 @@ gammaincc: Primitive = elementwise(
     node="IgammacBackward0",
     formula="∫exp(-t)*t**(a - 1) dt from x to ∞, divided by Γ(a)",
     names="scipy.special. torch.igammac torch.special. jax.scipy.special.",
+    traits="real_only",
 )
 
 # --- the incomplete beta function ---------------------------------------------------------------------------
@@ -130,4 +132,5 @@ betainc: Primitive = elementwise(
     ],
     formula="∫t**(a - 1)*(1 - t)**(b - 1) dt from 0 to x, divided by B(a, b)",
     names="scipy.special. jax.scipy.special.",
+    traits="real_only",
 )

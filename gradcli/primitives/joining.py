@@ -59,6 +59,7 @@ concatenate = composite(
         ("concatenate([[[1], [2]], [[3], [4]]])", [[1], [2], [3], [4]]),
     ],
     node="CatBackward0",
+    traits="every_size",
 )
 
 
@@ -394,4 +395,5 @@ pad = composite(
     formula="0, ..., x, ..., 0",
     examples=[("pad([1, 2], 1)", [0, 1, 2, 0]), ('pad([1, 2, 3], (2, 0), mode="reflect")', [3, 2, 1, 2, 3])],
     node="ConstantPadNdBackward0",
+    traits="every_size",
 )

@@ -59,6 +59,7 @@ inv: Primitive = structured(
     examples=[("inv([[2, 0], [0, 4]])", [[0.5, 0], [0, 0.25]])],
     node="LinalgInvExBackward0",
     names="numpy.linalg. torch.linalg.",
+    traits="every_size",
 )
 
 
@@ -90,6 +91,7 @@ solve: Primitive = composite(
     examples=[("solve([[2, 0], [0, 4]], [2, 2])", [1, 0.5])],
     node="LinalgSolveExBackward0",
     names="numpy.linalg. torch.linalg.",
+    traits="every_size",
 )
 
 # --- factors -----------------------------------------------------------------------------------------------

@@ -172,6 +172,7 @@ slice_: Primitive = linear(
     arity=1,
     internal=True,
     node="SliceBackward0",
+    traits="chooses",
 )
 
 
@@ -284,5 +285,5 @@ sum_: Primitive = linear(
     formula="sum over entries of x",
     examples=[("sum([1, 2, 3])", 6), ("sum([[1, 2], [3, 4]], axis=0)", [4, 6])],
     names="numpy. torch.",
-    traits="keeps_whole",
+    traits="every_size keeps_whole",
 )

@@ -68,6 +68,7 @@ argsort: Primitive = nondifferentiable(
     ],
     formula="i with x[i] ascending",
     examples=[("argsort([3, 1, 2])", [1, 2, 0])],
+    traits="gives_positions every_size",
 )
 
 # --- sort and median ---------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ sort: Primitive = composite(
     formula="x[argsort(x)]",
     examples=[("sort([3, 1, 2])", [1, 2, 3])],
     node="SortBackward0",
-    traits="keeps_whole",
+    traits="every_size keeps_whole",
 )
 
 

@@ -33,6 +33,7 @@ take_static: Primitive = linear(
     arity=1,
     internal=True,
     node="IndexBackward0",
+    traits="chooses",
 )
 
 
@@ -68,7 +69,7 @@ take_along: Primitive = linear(
     arity=2,
     internal=True,
     node="GatherBackward0",
-    traits="keeps_whole",
+    traits="chooses keeps_whole",
 )
 
 put_along: Primitive = linear(

@@ -88,6 +88,7 @@ cbrt = elementwise(
     formula="∛x",
     names="c. numpy.",
     steady="sign(x)*abs(x)**(1/3)",
+    traits="real_only",
 )
 
 square = composite(

@@ -70,7 +70,7 @@ cumsum: Primitive = linear(
     examples=[("cumsum([1, 2, 3])", [1, 3, 6])],
     node="CumsumBackward0",
     names="numpy.",
-    traits="keeps_whole",
+    traits="every_size keeps_whole",
 )
 
 # --- the recurrence ----------------------------------------------------------------------------------------
@@ -199,5 +199,5 @@ prod: Primitive = composite(
     examples=[("prod([1, 2, 3])", 6), ("prod([[1, 2], [3, 4]], axis=0)", [3, 8])],
     node="ProdBackward0",
     names="numpy. torch.",
-    traits="keeps_whole",
+    traits="every_size keeps_whole",
 )

@@ -44,6 +44,7 @@ mean = composite(
     examples=[("mean([1, 2, 6])", 3), ("mean([[1, 2], [3, 4]], axis=1)", [1.5, 3.5])],
     node="MeanBackward0",
     names="numpy. torch.",
+    traits="every_size",
 )
 
 
@@ -76,6 +77,7 @@ var = composite(
     plane=lambda z, *args, **options: _both_parts(z, lambda x: _var(x, *args, **options)),
     node="VarBackward0",
     names="numpy.",
+    traits="every_size",
 )
 
 
@@ -113,6 +115,7 @@ std: Primitive = composite(
     plane=lambda z, *, axis, ddof: root_or_zero(_both_parts(z, lambda x: _squares(x, axis, ddof))),
     node="StdBackward0",
     names="numpy.",
+    traits="every_size",
 )
 
 

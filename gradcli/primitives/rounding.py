@@ -78,7 +78,7 @@ def _whole(
         kinks=[kink],
         node=f"{name.capitalize()}Backward0",
         formula=formula,
-        traits="keeps_whole",
+        traits="keeps_whole piecewise_constant whole_steps real_only",
         names="c.rint numpy. torch. torch.special." if name == "round" else "c. numpy. torch.",
         **fields,
     )
@@ -154,6 +154,6 @@ mod = elementwise(
     node="RemainderBackward1",
     formula="x - y*⌊x/y⌋",
     names="numpy. torch.remainder",
-    traits="keeps_whole",
+    traits="real_only whole_steps keeps_whole",
     steady="x - y*floor(x/y)",
 )

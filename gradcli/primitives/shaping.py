@@ -55,6 +55,7 @@ transpose = composite(
     formula="x.T",
     examples=[("transpose([[1, 2], [3, 4]])", [[1, 3], [2, 4]])],
     node="PermuteBackward0",
+    traits="every_size",
 )
 
 
@@ -210,6 +211,7 @@ flip = composite(
     formula="x[::-1]",
     examples=[("flip([1, 2, 3])", [3, 2, 1])],
     node="FlipBackward0",
+    traits="every_size",
 )
 
 
@@ -297,6 +299,7 @@ diff = composite(
     formula="x[1:] - x[:-1]",
     examples=[("diff([1, 4, 9])", [3, 5]), ("diff([1, 4, 9], 2)", [2])],
     node="DiffBackward0",
+    traits="every_size",
 )
 
 
@@ -340,6 +343,7 @@ length = composite(
     domain=[REAL],
     formula="n",
     examples=[("len([[1, 2], [3, 4], [5, 6]])", 3)],
+    traits="every_size",
 )
 
 shape_of = composite(
@@ -349,4 +353,5 @@ shape_of = composite(
     domain=[REAL],
     formula="(n1, n2, ...)",
     examples=[("shape([[1, 2, 3]])[1]", 3)],
+    traits="every_size",
 )

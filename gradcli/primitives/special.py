@@ -29,6 +29,7 @@ erf = elementwise(
     node="ErfBackward0",
     formula="erf(x)",
     names="c. scipy.special. torch. torch.special. jax.scipy.special.",
+    traits="real_only saturates",
 )
 
 erfc = elementwise(
@@ -45,6 +46,7 @@ erfc = elementwise(
     formula="1 - erf(x)",
     names="c. scipy.special. torch. torch.special. jax.scipy.special.",
     elementary="1 - erf(x)",
+    traits="real_only saturates",
 )
 
 erfinv = elementwise(
@@ -60,6 +62,7 @@ erfinv = elementwise(
     node="ErfinvBackward0",
     formula="erfinv(x)",
     names="cuda. scipy.special. torch. torch.special. jax.scipy.special. jax.lax.erf_inv",
+    traits="real_only",
 )
 
 erfcinv = elementwise(
@@ -75,6 +78,7 @@ erfcinv = elementwise(
     formula="erfcinv(x)",
     names="scipy.special.",
     elementary="erfinv(1 - x)",
+    traits="real_only",
 )
 
 
@@ -121,6 +125,7 @@ gamma = elementwise(
     examples=[("gamma(5)", 24), ("gamma(0.5)", 1.772453850905516)],
     formula="Γ(x)",
     names="c.tgamma scipy.special. jax.scipy.special.",
+    traits="real_only",
 )
 
 
@@ -166,6 +171,7 @@ lgamma = elementwise(
     node="LgammaBackward0",
     formula="log|Γ(x)|",
     names="c. scipy.special.gammaln torch. torch.special.gammaln jax.scipy.special.gammaln",
+    traits="real_only",
 )
 
 
@@ -188,6 +194,7 @@ digamma: Primitive = elementwise(
     node="DigammaBackward0",
     formula="ψ(x)",
     names="scipy.special. torch. torch.special. torch.special.psi jax.scipy.special.",
+    traits="real_only",
 )
 
 
@@ -254,6 +261,7 @@ polygamma: Primitive = elementwise(
     node="PolygammaBackward0",
     formula="ψ⁽ⁿ⁾(x)",
     names="scipy.special. torch. jax.scipy.special.",
+    traits="real_only",
 )
 
 beta = elementwise(
@@ -386,6 +394,7 @@ sinc = elementwise(
     formula="sin(πx)/(πx)",
     names="numpy. torch. torch.special.",
     steady="where(x == 0, 1, sin(pi*x)/(pi*where(x == 0, 1, x)))",
+    traits="real_only",
 )
 
 sinc_derivative: Primitive = elementwise(
@@ -400,4 +409,5 @@ sinc_derivative: Primitive = elementwise(
     sample=[Closed(-2, 2)],
     formula=lambda *, n: "(cos(pi*x) - sin(pi*x)/(pi*x))/x" if n == 1 else "",
     closed=_sinc_derivative_closed,
+    traits="real_only",
 )

@@ -65,7 +65,7 @@ sign: Primitive = elementwise(
     plane=lambda z: div_no_nan(z, hypot(*parts(z))),
     formula="sign(x)",
     names="numpy. torch.",
-    traits="keeps_whole",
+    traits="piecewise_constant keeps_whole",
     elementary="(x > 0) - (x < 0)",
 )
 
@@ -82,6 +82,7 @@ step = elementwise(
     sample=[Closed(0.2, 2)],
     formula="where(x > 0, 1, 0)",
     closed=lambda x: where(x > 0, 1, 0),
+    traits="piecewise_constant",
 )
 
 heaviside = elementwise(
@@ -98,6 +99,7 @@ heaviside = elementwise(
     formula="0 if x < 0, y if x = 0, 1 if x > 0",
     names="numpy. torch.",
     elementary="(x > 0) + y*(x == 0)",
+    traits="piecewise_constant",
 )
 
 # --- extremes -------------------------------------------------------------------------------------------
@@ -131,7 +133,7 @@ maximum = elementwise(
     node="MaximumBackward0",
     formula="max(x, y)",
     names="c.fmax numpy. torch. jax.numpy. jax.lax.max",
-    traits="keeps_whole",
+    traits="chooses keeps_whole",
 )
 
 minimum = elementwise(
@@ -148,7 +150,7 @@ minimum = elementwise(
     node="MinimumBackward0",
     formula="min(x, y)",
     names="c.fmin numpy. torch. jax.numpy. jax.lax.min",
-    traits="keeps_whole",
+    traits="chooses keeps_whole",
 )
 
 
@@ -191,6 +193,6 @@ clamp = elementwise(
     node="ClampBackward1",
     formula="min(max(x, low), high)",
     names="numpy.clip torch.",
-    traits="keeps_whole",
+    traits="chooses keeps_whole",
     elementary="minimum(maximum(x, low), high)",
 )

@@ -36,6 +36,7 @@ diag = composite(
     examples=[("diag([[1, 2], [3, 4]])", [1, 4]), ("diag([1, 2])", [[1, 0], [0, 2]])],
     node="DiagonalBackward0",
     names="numpy. torch.",
+    traits="every_size",
 )
 
 
@@ -81,7 +82,7 @@ tril: Primitive = linear(
     examples=[("tril([[1, 2], [3, 4]])", [[1, 0], [3, 4]])],
     node="TrilBackward0",
     names="numpy. torch.",
-    traits="keeps_whole",
+    traits="every_size keeps_whole",
 )
 
 triu: Primitive = linear(
@@ -98,5 +99,5 @@ triu: Primitive = linear(
     examples=[("triu([[1, 2], [3, 4]])", [[1, 2], [0, 4]])],
     node="TriuBackward0",
     names="numpy. torch.",
-    traits="keeps_whole",
+    traits="every_size keeps_whole",
 )

@@ -157,4 +157,5 @@ atan2 = elementwise(
     node="Atan2Backward0",
     formula="angle of (x, y)",
     names="c. numpy.arctan2 torch.",
+    traits="real_only",
 )

@@ -43,6 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "calculator": {
         "language",
         "graph",
+        "primitives",
         "transforms",
         "execution",
         "formulas",

@@ -258,7 +258,7 @@ INNER: dict[str, Callable[..., Any]] = {
     "direction_cosine": lambda x, y: div_no_nan(x, mp.sqrt(x * x + y * y)),
     "step": lambda x: mp.mpf(int(x > 0)),
     "tie_step": lambda x, y: (sign(x - y) + 1) / 2,
-    "name": lambda x, id: x,
+    "named": lambda x, id: x,
     "less": lambda x, y: x < y,
     "less_equal": lambda x, y: x <= y,
     "greater": lambda x, y: x > y,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     # the way: the partial as the receiver sees it, and whether its products with the cotangent are added up
     Route = tuple[Node, Node, Cotangent, Callable[[Node], tuple[Node, bool]]]
 
-MOVING = frozenset(["reshape", "broadcast", "permute", "cast", "name"])
+MOVING = frozenset(["reshape", "broadcast", "permute", "cast", "named"])
 
 
 class Folding:

@@ -305,7 +305,7 @@ def standing(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> O
     if not (np.isfinite(known.sent[str(subject.leaf)]) if right else known.refutes):
         return None
     if (subject.surfaces or verdict.verdict in GOOD[1:]) and not backed(box, known, subject, verdict.verdict):
-        rounded = verdict.verdict in DECIDED and WHOLE & {surface.node.primitive.name for surface in subject.surfaces}
+        rounded = verdict.verdict in DECIDED and any(surface.node.primitive.whole_steps for surface in subject.surfaces)
         text = f"{verdict.message.partition('; ')[0]}; but finite differences do not confirm it: f is {ROUNDED}"
         return Outcome("INCONCLUSIVE", text, verdict.evidence) if rounded else None
     if verdict.verdict != "DISAGREES" or box.library.name == EAGER:
@@ -336,7 +336,7 @@ def backed(box: Box, known: Recorded, subject: Subject, verdict: str) -> bool:
     near = sample_points.rescaled(box.x[part], BESIDE, subject.settings.seed or 0)
     if verdict in GOOD and min(map(gap_at, near), default=0.0) > ALIKE:
         return False
-    rounded = {surface.node.primitive.name for surface in subject.surfaces} <= WHOLE
+    rounded = all(surface.node.primitive.whole_steps for surface in subject.surfaces)
     if not subject.surfaces or (verdict in GOOD and rounded):
         return True
     survey, _ = surveyed(box, known, subject)

@@ -93,7 +93,7 @@ exp(v)/sum(exp(v)) = softmax(v)
 
 def plain(node: Node) -> Node:
     """A node without the names that a script gave it."""
-    while node.primitive.name in ("name", "broadcast", "reshape") and node.args[0].shape == node.shape:
+    while node.primitive.name in ("named", "broadcast", "reshape") and node.args[0].shape == node.shape:
         node = node.args[0]
     return node
 
@@ -101,7 +101,7 @@ def plain(node: Node) -> Node:
 def without_moves(node: Node) -> tuple[Node, list[Node]]:
     """What a node repeats or takes entries from, and the operations that do so where entries are taken."""
     moves = []
-    while is_a(node, "slice", "reshape", "broadcast", "name"):
+    while is_a(node, "slice", "reshape", "broadcast", "named"):
         moves.append(node)
         node = node.args[0]
     return node, moves if any(is_a(move, "slice") for move in moves) else []

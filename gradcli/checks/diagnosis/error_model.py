@@ -263,7 +263,7 @@ def beside_inverses(edge: Edge, inner: Node) -> Any:
 
 # --- the derivation ------------------------------------------------------------------------------------------------
 
-OUTER = ("add", "sub", "neg", "mul", "div", "sum", "name")
+OUTER = ("add", "sub", "neg", "mul", "div", "sum", "named")
 INNER = Slip("inner derivative dropped", "the inner derivative is missing")
 PRODUCTS = Slip("product of derivatives", "the derivative of a product is not a product of derivatives")
 QUOTIENTS = Slip("quotient of derivatives", "the derivative of a quotient is not a quotient of derivatives")
@@ -357,7 +357,7 @@ class Derivation:
             tangent = self.tangents.get(edge.arg)
             if tangent is not None:
                 wrong = [(slip, paired(tangent, sent)) for slip, sent in self._wrong(edge, mask)]
-                renamed = edge.arg is self.target and edge.node.primitive.name == "name"
+                renamed = edge.arg is self.target and edge.node.primitive.name == "named"
                 yield Part(edge, edge.node, paired(tangent, edge.sent), wrong, not renamed)
         for node, flow in self._flows.items():
             tangent = self.tangents.get(node)

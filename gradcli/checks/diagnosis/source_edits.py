@@ -46,7 +46,7 @@ MOST_DECIMALS = 8
 STRIDES = (2, 3)
 DATA_COST = 5  # of a sentence about numbers that have no name
 NAMELESS = re.compile(r"`(data)?\[[^`]*\]`")  # numbers that an edit may not be about
-UNNAMED = ("name", "broadcast", "reshape", "unslice")  # what nobody writes down
+UNNAMED = ("named", "broadcast", "reshape", "unslice")  # what nobody writes down
 
 
 # --- the claim's own formula ------------------------------------------------------------------------------------------

@@ -381,12 +381,6 @@ class ExactField(BallField):
 
 # --- complex entries ---------------------------------------------------------------------------------------
 
-REAL_ONLY = {
-    "j0", "j1", "jn", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc", "gamma", "lgamma", "digamma", "polygamma",
-    "erf", "erfc", "erfinv", "erfcinv", "sinc", "sinc_derivative", "cbrt", "atan2", "mod", "floor", "ceil", "round",
-    "trunc",
-}  # fmt: skip
-
 
 class ComplexField(BallField):
     """Arithmetic on complex entries, at a point and along a direction; only real ones have an order.
@@ -456,7 +450,7 @@ class ComplexField(BallField):
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         name = node.primitive.name
-        if name in REAL_ONLY:
+        if node.primitive.real_only:
             if any(isinstance(x, Complex) and not x.pure for x in xs):
                 raise Unsupported(f"{name} of complex numbers")
             xs = tuple([x.x if isinstance(x, Complex) else x for x in xs])

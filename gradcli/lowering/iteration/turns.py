@@ -12,12 +12,12 @@ from gradcli.graph.exact import is_fraction, rational, whole_or_fraction
 from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.graph.types import FLOAT
 from gradcli.lowering.expressions import index, index_item
-from gradcli.lowering.statics import Untraceable, exact_value, read_leaves
+from gradcli.lowering.statics import Untraceable, exact_value, read_leaves, sign_of
 from gradcli.primitives.movement import permute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from gradcli.base.diagnostics import Span
@@ -31,7 +31,6 @@ MOST_COMPUTED = (
     100_000  # iterations of which a position or condition that is not linear in the iteration is computed one by one
 )
 MOST_GATHERED = 2**22  # entries of an array of rows that is not part of the array they come from
-_COMPARED = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 
 
 class Row:
@@ -145,25 +144,25 @@ class Trace:
             if node.primitive.name == "not":
                 return not answers[0]
             return all(answers) if node.primitive.name == "and" else any(answers)
-        if node.primitive.name in _COMPARED:
+        if node.primitive.holds is not None:
             sides = [self.linear(lowerer, x, span) for x in node.args]
             if sides[0] is not None and sides[1] is not None:
                 a, b = (left - right for left, right in zip(*sides, strict=True))
-                return self._compared(node.primitive.name, a, b)
+                return self._compared(node.primitive.holds, a, b)
         answers = self.sequence(lowerer, node, span)
         first = bool(answers[0])
         self.count = next((iteration for iteration, answer in enumerate(answers) if bool(answer) != first), self.count)
         return first
 
-    def _compared(self, name: str, a: Any, b: Any) -> bool:
+    def _compared(self, holds: Callable[[int], bool], a: Any, b: Any) -> bool:
         """Whether a*iteration + b compares so with 0 in the first iteration; the trace ends where this changes."""
-        first = _compare(name, b)
+        first = holds(sign_of(b))
         if a != 0:
             root = rational(-b, a)
             at = root.numerator // root.denominator  # where the sign changes
             iterations = [iteration for iteration in (at - 1, at, at + 1, at + 2) if 0 <= iteration < self.count]
             self.count = next(
-                (iteration for iteration in iterations if _compare(name, a * iteration + b) != first), self.count
+                (iteration for iteration in iterations if holds(sign_of(a * iteration + b)) != first), self.count
             )
         return first
 
@@ -368,19 +367,6 @@ def _combined(name: str, operands: Sequence[Affine | None]) -> Affine | None:
     elif name != "neg":
         return None
     return None if by is None else {key: whole_or_fraction(by * value) for key, value in x.items() if by}
-
-
-def _compare(name: str, difference: Any) -> bool:
-    return bool(
-        {
-            "less": difference < 0,
-            "less_equal": difference <= 0,
-            "greater": difference > 0,
-            "greater_equal": difference >= 0,
-            "equal": difference == 0,
-            "not_equal": difference != 0,
-        }[name]
-    )
 
 
 def _leaving(a: int, b: int, size: int) -> list[int]:
