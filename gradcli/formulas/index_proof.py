@@ -80,6 +80,14 @@ from gradcli.formulas.normal_form import (
 from gradcli.graph.building import building
 from gradcli.graph.domain import REAL
 from gradcli.graph.node import CONSTANT, DATA, LEAF, reachable
+from gradcli.primitives.comparison import cast, equal
+from gradcli.primitives.composites import softmax
+from gradcli.primitives.extremes import is_max, is_min, max_, min_
+from gradcli.primitives.movement import broadcast, reshape, slice_
+from gradcli.primitives.ordering import argsort
+from gradcli.primitives.positions import put_along
+from gradcli.primitives.powers import sqrt
+from gradcli.primitives.recurrence import cumsum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -373,19 +381,19 @@ class SymbolicReader(Reader):
         condition, chosen, other = node.args
         if other.constant == 0 and is_order((yield condition, at)):
             return limited((yield condition, at), (yield chosen, at))
-        if condition.primitive.name == "equal" and chosen.constant == 0 and condition.args[1].constant == 0:
-            if other.primitive.name == "sqrt" and other.args[0] is condition.args[0]:
+        if condition.primitive is equal and chosen.constant == 0 and condition.args[1].constant == 0:
+            if other.primitive is sqrt and other.args[0] is condition.args[0]:
                 return (yield other, at)
         return (yield from self._call(node, at))
 
     def _equal(self, node: Node, at: At) -> Rule:
         """`x == max(x)` is what chooses the largest entry, if there is only one."""
-        for x, best in (node.args, node.args[::-1]) if node.primitive.name == "equal" else ():
-            best = best.args[0] if best.primitive.name == "broadcast" else best
+        for x, best in (node.args, node.args[::-1]) if node.primitive is equal else ():
+            best = best.args[0] if best.primitive is broadcast else best
             shape = best.shape
-            while best.primitive.name == "reshape":
+            while best.primitive is reshape:
                 best = best.args[0]
-            if best.primitive.name in ("max", "min") and best.args[0] is x:
+            if best.primitive in (max_, min_) and best.args[0] is x:
                 axes = tuple([axis % len(at) for axis in best.params["axis"]])
                 if shape == tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)]):
                     return (yield from self._one_best(node, best.primitive.name, x, at, axes))
@@ -404,8 +412,8 @@ class SymbolicReader(Reader):
     def _sum(self, node: Node, at: At) -> Rule:
         """A sum; of what chooses the largest entry of each lane it is 1."""
         (chosen,) = node.args
-        chosen = chosen.args[0] if chosen.primitive.name == "cast" else chosen
-        if chosen.primitive.name in ("is_max", "is_min"):
+        chosen = chosen.args[0] if chosen.primitive is cast else chosen
+        if chosen.primitive in (is_max, is_min):
             axes = [axis % len(chosen.shape) for axis in node.params["axis"]]
             if axes == [chosen.params["axis"] % len(chosen.shape)]:
                 yield chosen, tuple([self.names.index(n) for n in chosen.shape])
@@ -451,19 +459,19 @@ class SymbolicReader(Reader):
         """Entries in the order of an array, or in its inverse; entries at labels."""
         x, order = node.args
         axis = node.params["axis"] % len(at)
-        rows = order.args[0] if order.primitive.name == "broadcast" else None
-        if rows is not None and rows.primitive.name == "reshape" and rows.args[0].shape == (rows.shape[axis],):
+        rows = order.args[0] if order.primitive is broadcast else None
+        if rows is not None and rows.primitive is reshape and rows.args[0].shape == (rows.shape[axis],):
             order = rows.args[0]  # A[argsort(x)]
         lane, sorts = axis if len(order.shape) == len(at) else 0, []
-        while order.primitive.name in ("cast", "argsort"):
-            sorts += [order] if order.primitive.name == "argsort" else []
+        while order.primitive in (cast, argsort):
+            sorts += [order] if order.primitive is argsort else []
             order = order.args[0]
         if not sorts:
             return self._picked(node, at)
         if len(sorts) > 2 or any(sort.params["axis"] % len(sort.shape) != lane for sort in sorts):
             return refused("it reads positions")
         self.branches[node] = ()
-        return self._permuted(x, order, at, axis, (len(sorts) == 1) is (node.primitive.name == "put_along"))
+        return self._permuted(x, order, at, axis, (len(sorts) == 1) is (node.primitive is put_along))
 
     def _norm(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
@@ -480,7 +488,7 @@ class SymbolicReader(Reader):
         inner, bound = self._lane(node, tuple([i for axis, i in enumerate(at) if axis not in axes]))
         total = self._exponentials((yield node.args[0], inner), bound)
         own = yield node.args[0], at
-        if node.primitive.name == "softmax":
+        if node.primitive is softmax:
             return times(single(Call("exp", (), (own,))), power(total, -1))
         return add(own, scaled(single(Call("log", (), (total,))), -1))
 
@@ -506,7 +514,7 @@ class SymbolicReader(Reader):
         """Part of an array; a cumulative sum from the end of an array on is a sum of its own."""
         (x,) = node.args
         axis = reversed_axis(node)
-        if axis is not None and x.primitive.name == "cumsum" and x.params["axis"] % len(at) == axis:
+        if axis is not None and x.primitive is cumsum and x.params["axis"] % len(at) == axis:
             if reversed_axis(x.args[0]) == axis:
                 return self._triangle(x.args[0].args[0], at, axis, True)
         parts = zip(node.params["start"], node.shape, x.shape, strict=True)
@@ -545,7 +553,7 @@ def _labels_of(numbers: Sequence[Any], width: int) -> list[int]:
 
 def reversed_axis(node: Node) -> int | None:
     """The one axis along which a node reads its operand from the end, where it reads all of it."""
-    if node.primitive.name != "slice" or node.shape != node.args[0].shape:
+    if node.primitive is not slice_ or node.shape != node.args[0].shape:
         return None
     axes = [axis for axis, step in enumerate(node.params["step"]) if step == -1]
     return axes[0] if len(axes) == 1 else None

@@ -49,6 +49,10 @@ from gradcli.formulas.index_terms import (
 )
 from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
+from gradcli.primitives.arithmetic import div, sub
+from gradcli.primitives.movement import reshape, unslice
+from gradcli.primitives.steps import tie_step
+from gradcli.primitives.triangles import triu
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -191,14 +195,14 @@ class Reader:
 
     def _add(self, node: Node, at: At) -> Rule:
         left, right = yield from self._operands(node, at)
-        return add(left, scaled(right, -1) if node.primitive.name == "sub" else right)
+        return add(left, scaled(right, -1) if node.primitive is sub else right)
 
     def _negative(self, node: Node, at: At) -> Rule:
         return scaled((yield node.args[0], at), -1)
 
     def _product(self, node: Node, at: At) -> Rule:
         left, right = yield from self._operands(node, at)
-        return times(left, power(right, -1) if node.primitive.name == "div" else right)
+        return times(left, power(right, -1) if node.primitive is div else right)
 
     def _power(self, node: Node, at: At) -> Rule:
         base = yield node.args[0], at
@@ -236,7 +240,7 @@ class Reader:
         """The larger or smaller of two numbers, or the share of one in that: of two that are one formula 1/2."""
         left, right = yield from self._operands(node, at)
         if key(left) == key(right):
-            return number(Fraction(1, 2)) if node.primitive.name == "tie_step" else left
+            return number(Fraction(1, 2)) if node.primitive is tie_step else left
         return (yield from self._definition(node, at) if node.primitive.closed else self._call(node, at))
 
     def _connective(self, node: Node, at: At) -> Rule:
@@ -343,7 +347,7 @@ class Reader:
             left = [i for n, i in zip(outer, at, strict=True) if n != 1]
             return (yield x, tuple([0 if n == 1 else left.pop(0) for n in inner]))
         half = len(outer) // 2
-        if len(inner) == 1 and outer[:half] == outer[half:] and x.primitive.name == "unslice":
+        if len(inner) == 1 and outer[:half] == outer[half:] and x.primitive is unslice:
             flat, rows = x.args[0], prod(outer[:half])  # a diagonal; with four axes that of a Kronecker product
             if (x.params["start"], x.params["step"], flat.shape) == ((0,), (rows + 1,), (rows,)):
                 row = at[0] if half == 1 else self.names.index(rows)
@@ -368,7 +372,7 @@ class Reader:
         axis = node.params["axis"] % len(at)
         takes = node.primitive.name.startswith("take")
         chosen = node.params.get("indices", ())
-        matrix = x.args[0] if takes and x.primitive.name == "reshape" and len(x.args[0].shape) == 2 else None
+        matrix = x.args[0] if takes and x.primitive is reshape and len(x.args[0].shape) == 2 else None
         if matrix is not None and len(at) == 1 and _one_for_each_row(chosen, matrix.shape):
             place, width = self.names.index(matrix.shape[1]), matrix.shape[1]
             unit = listed_places([position % width for position in chosen], at[0], place, width)
@@ -411,7 +415,7 @@ class Reader:
     def _beside_diagonal(self, node: Node, at: At) -> Rule:
         """Entries on one side of a diagonal: i + k <= j of triu."""
         place = affine(node.params["k"], [(at[0], 1)])
-        left, right = (place, at[1]) if node.primitive.name == "triu" else (at[1], place)
+        left, right = (place, at[1]) if node.primitive is triu else (at[1], place)
         return limited(before(left, affine(1, [(right, 1)])), (yield node.args[0], at))
 
     def _whole(self, node: Node, at: At) -> Rule:
@@ -563,7 +567,7 @@ def groups_of(inner: Shape, outer: Shape) -> Iterator[tuple[range, range]]:
 def is_diagonal(node: Node) -> bool:
     """Whether a slice reads the diagonal of a square matrix, which is flattened."""
     (x,) = node.args
-    shape = x.args[0].shape if x.primitive.name == "reshape" else ()
+    shape = x.args[0].shape if x.primitive is reshape else ()
     if len(shape) != 2 or shape[0] != shape[1]:
         return False
     return (node.params["start"], node.params["step"], node.shape) == ((0,), (shape[0] + 1,), shape[:1])

@@ -28,6 +28,7 @@ from gradcli.formulas.index_terms import (
 from gradcli.formulas.normal_form import undecided
 from gradcli.graph.building import building
 from gradcli.graph.node import LEAF, reachable
+from gradcli.primitives.contraction import matmul
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,7 +159,7 @@ def cut_nodes(order: list[Node]) -> set[Node]:
     readers = Counter(arg for node in order for arg in set(node.args))
     cuts = {node for node in order if node.primitive.name == "add" and readers[node] > 1}
     for node in order:
-        if node.primitive.name == "matmul":
+        if node.primitive is matmul:
             cuts.add(node)
             for arg in node.args:
                 while arg.primitive.name in MOVED:

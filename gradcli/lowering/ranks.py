@@ -31,6 +31,9 @@ from gradcli.lowering import lower
 from gradcli.lowering.open_shapes import OpenShapes
 from gradcli.lowering.open_sizes import OpenSizes, factors, in_names, value_of
 from gradcli.primitives import functions
+from gradcli.primitives.comparison import cast
+from gradcli.primitives.movement import broadcast, reshape
+from gradcli.primitives.positions import take_along
 from gradcli.primitives.sizes import MAX_ENTRIES, MOST_MORE, named_size, sum_of_sizes, sum_text
 
 TYPE_CHECKING = False
@@ -323,12 +326,12 @@ def alike(lowered: Lowered) -> Iterator[tuple[int, int]]:
         if not node.args:
             continue
         name, x = node.primitive.name, node.args[0]
-        if name == "slice" and x.primitive.name == "reshape" and len(x.args[0].shape) == 2:
+        if name == "slice" and x.primitive is reshape and len(x.args[0].shape) == 2:
             rows, columns = x.args[0].shape
             if rows != columns and node.params["step"] == (columns + 1,):
                 pairs = zip(factors(rows), factors(columns), strict=False)
                 yield from (pair for pair in pairs if pair[0] != pair[1])
-        elif name == "take_along" and x.primitive.name == "take_along":  # x[arange(n), labels]
+        elif name == "take_along" and x.primitive is take_along:  # x[arange(n), labels]
             size, count = x.args[0].shape[x.params["axis"]], x.shape[x.params["axis"]]
             if size != count and is_range(x.args[1], count):
                 yield size, count
@@ -336,7 +339,7 @@ def alike(lowered: Lowered) -> Iterator[tuple[int, int]]:
 
 def is_range(positions: Node, count: int) -> bool:
     """Whether positions are 0, 1, 2, ... in this order, as `arange` returns them."""
-    while positions.primitive.name in ("reshape", "broadcast", "cast"):
+    while positions.primitive in (reshape, broadcast, cast):
         (positions,) = positions.args
     return positions.primitive is DATA and positions.builder.data[positions.params["digest"]].flat == tuple(
         range(count)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from gradcli.graph.building import building
 from gradcli.graph.node import reachable
+from gradcli.primitives.arithmetic import mul, power, sub
 from gradcli.primitives.axes import permuted, reshaped
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.movement import sum_
+from gradcli.primitives.movement import broadcast, sum_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def relaxed(program: Program) -> Program:
 
 def _product(node: Node) -> Node | None:
     """A whole power as products of squares."""
-    if node.primitive.name != "power":
+    if node.primitive is not power:
         return None
     base, left = node.args[0], abs(node.params["n"])
     if not FIRST_POWER <= left <= LAST_POWER:
@@ -57,10 +58,10 @@ def _product(node: Node) -> Node | None:
 
 def _distances(node: Node) -> Node | None:
     """The sum of squared differences of all pairs of rows, by a matrix product."""
-    if node.primitive.name != "sum" or len(node.args[0].shape) != 3 or len(node.params["axis"]) != 1:
+    if node.primitive is not sum_ or len(node.args[0].shape) != 3 or len(node.params["axis"]) != 1:
         return None
     away = _squared(node.args[0])
-    if away is None or away.primitive.name != "sub":
+    if away is None or away.primitive is not sub:
         return None
     shape, inner = away.shape, node.params["axis"][0]
     first, second = [axis for axis in (-3, -2, -1) if axis != inner]
@@ -86,16 +87,16 @@ def _transposed(x: Node) -> Node:
 
 def _squared(node: Node) -> Node | None:
     """The base of a node that is a square."""
-    if node.primitive.name == "power" and node.params["n"] == 2:
+    if node.primitive is power and node.params["n"] == 2:
         return node.args[0]
-    if node.primitive.name == "mul" and node.args[0] is node.args[1]:
+    if node.primitive is mul and node.args[0] is node.args[1]:
         return node.args[0]
     return None
 
 
 def _source(node: Node) -> Node:
     """The operand of a broadcast."""
-    return node.args[0] if node.primitive.name == "broadcast" else node
+    return node.args[0] if node.primitive is broadcast else node
 
 
 def _matrix(x: Node, rows: int, single: int, inner: int) -> Node:

@@ -5,6 +5,7 @@ Lowering inserts nodes that only move or repeat entries: the operands of `A @ x`
 
 from __future__ import annotations
 
+from gradcli.primitives.movement import broadcast
 from gradcli.transforms.masks import clean
 from gradcli.transforms.reverse import sweep
 from gradcli.transforms.rules import contributions
@@ -58,7 +59,7 @@ class Folding:
     def _alone(node: Node, core: Node, users: dict[Node, list[Node]]) -> bool:
         """Whether all nodes from an operation to this one keep every entry, and nothing else reads what is between."""
         while node is not core:
-            if node.primitive.name == "broadcast" or len(users[node.args[0]]) > 1:
+            if node.primitive is broadcast or len(users[node.args[0]]) > 1:
                 return False
             node = node.args[0]
         return True
@@ -86,7 +87,7 @@ class Folding:
             ((to, flow),) = sent
 
         def carry(partial: Node) -> tuple[Node, bool]:
-            if any(node.primitive.name == "broadcast" for node in way):
+            if any(node.primitive is broadcast for node in way):
                 return partial, True
             for node in way:
                 ((_, moved),) = contributions(builder, {node: (partial, None)}, active, sweep)

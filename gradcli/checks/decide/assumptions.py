@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gradcli.checks.formatting import counted, node_text
+from gradcli.primitives.movement import broadcast, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,6 +112,6 @@ def condition_of_set(assumption: Assumption) -> str:
 
 def inner(node: Node) -> Node:
     """A node without the shape that an operation gave it."""
-    while node.primitive.name in ("broadcast", "reshape"):
+    while node.primitive in (broadcast, reshape):
         (node,) = node.args
     return node

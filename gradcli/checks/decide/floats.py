@@ -14,6 +14,7 @@ import numpy as np
 from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import LEAF, Node, reachable
+from gradcli.primitives.comparison import detach, ste
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,10 +111,10 @@ def hold(output: Node, target: Node) -> tuple[Node, str, dict[str, tuple[Node, .
         name, args = f"~held{node.serial}", tuple(replaced.get(arg, arg) for arg in node.args)
         if node in replaced:
             continue
-        if node.primitive.name in ("detach", "ste"):
+        if node.primitive in (detach, ste):
             fixed[name] = node.args
             replaced[node] = held = like(node, LEAF, (), {"name": name}, node.args[0].serial)
-            if node.primitive.name == "ste":
+            if node.primitive is ste:
                 replaced[node] = like(node, node.builder.vocabulary["add"], (args[1], held), {}, node.serial)
         elif args != node.args:
             replaced[node] = like(node, node.primitive, args, node.params, node.serial)

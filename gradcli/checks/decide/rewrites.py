@@ -21,6 +21,8 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.lowering import lower
 from gradcli.primitives.broadcasting import stretch
+from gradcli.primitives.comparison import named
+from gradcli.primitives.movement import broadcast, reshape
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ exp(v)/sum(exp(v)) = softmax(v)
 
 def plain(node: Node) -> Node:
     """A node without the names that a script gave it."""
-    while node.primitive.name in ("named", "broadcast", "reshape") and node.args[0].shape == node.shape:
+    while node.primitive in (named, broadcast, reshape) and node.args[0].shape == node.shape:
         node = node.args[0]
     return node
 

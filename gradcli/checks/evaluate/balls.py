@@ -46,7 +46,10 @@ from gradcli.checks.expansions.power_series import Moving, Series, coefficients
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import reachable
 from gradcli.graph.text import operand_texts
+from gradcli.primitives.contraction import matmul
 from gradcli.primitives.exact_matrices import matrices
+from gradcli.primitives.linalg import cholesky, qr_q
+from gradcli.primitives.powers import pow_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -275,12 +278,12 @@ class BallField(Field):
         rule = node.primitive.entries
         if rule is None:
             return rule_of(node, closed and not self.plane)
-        return product(rule) if node.primitive.name == "matmul" else rule
+        return product(rule) if node.primitive is matmul else rule
 
     def failure_of(self, node: Node, reason: Exception) -> Any:
         if isinstance(reason, InexactPower):
             base, exponent = reason.args
-            known = node.primitive.name == "pow" and not self.rounded
+            known = node.primitive is pow_ and not self.rounded
             exact = exact_number(node.args[1]) if known else None
             return self.apply(node, lambda *_, **__: base.power(exponent) if exact is None else base.raised(exact), ())
         if isinstance(reason, (ZeroDivisionError, OverflowError, ValueError)):
@@ -438,7 +441,7 @@ class ComplexField(BallField):
         return COMPLEX.get(primitive.name) or primitive.ball
 
     def array_rule(self, node: Node, closed: bool = True) -> Callable[..., Any] | None:
-        if node.primitive.name in ("cholesky", "qr_q"):
+        if node.primitive in (cholesky, qr_q):
             raise Unsupported(f"{node.primitive.name} of complex matrices")
         return super().array_rule(node, closed)
 

@@ -13,6 +13,8 @@ from gradcli.graph.exact import is_fraction
 from gradcli.graph.loop import order_of_iterations, readers_by_loop
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 from gradcli.graph.types import size_of
+from gradcli.primitives.comparison import detach, ste
+from gradcli.primitives.contraction import matmul
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -230,7 +232,7 @@ def steps(node: Node) -> int:
     if primitive.entries is None or not node.args:
         return node.type.size
     first = node.args[0].type
-    if primitive.name == "matmul":
+    if primitive is matmul:
         return node.type.size * first.shape[-1]
     if primitive.kind == "structured" and len(first.shape) > 1:
         return first.size * first.shape[-1] ** 2
@@ -368,4 +370,4 @@ def _holds(node: Node) -> bool:
     """Whether a node detaches a value, or a node in the iterations of its loop does."""
     if is_reader(node):
         return any(map(_holds, node.params["body"].steps))
-    return node.primitive.name in ("detach", "ste")
+    return node.primitive in (detach, ste)

@@ -13,6 +13,7 @@ from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.graph.types import FLOAT
 from gradcli.lowering.expressions import index, index_item
 from gradcli.lowering.statics import Untraceable, exact_value, read_leaves, sign_of
+from gradcli.primitives.comparison import and_, not_, or_
 from gradcli.primitives.movement import permute
 
 TYPE_CHECKING = False
@@ -139,11 +140,11 @@ class Trace:
 
     def condition(self, lowerer: Lowerer, node: Node, span: Span) -> bool:
         """The answer of a condition in this iteration; the trace ends with the iteration in which it changes."""
-        if node.primitive.name in ("and", "or", "not"):
+        if node.primitive in (and_, or_, not_):
             answers = [lowerer.condition(arg, span) for arg in node.args]
-            if node.primitive.name == "not":
+            if node.primitive is not_:
                 return not answers[0]
-            return all(answers) if node.primitive.name == "and" else any(answers)
+            return all(answers) if node.primitive is and_ else any(answers)
         if node.primitive.holds is not None:
             sides = [self.linear(lowerer, x, span) for x in node.args]
             if sides[0] is not None and sides[1] is not None:

@@ -23,12 +23,13 @@ from gradcli.lowering.open_shapes import LengthsDiffer, OpenCount, Reach
 from gradcli.lowering.operands import ScriptList, number, plain, truth
 from gradcli.lowering.scan import CONSTANTS
 from gradcli.lowering.statics import Untraceable
-from gradcli.primitives.arithmetic import div
+from gradcli.primitives.arithmetic import div, mul
 from gradcli.primitives.axes import diagonal, permuted, positions_of
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.comparison import where
 from gradcli.primitives.contraction import matmul_call
 from gradcli.primitives.creation import arange
+from gradcli.primitives.movement import broadcast
 from gradcli.transforms.lifting import MOST_ENTRIES, lifted
 
 TYPE_CHECKING = False
@@ -164,8 +165,8 @@ class Nest:
             if reduction in ("mean", "max", "min"):
                 raise Untraceable
             return lowerer.builder.constant(LEFT_OUT[reduction], stacked.shape[1:])
-        if lowerer.traces and reduction == "sum" and stacked.primitive.name == "mul" and len(stacked.shape) == 1:
-            if all(factor.primitive.name != "broadcast" and factor.constant is None for factor in stacked.args):
+        if lowerer.traces and reduction == "sum" and stacked.primitive is mul and len(stacked.shape) == 1:
+            if all(factor.primitive is not broadcast and factor.constant is None for factor in stacked.args):
                 product: Node = matmul_call(*stacked.args)  # no array of all products where it is lifted again
                 return product
         axis = {"axis": lowerer.builder.constant(0)}

@@ -20,8 +20,9 @@ from gradcli.graph.types import Type
 from gradcli.primitives import called_elsewhere, functions
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.comparison import cast, greater, not_equal
+from gradcli.primitives.extremes import argmax, argmin
 from gradcli.primitives.linalg import cholesky, inv, qr_q
-from gradcli.primitives.movement import reshape, slice_
+from gradcli.primitives.movement import broadcast, reshape, slice_
 from gradcli.primitives.ordering import argsort
 from gradcli.primitives.positions import put_along, put_static, take_along, take_static
 from gradcli.primitives.rounding import trunc
@@ -378,20 +379,20 @@ def live_in(indices: Sequence[Any]) -> list[int]:
 
 def counted(index: Any) -> bool:
     """Whether whole numbers are positions of a largest or smallest entry, or of a sorted order: none is negative."""
-    while isinstance(index, Node) and index.primitive.name in ("reshape", "take_static", "slice", "cast", "broadcast"):
+    while isinstance(index, Node) and index.primitive in (reshape, take_static, slice_, cast, broadcast):
         (index,) = index.args
-    return isinstance(index, Node) and index.primitive.name in ("argmin", "argmax", "argsort")
+    return isinstance(index, Node) and index.primitive in (argmin, argmax, argsort)
 
 
 def distinct(index: Node, axis: int) -> bool:
     """Whether positions along an axis are those of a sorted order, or a part of it: no two are the same."""
     rank = len(index.type.shape)
-    while index.primitive.name in ("reshape", "take_static", "slice", "cast"):
+    while index.primitive in (reshape, take_static, slice_, cast):
         taken = index.params.get("indices", ())
         if len({*taken}) < len(taken):
             return False
         (index,) = index.args
-    return index.primitive.name == "argsort" and len(index.type.shape) == rank and index.params["axis"] == axis
+    return index.primitive is argsort and len(index.type.shape) == rank and index.params["axis"] == axis
 
 
 def chosen(which: Node, *cases: Node) -> Node:
