@@ -39,7 +39,6 @@ from gradcli.eager._ops import install as _install
 from gradcli.eager._ops.creation import TYPED as _TYPED
 from gradcli.eager._ops.reductions import finfo, iinfo
 from gradcli.eager.random import Generator, default_generator
-from gradcli.primitives import addresses as _addresses
 
 __version__ = _VERSION
 _install.equip()
@@ -87,6 +86,4 @@ def __getattr__(name: str) -> Any:
         return _import_module(f"{__name__}.{name}")
     if name in _LATER:
         return getattr(_import_module(_LATER[name]), name)
-    if (primitive := _addresses().get(f"torch.{name}")) is not None and not primitive.static:
-        return primitive
     raise _missing("", name, __dir__())

@@ -23,9 +23,6 @@ from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
 from gradcli.primitives.axes import identity_matrix
 from gradcli.primitives.broadcasting import stretch
-from gradcli.primitives.linalg import qr_q
-from gradcli.primitives.spectral import svd_v
-from gradcli.primitives.triangles import triu
 
 
 class LinAlgError(RuntimeError):
@@ -155,7 +152,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
 
 
 def _triangle(A: Any) -> Any:
-    return triu(qr_q(A).mT @ A, k=0)  # below it there is rounding only
+    return catalogue()["triu"](catalogue()["qr_q"](A).mT @ A, k=0)  # below it there is rounding only
 
 
 @op(only=LINALG, node="LinalgSvdBackward0")
@@ -173,7 +170,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> Any:
 
 
 def _rows(A: Any) -> Any:
-    return svd_v(A).mT
+    return catalogue()["svd_v"](A).mT
 
 
 @op()

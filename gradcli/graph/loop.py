@@ -15,6 +15,7 @@ a loop on fresh leaves in the surrounding builder, for transforms to work on.
 
 from __future__ import annotations
 
+from gradcli.graph import vocabulary
 from gradcli.graph.node import CONSTANT, LEAF, Builder, Node, is_reader
 from gradcli.graph.types import FLOAT, Type
 
@@ -213,13 +214,13 @@ def loop_of(node: Node) -> Loop:
 
 def repeated(builder: Builder, node: Node, count: int) -> Node:
     """A value repeated along a new first axis."""
-    raised = builder.call("reshape", node, shape=(1, *node.shape))
-    return raised if count == 1 else builder.call("broadcast", raised, shape=(count, *node.shape))
+    raised = vocabulary.reshape(node, (1, *node.shape))
+    return raised if count == 1 else vocabulary.broadcast(raised, (count, *node.shape))
 
 
 def row(builder: Builder, stack: Node, iteration: int) -> Node:
     """The part of a stacked array that belongs to one iteration."""
-    return builder.call("reshape", some_rows(builder, stack, iteration, 1), shape=stack.shape[1:])
+    return vocabulary.reshape(some_rows(builder, stack, iteration, 1), stack.shape[1:])
 
 
 def some_rows(builder: Builder, stack: Node, first: int, count: int) -> Node:
@@ -228,14 +229,14 @@ def some_rows(builder: Builder, stack: Node, first: int, count: int) -> Node:
     if count == shape[0]:
         return stack
     rest = (0,) * (len(shape) - 1)
-    return builder.call("slice", stack, start=(first, *rest), step=(1,) * len(shape), size=(count, *shape[1:]))
+    return vocabulary.part(stack, (first, *rest), (1,) * len(shape), (count, *shape[1:]))
 
 
 def joined(builder: Builder, stacks: Sequence[Node]) -> Node:
     """Stacked arrays one after the other."""
     if len(stacks) == 1:
         return stacks[0]
-    return builder.bind(builder.vocabulary["concat"], tuple(stacks), {"axis": -len(stacks[0].shape)})
+    return vocabulary.concat(stacks, -len(stacks[0].shape))
 
 
 # --- making loops ----------------------------------------------------------------------------------------------
@@ -437,7 +438,7 @@ class Opened:
         self.rows = tuple([builder.fresh_leaf(leaf.type) for leaf in body.rows])
         self.index = None if body.index is None else builder.fresh_leaf(FLOAT)
         fixed = loop.args[len(self.carried) + len(self.rows) :]
-        number = builder.call("add", self.index, first) if first and self.index is not None else self.index
+        number = self.index + first if first and self.index is not None else self.index
         self.nodes = iteration(builder, body, self.carried, self.rows, fixed, number)
         self.nexts = tuple([self.nodes[body.positions[node]] for node in body.nexts])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from gradcli.graph import vocabulary
 from gradcli.graph.types import size_of
 from gradcli.transforms.masks import added
 
@@ -110,7 +111,7 @@ class Parts:
         reached = [None if mask is None else mask.args[0] for _, mask in self.parts]
         if total is not None and None not in reached:
             mask = gathered(builder, [_place(value) for value in reached if value is not None])
-            mask = None if mask is None else builder.call("not_equal", mask, 0)
+            mask = None if mask is None else vocabulary.nonzero(mask)
         builder.span = outer
         return before + (self.parts if total is None else [(total, mask)])
 
@@ -143,8 +144,8 @@ def _cleaned(builder: Builder, cotangent: Cotangent) -> Place:
     part, mask = cotangent
     if mask is None:
         return _place(part)
-    counts = builder.call("not_equal", mask.args[0].args[0], 0)
-    return _place(part, builder.call("where", counts, part.args[0], 0))
+    counts = vocabulary.nonzero(mask.args[0].args[0])
+    return _place(part, vocabulary.where(counts, part.args[0], 0))
 
 
 def gathered(builder: Builder, parts: Sequence[Place]) -> Node | None:
@@ -166,7 +167,7 @@ def gathered(builder: Builder, parts: Sequence[Place]) -> Node | None:
     if len(known) == len(parts):
         order = sorted(zip(known, parts, strict=True), key=lambda pair: pair[0])
         if all(left[0][1] <= right[0][0] for left, right in pairwise(order)):
-            return builder.call("reshape", _joined(builder, order, size_of(shape)), shape=shape)
+            return vocabulary.reshape(_joined(builder, order, size_of(shape)), shape)
     if sum([part[0].type.size for part in parts]) > MOST_PLACES:
         return None
     indices: list[int] = []
@@ -174,7 +175,7 @@ def gathered(builder: Builder, parts: Sequence[Place]) -> Node | None:
         indices += _places(part)
     flat = _concat(builder, [_flat(builder, part[0]) for part in parts])
     put = builder.call("put_static", flat, indices=tuple(indices), axis=-1, size=size_of(shape))
-    return builder.call("reshape", put, shape=shape)
+    return vocabulary.reshape(put, shape)
 
 
 def _line(part: Place) -> tuple[int, int] | None:
@@ -203,7 +204,7 @@ def _places(part: Place) -> list[int]:
 
 
 def _flat(builder: Builder, value: Node) -> Node:
-    return builder.call("reshape", value, shape=(value.type.size,))
+    return vocabulary.reshape(value, (value.type.size,))
 
 
 def _joined(builder: Builder, order: Sequence[tuple[tuple[int, int], Place]], size: int) -> Node:

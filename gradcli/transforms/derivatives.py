@@ -22,6 +22,7 @@ from __future__ import annotations
 from itertools import islice
 
 from gradcli.base.diagnostics import error
+from gradcli.graph import vocabulary
 from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.graph.types import Type
@@ -116,7 +117,7 @@ def jacobian(output: Node, target: Node) -> Node:
         whole = _at_once(builder, output, target, rows <= columns) if min(rows, columns) >= FEW else None
         if whole is not None:
             if rows <= columns:
-                return builder.call("reshape", whole, shape=shape)
+                return vocabulary.reshape(whole, shape)
             return _columns(builder, whole, output.shape, shape)
         if rows <= columns:
             sweeps = [vjp([output], [unit], [target])[0] for unit in _units(builder, output.shape)]
@@ -128,8 +129,8 @@ def jacobian(output: Node, target: Node) -> Node:
 def _columns(builder: Builder, stacked: Node, inner: Shape, shape: Shape) -> Node:
     """Columns of a Jacobian, one after the other, as the last axes."""
     axes = (*range(-len(inner), 0), -len(inner) - 1)
-    last = builder.call("permute", stacked, axes=axes) if inner else stacked
-    return builder.call("reshape", last, shape=shape)
+    last = vocabulary.permute(stacked, axes) if inner else stacked
+    return vocabulary.reshape(last, shape)
 
 
 def _at_once(builder: Builder, output: Node, target: Node, reverse: bool) -> Node | None:
@@ -162,14 +163,14 @@ def laplacian(output: Node, target: Node) -> Node:
         gradient = grad(output, [target])[0]
         whole = _at_once(builder, gradient, target, False) if target.type.size >= FEW else None
         if whole is not None:
-            diagonal = builder.call("mul", whole, _identity(builder, target.shape))
-            return builder.call("sum", diagonal, axis=tuple(range(-len(diagonal.shape), 0)))
+            diagonal = whole * _identity(builder, target.shape)
+            return vocabulary.total(diagonal)
         for unit in _units(builder, target.shape):
             moved = jvp([gradient], [target], [unit])[0]
-            term = builder.call("mul", moved, unit)
+            term = moved * unit
             if term.shape:
-                term = builder.call("sum", term, axis=tuple(range(-len(term.shape), 0)))
-            total = term if total is None else builder.call("add", total, term)
+                term = vocabulary.total(term)
+            total = term if total is None else total + term
         return _or_zero(builder, total, ())
 
 
@@ -191,23 +192,23 @@ def _units(builder: Builder, shape: Shape) -> list[Node]:
     unit = builder.constant(1, (1,))
     units = []
     for index in range(size):
-        flat = builder.call("unslice", unit, shape=(size,), start=(index,), step=(1,))
-        units.append(builder.call("reshape", flat, shape=shape))
+        flat = vocabulary.unslice(unit, (size,), (index,), (1,))
+        units.append(vocabulary.reshape(flat, shape))
     return units
 
 
 def _identity(builder: Builder, shape: Shape) -> Node:
     """The same as one array, [count, *shape]."""
     size = Type("float", shape).size
-    flat = builder.call("unslice", builder.constant(1, (size,)), shape=(size * size,), start=(0,), step=(size + 1,))
-    return builder.call("reshape", flat, shape=(size, *shape))
+    flat = vocabulary.unslice(builder.constant(1, (size,)), (size * size,), (0,), (size + 1,))
+    return vocabulary.reshape(flat, (size, *shape))
 
 
 def _stack(builder: Builder, rows: Sequence[Node], row_shape: Shape, shape: Shape) -> Node:
     if not rows:
         return builder.constant(0, shape)
-    lifted = [builder.call("reshape", row, shape=(1, *row_shape)) for row in rows]
+    lifted = [vocabulary.reshape(row, (1, *row_shape)) for row in rows]
     if len(lifted) == 1:
-        return builder.call("reshape", lifted[0], shape=shape)
-    joined = builder.bind(builder.vocabulary["concat"], tuple(lifted), {"axis": -len(row_shape) - 1})
-    return builder.call("reshape", joined, shape=shape)
+        return vocabulary.reshape(lifted[0], shape)
+    joined = vocabulary.concat(lifted, -len(row_shape) - 1)
+    return vocabulary.reshape(joined, shape)

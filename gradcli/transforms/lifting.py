@@ -6,6 +6,7 @@ their parameters need a rule (`lift`).
 
 from __future__ import annotations
 
+from gradcli.graph import vocabulary
 from gradcli.graph.loop import repeated
 from gradcli.graph.node import is_reader, reachable
 
@@ -71,13 +72,13 @@ def _product(builder: Builder, step: Node, values_of: Mapping[Node, Node]) -> No
     rows, columns = step.shape
     if left in values_of and rows == 1:
         stack = values_of[left]
-        flat = builder.call("reshape", stack, shape=(stack.shape[0], stack.shape[-1]))
-        return builder.call("reshape", builder.call("matmul", flat, right), shape=(stack.shape[0], 1, columns))
+        flat = vocabulary.reshape(stack, (stack.shape[0], stack.shape[-1]))
+        return vocabulary.reshape(flat @ right, (stack.shape[0], 1, columns))
     if right in values_of and columns == 1:
         stack = values_of[right]
-        flat = builder.call("reshape", stack, shape=stack.shape[:-1])
-        product = builder.call("matmul", flat, builder.call("permute", left, axes=(-1, -2)))
-        return builder.call("reshape", product, shape=(stack.shape[0], rows, 1))
+        flat = vocabulary.reshape(stack, stack.shape[:-1])
+        product = flat @ left.mT
+        return vocabulary.reshape(product, (stack.shape[0], rows, 1))
     return None
 
 

@@ -24,11 +24,9 @@ from gradcli.checks.formatting import counted, node_text
 from gradcli.checks.subjects import paired
 from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.primitives.axes import stretched_back
-from gradcli.primitives.comparison import named
-from gradcli.primitives.composites import softmax
 from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.linalg import inv
-from gradcli.primitives.movement import slice_, sum_
+from gradcli.primitives.movement import slice_
 from gradcli.primitives.powers import pow_, sqrt
 from gradcli.primitives.triangles import tril
 from gradcli.transforms import derivatives
@@ -221,7 +219,7 @@ def of_arrays(edge: Edge) -> Iterator[tuple[Slip, Node]]:
 
 def weights(edge: Edge) -> Node:
     """The softmax of the argument of a softmax or its logarithm."""
-    return edge.node if edge.node.primitive is softmax else exp(edge.node)
+    return edge.node if edge.node.primitive.name == "softmax" else exp(edge.node)
 
 
 def spread(edge: Edge, reduced: Node) -> Any:
@@ -359,7 +357,7 @@ class Derivation:
             tangent = self.tangents.get(edge.arg)
             if tangent is not None:
                 wrong = [(slip, paired(tangent, sent)) for slip, sent in self._wrong(edge, mask)]
-                renamed = edge.arg is self.target and edge.node.primitive is named
+                renamed = edge.arg is self.target and edge.node.primitive.name == "named"
                 yield Part(edge, edge.node, paired(tangent, edge.sent), wrong, not renamed)
         for node, flow in self._flows.items():
             tangent = self.tangents.get(node)
@@ -437,7 +435,7 @@ def of_factor(edge: Edge | None, factor: Fraction, derivation: Derivation) -> Sl
 def _counts(node: Node, number: Any) -> bool:
     """Whether a number is the count of the entries that a sum below has added up."""
     top = node.args[0]
-    return top.primitive is sum_ and top.args[0].type.size == number * top.type.size
+    return top.primitive.name == "sum" and top.args[0].type.size == number * top.type.size
 
 
 # --- which mistake gives the claim ------------------------------------------------------------------------------------

@@ -20,17 +20,12 @@ from gradcli.checks.diagnosis.formula_text import as_typed, readable
 from gradcli.checks.diagnosis.ratios import Reading, span_of
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
-from gradcli.primitives.arithmetic import mul
 from gradcli.primitives.axes import reversed_along, stretched_back
-from gradcli.primitives.comparison import detach
 from gradcli.primitives.exponential import exp, log
-from gradcli.primitives.extremes import max_, min_
 from gradcli.primitives.hyperbolic import tanh
-from gradcli.primitives.linalg import expm
-from gradcli.primitives.movement import broadcast, reshape, slice_, sum_
+from gradcli.primitives.movement import slice_, sum_
 from gradcli.primitives.powers import sqrt
 from gradcli.primitives.special import erf
-from gradcli.primitives.triangles import diag
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:
@@ -117,7 +112,7 @@ WAYS: tuple[tuple[Callable[[Node], bool], Callable[[Node], Node], str, int, bool
     (_is_variable, lambda x: 1 / x, "divides", 3, False),
     (_is_variable, exp, "is the argument of exp", 3, False),
     (_is_variable, log, "is the argument of log", 3, False),
-    (_of("exp", square=True), lambda x: expm(x.args[0]), "is the matrix exponential, expm", 1, False),
+    (_of("exp", square=True), lambda x: x.builder.call("expm", x.args[0]), "is the matrix exponential, expm", 1, False),
     (lambda x: _of("power", square=True)(x) and x.params["n"] == 2, lambda x: x.args[0] @ x.args[0],
      "is a product of matrices", 1, False),
     (_of("mul", square=True), lambda x: x.args[0] @ x.args[1], "is a product of matrices", 1, False),
@@ -140,7 +135,7 @@ def _edits(part: Node) -> Iterator[Edit]:
             yield Edit(part.args[0] ** n, f"the exponent of {text} is {n}", 2)
     for x, y in (part.args, part.args[::-1]) if name == "mul" else ():
         yield Edit(x * (1 - y), f"the factor `{node_text(y, 50)}` of {text} is subtracted from 1", 3, written=True)
-        for own, left in (x.args, x.args[::-1]) if x.primitive is mul else ():
+        for own, left in (x.args, x.args[::-1]) if x.primitive.name == "mul" else ():
             yield Edit(own, f"`{node_text(left, 50)}` and `{node_text(y, 50)}` are left out of {text}", 2)
     for kept in {"mul": (0, 1), "add": (0, 1), "sub": (0,), "div": (0,), "matmul": (0,)}.get(name, ()):
         if part.args[kept].shape == part.shape:
@@ -167,7 +162,7 @@ def _over_other_axes(part: Node) -> Iterator[Edit]:
 
 def _strides(part: Node, order: Sequence[Node]) -> Iterator[Edit]:
     """All slices of one array with a stride: in what each takes, or between their beginnings."""
-    slices = [node for node in order if node.primitive is slice_ and node.args == part.args]
+    slices = [node for node in order if node.primitive.name == "slice" and node.args == part.args]
     if len(slices) < 2 or part is not slices[0]:
         return
     for axis, k, name in product(range(part.type.rank), STRIDES, ("step", "start")):
@@ -231,15 +226,15 @@ def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> It
     if name == "take_static" and sorted(part.params["indices"]) == list(range(part.type.size)):
         back = tuple(int(i) for i in np.argsort(part.params["indices"]))
         instead = part.builder.apply(part.primitive, part.args, {**part.params, "indices": back})
-        inner = part.args[0].args[0] if part.args[0].primitive is reshape else part.args[0]
+        inner = part.args[0].args[0] if part.args[0].primitive.name == "reshape" else part.args[0]
         yield Edit(instead, f"the entries of `{node_text(inner, 50)}` move the other way", 1)
     if name == "cumsum":
         turned = part.primitive(reversed_along(part.args[0], part.params["axis"]), **part.params)
         yield Edit(reversed_along(turned, part.params["axis"]), f"{text} runs from the other end", 1)
     total = part
-    while total.primitive in (broadcast, reshape):
+    while total.primitive.name in ("broadcast", "reshape"):
         total = total.args[0]
-    if total is not part and total.primitive is sum_ and total.args[0].type == part.type:
+    if total is not part and total.primitive.name == "sum" and total.args[0].type == part.type:
         for axis in range(-rank, 0):
             sentence = f"the sum of `{node_text(total.args[0], 50)}` runs along axis {axis} alone"
             yield Edit(_summed(total.args[0], axis), sentence, 1)
@@ -277,7 +272,7 @@ def _own_sums(output: Node, live: Collection[Node]) -> list[Node]:
     """The sums of a result itself: nothing else depends on the target beside them."""
     sums, outer = [], [output]
     while len(outer) == 1:
-        sums += [node for node in outer if node.primitive is sum_]
+        sums += [node for node in outer if node.primitive.name == "sum"]
         outer = [arg for arg in outer[0].args if arg in live]
     return sums
 
@@ -285,12 +280,12 @@ def _own_sums(output: Node, live: Collection[Node]) -> list[Node]:
 def _statistics(output: Node, live: Collection[Node]) -> Iterator[Change]:
     """Sums, as in a mean and a variance, that a claim takes for constants."""
     own = _own_sums(output, live)
-    sums = [node for node in live if node.primitive is sum_ and node not in own]
-    fixed = [*sums, *(node for node in live if node.primitive in (max_, min_))]
+    sums = [node for node in live if node.primitive.name == "sum" and node not in own]
+    fixed = [*sums, *(node for node in live if node.primitive.name in ("max", "min"))]
     if sums:
         sentence = f"statistics taken for constants: no derivative goes through `{node_text(sums[0], 40)}`"
         sentence += " and the other sums" if len(sums) > 1 else ""
-        yield sums[0], "constant statistics", sentence, {node: detach(node) for node in fixed}
+        yield sums[0], "constant statistics", sentence, {node: node.builder.call("detach", node) for node in fixed}
 
 
 def _one_entry(output: Node, live: Collection[Node]) -> Iterator[Change]:
@@ -339,7 +334,7 @@ def _evened(x: Node) -> Node:
 # of which arrays, and how
 SHAPES: tuple[tuple[str, str, Callable[[Node], bool], Callable[[Node], Node]], ...] = (
     ("symmetric matrix", "is symmetric", _is_square, lambda x: (x + x.mT) / 2),
-    ("diagonal matrix", "is diagonal", _is_square, lambda x: diag(diag(x))),
+    ("diagonal matrix", "is diagonal", _is_square, lambda x: x.builder.call("diag", x.builder.call("diag", x))),
     ("reversed array", "is the same read backwards: is a flip missing, or one too many?", _is_kernel, _evened),
 )
 MOST_ARRAYS = 12

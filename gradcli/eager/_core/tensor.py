@@ -403,9 +403,8 @@ class Tensor(Operand):
         return copy
 
     def __getattr__(self, name: str) -> Any:
-        """A declared operation as a method, if it has an address in `torch` and no row of its own."""
-        known = {} if name.startswith("_") else addresses()
-        primitive = known.get(f"torch.{name}") or known.get(f"torch.special.{name}")
+        """A declared operation of `torch.special` as a method."""
+        primitive = None if name.startswith("_") else addresses().get(f"torch.special.{name}")
         if primitive is not None and not primitive.static:
             return partial(primitive, self)
         hint = advice("", name, dir(type(self)))

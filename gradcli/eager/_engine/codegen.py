@@ -16,12 +16,6 @@ from gradcli.execution import generated
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.arrays import nearest_float
 from gradcli.graph.node import CONSTANT, Node, reachable
-from gradcli.primitives.activations import sigmoid
-from gradcli.primitives.arithmetic import mul
-from gradcli.primitives.comparison import cast, where
-from gradcli.primitives.contraction import matmul
-from gradcli.primitives.movement import broadcast, sum_
-from gradcli.primitives.steps import step
 
 Array = Any
 
@@ -228,9 +222,9 @@ class Script:
     def operation(self, node: Node, args: Sequence[str]) -> str:
         """The text of one operation on named operands."""
         primitive = node.primitive
-        if primitive is cast and node.params["kind"] == "float":
+        if primitive.name == "cast" and node.params["kind"] == "float":
             return f"{args[0]}.astype({self.name(self.kind)})"
-        if primitive is matmul and all(len(arg.shape) == 2 for arg in node.args):
+        if primitive.name == "matmul" and all(len(arg.shape) == 2 for arg in node.args):
             product = self.name(numpy_kernels.product(node.shape[0], node.args[0].shape[1], node.shape[1]))
             if node in self.turned:
                 return f"{product}({args[1]}.T, {args[0]}.T).T"
@@ -242,7 +236,7 @@ class Script:
 
     def applied(self, primitive: Any, args: Sequence[str], shapes: Sequence[Any], params: dict[str, Any]) -> str:
         """The text of a declared operation on named operands."""
-        if primitive is sigmoid and self.kind == np.float32:
+        if primitive.name == "sigmoid" and self.kind == np.float32:
             return f"{self.name(numpy_kernels.sigmoid)}({args[0]})"
         return self.text(primitive.impl, args, shapes, params)
 
@@ -265,22 +259,22 @@ def _joined(script: Script, node: Node, names: dict[Node, str], users: dict[Node
     """Two operations as one: a product with a step function, or with a number or 0, is a choice (relu and clamp go back
     so); in a gradient, the sums of products along rows are products of rows, and what is repeated is scaled before.
     """
-    if node.primitive not in (mul, sum_) or script.kind.char not in "fd":
+    if node.primitive.name not in ("mul", "sum") or script.kind.char not in "fd":
         return None
     for left, right in (node.args, reversed(node.args)) if len(node.args) == 2 else ((None, node.args[0]),):
-        inner = right.args if script.backward and right.primitive is mul and len(users[right]) == 1 else ()
+        inner = right.args if script.backward and right.primitive.name == "mul" and len(users[right]) == 1 else ()
         if left is None:
             short = node.params["axis"] == (-1,) and right.shape[-1] <= numpy_kernels.ROW
             if inner and short and not any(x.primitive.name in _REPEATED for x in inner):
                 return f"{script.name(np.vecdot)}({names[inner[0]]}, {names[inner[1]]})"
-        elif inner and left.primitive is broadcast and names[left] == names[left.args[0]]:
+        elif inner and left.primitive.name == "broadcast" and names[left] == names[left.args[0]]:
             for x, number in (inner, reversed(inner)):
                 if number.primitive is CONSTANT and names[right].startswith("("):
                     return f"(({names[left]} * {names[number]}) * {names[x]})"
-        elif left.primitive is step and right.primitive is not step:
+        elif left.primitive.name == "step" and right.primitive.name != "step":
             through = f"{script.name(np.logical_not)}({names[left.args[0]]} <= 0)"
             return f"{script.name(numpy_kernels.passed)}({names[right]}, {through})"
-        elif left.primitive is where and _is_number(left.args[2], 0) and left.args[1].primitive is CONSTANT:
+        elif left.primitive.name == "where" and _is_number(left.args[2], 0) and left.args[1].primitive is CONSTANT:
             factor = "" if _is_number(left.args[1], 1) else f" * {script.number(left.args[1])}"
             return f"{script.name(numpy_kernels.passed)}({names[right]}{factor}, {names[left.args[0]]})"
     return None
@@ -295,13 +289,13 @@ def _left_to_numpy(node: Node, users: Sequence[Node]) -> bool:
 
     Each of them must have another operand of the whole shape.
     """
-    if node.primitive is not broadcast and not (node.primitive is CONSTANT and node.shape):
+    if node.primitive.name != "broadcast" and not (node.primitive is CONSTANT and node.shape):
         return False
     for user in users:
         others = [arg for arg in user.args if arg is not node]
         if not user.primitive.pointwise or len(others) != 1 or len(user.args) != 2:
             return False
-        if others[0].primitive is broadcast or others[0].primitive is CONSTANT:
+        if others[0].primitive.name == "broadcast" or others[0].primitive is CONSTANT:
             return False
     return True
 

@@ -21,10 +21,7 @@ from gradcli.graph.building import building
 from gradcli.graph.node import Builder, Node, reachable
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
-from gradcli.primitives.arithmetic import div
 from gradcli.primitives.axes import stretched_back
-from gradcli.primitives.exponential import exp
-from gradcli.primitives.movement import slice_, sum_
 from gradcli.transforms.forward import push
 from gradcli.transforms.reverse import pull
 
@@ -60,14 +57,14 @@ class Cache(dict[Any, Any]):
 
 
 def _sums(x: Any, axis: tuple[int, ...]) -> Any:
-    return stretched_back(sum_(x, axis=axis), x.shape, axis)
+    return stretched_back(catalogue()["sum"](x, axis=axis), x.shape, axis)
 
 
 # by operation its gradient, written with the result: PyTorch saves that, not the operand
 _FROM_RESULT: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda ct, out: ct * (out * (1 - out)),
     "softmax": lambda ct, out, axis: out * (ct - _sums(ct * out, axis)),
-    "log_softmax": lambda ct, out, axis: ct - exp(out) * _sums(ct, axis),
+    "log_softmax": lambda ct, out, axis: ct - catalogue()["exp"](out) * _sums(ct, axis),
 }
 Array = Any
 T = TypeVar("T")
@@ -108,7 +105,7 @@ class Backward:
         self.positions = [i for i, node in zip(wanted, gradients, strict=True) if node is not None]
         results = [node for node in gradients if node is not None]
         # PyTorch computes a quotient again where it is read
-        kept = plan.out not in plan.leaves and not (alone and plan.out.primitive is div)
+        kept = plan.out not in plan.leaves and not (alone and plan.out.primitive.name == "div")
         used = set(reachable(results, (ct, *plan.leaves, plan.out) if kept else (ct, *plan.leaves)))
         self.reads = tuple(i for i, leaf in enumerate(plan.leaves) if leaf in used)
         self.needs_out = kept and plan.out in used
@@ -209,7 +206,7 @@ def _reduced(order: Sequence[Node], out: Node) -> set[Node]:
     reduced: set[Node] = set()
     for node in order:
         largest = max([sizes[arg] for arg in node.args], default=0)
-        few = 4 * sizes[node] <= largest and node.primitive is not slice_  # which takes no time
+        few = 4 * sizes[node] <= largest and node.primitive.name != "slice"  # which takes no time
         if node is not out and (few or (sizes[node] <= largest and not reduced.isdisjoint(node.args))):
             reduced.add(node)
     return reduced

@@ -22,10 +22,7 @@ from gradcli.eager._ops.reductions import chosen, entries_at, itself, order_alon
 from gradcli.eager._ops.table import METHOD, op
 from gradcli.eager._ops.views import axis_of, expand, length_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
-from gradcli.primitives.comparison import ste
 from gradcli.primitives.indexing import index as graph_index
-from gradcli.primitives.movement import slice_
-from gradcli.primitives.positions import put_along, take_along
 
 _INDEX_KINDS = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))
 
@@ -35,7 +32,7 @@ def sliced(x: Any, *, axis: int, start: int, step: int, size: int) -> Any:
     rank = len(x.shape)
     starts, steps, counts = [0] * rank, [1] * rank, list(x.shape)
     starts[axis], steps[axis], counts[axis] = start, step, size
-    return slice_(x, start=tuple(starts), step=tuple(steps), size=tuple(counts))
+    return catalogue()["slice"](x, start=tuple(starts), step=tuple(steps), size=tuple(counts))
 
 
 def selected(x: Any, *, axis: int, at: int) -> Any:
@@ -231,7 +228,7 @@ def flat(x: Any) -> Any:
 
 
 def _picked(x: Any, at: Any, *, shape: Shape) -> Any:
-    return catalogue()["reshape"](take_along(flat(x), at, axis=-1), shape=shape)
+    return catalogue()["reshape"](catalogue()["take_along"](flat(x), at, axis=-1), shape=shape)
 
 
 def need_index(index: Tensor, name: str) -> None:
@@ -331,9 +328,9 @@ def _middle(array: Any, axis: int) -> Any:
 
 
 def _shared(x: Any, at: Any, equal: Any) -> Any:
-    take, reshape = take_along, catalogue()["reshape"]
+    take, reshape = catalogue()["take_along"], catalogue()["reshape"]
     value = reshape(take(flat(x), at, axis=-1), shape=())
-    return ste(value, declared("mean", take(flat(x), equal, axis=-1)))
+    return catalogue()["ste"](value, declared("mean", take(flat(x), equal, axis=-1)))
 
 
 def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) -> Tensor:
@@ -363,7 +360,7 @@ def placed(x: Tensor, positions: Any, source: Any, name: str, edges: int = 2) ->
 
 
 def _placed(x: Any, source: Any, hit: Any, at: Any) -> Any:
-    moved = take_along(flat(source), at, axis=-1)
+    moved = catalogue()["take_along"](flat(source), at, axis=-1)
     return catalogue()["where"](hit, catalogue()["reshape"](moved, shape=tuple(x.shape)), x)
 
 
@@ -375,7 +372,7 @@ def added_at(x: Tensor, positions: Any, source: Tensor, name: str, alpha: float 
 
 
 def _added_at(x: Any, source: Any, at: Any, *, alpha: float) -> Any:
-    put = put_along(flat(source), at, axis=-1, size=math.prod(x.shape))
+    put = catalogue()["put_along"](flat(source), at, axis=-1, size=math.prod(x.shape))
     put = catalogue()["reshape"](put, shape=tuple(x.shape))
     return x + (put if alpha == 1 else put * alpha)
 
@@ -439,9 +436,9 @@ def scatter_reduce(
 
 def _reduced_at(x: Any, source: Any, value: Any, shares: Any, kept: Any, used: Any, at: Any) -> Any:
     """The value, with the derivative of the mean of the entries that count."""
-    put = put_along(flat(declared("where", used, source, 0)), at, axis=-1, size=math.prod(x.shape))
+    put = catalogue()["put_along"](flat(declared("where", used, source, 0)), at, axis=-1, size=math.prod(x.shape))
     total = declared("where", kept, x, 0) + catalogue()["reshape"](put, shape=tuple(x.shape))
-    return ste(value, total / shares)
+    return catalogue()["ste"](value, total / shares)
 
 
 def _rows(x: Tensor, dim: int, index: Tensor) -> Any:

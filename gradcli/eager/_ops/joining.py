@@ -20,7 +20,6 @@ from gradcli.eager._ops.indexing import fixed, flat, index_select, narrow, numbe
 from gradcli.eager._ops.table import FUNCTION, METHOD, described, formula, op
 from gradcli.eager._ops.views import axis_of, clone, expand, length_of, permute, reshape, unsqueeze, view, viewed
 from gradcli.primitives import catalogue
-from gradcli.primitives.positions import put_along
 
 _TOGETHER = 256  # joined at once: the gradient of each part needs the sizes of all parts before it
 
@@ -316,7 +315,7 @@ def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
 
 
 def _embedded(x: Any, at: Any, *, shape: Shape) -> Any:
-    put = put_along(flat(x), at, axis=-1, size=math.prod(shape))
+    put = catalogue()["put_along"](flat(x), at, axis=-1, size=math.prod(shape))
     return catalogue()["reshape"](put, shape=shape)
 
 

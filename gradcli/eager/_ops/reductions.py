@@ -17,9 +17,6 @@ from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.table import FUNCTION, LINALG, described, formula, op
 from gradcli.eager._ops.views import axis_of, length_of
 from gradcli.primitives import catalogue
-from gradcli.primitives.arithmetic import neg
-from gradcli.primitives.movement import reshape
-from gradcli.primitives.positions import take_along
 
 Axes = int | tuple[int, ...] | None
 
@@ -190,11 +187,11 @@ def itself(x: Any) -> Any:
 
 
 def _taken(x: Any, index: Any, *, axis: int, kept: bool) -> Any:
-    taken = take_along(x, index, axis=axis)
+    taken = catalogue()["take_along"](x, index, axis=axis)
     if kept:
         return taken
     rank = len(taken.shape)
-    return reshape(taken, shape=tuple(n for i, n in enumerate(taken.shape) if i != rank + axis))
+    return catalogue()["reshape"](taken, shape=tuple(n for i, n in enumerate(taken.shape) if i != rank + axis))
 
 
 def _extreme(name: str, which: str) -> tuple[Any, Any]:
@@ -230,7 +227,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
 def order_along(x: Tensor, dim: int, descending: bool) -> Tensor:
     """Where the entries of an ordered axis stood."""
     if tracer.traced((x,)):
-        keys = apply(neg, (x,), {}) if descending else x
+        keys = apply(catalogue()["neg"], (x,), {}) if descending else x
         axis = dim - x._raw.ndim if dim >= 0 else dim
         return record(catalogue()["argsort"], (keys,), {"axis": axis}, "argsort")
     array = np.atleast_1d(x._array)
