@@ -21,7 +21,7 @@ import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide import sample_points
-from gradcli.checks.decide.case import WHOLE, Outcome
+from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.decide.numerical import ALIKE, STEPPED, of_differences, remark_on
 from gradcli.checks.decide.refutation import blaming, disagrees

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     Evidence = dict[str, Any]
     Answer = Mapping[str, Any]
 
-WHOLE = {"floor", "ceil", "round", "trunc", "mod"}  # operations that a whole number decides
 RIGHT = frozenset("=~")  # relations of an exact to a claimed entry: equal, or within the tolerance
 OPEN = "?"  # the relation that is not decided
 UNDERFLOW = "0"  # that of a claimed 0 to a number that rounds to it
