@@ -120,7 +120,7 @@ COARSE, FINE = np.linspace(0, 10, 101), np.linspace(0, 10, 100001)
 ROUGH: list[tuple[str, Any, Any]] = [
     ("table", lambda x: np.interp(x, COARSE, COARSE**2), lambda x: 0.2 * np.floor(10 * x) + 0.1),
     ("fine table", lambda x: np.interp(x, FINE, np.sin(FINE)), np.cos),
-    ("rounded", lambda x: np.round(x**2, 6), lambda x: 2 * x),
+    ("rounded", lambda x: round(float(x) ** 2, 6), lambda x: 2 * x),
     ("half precision", lambda x: float(np.float16(x)) ** 2, lambda x: 2 * x),
     ("single precision", lambda x: float(np.float32(x)) ** 2, lambda x: 2 * x),
     ("bisection", lambda x: halved(lambda t: t**3 - x, 0.0, 10.0, 1e-7), lambda x: x ** (-2 / 3) / 3),

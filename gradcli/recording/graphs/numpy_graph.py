@@ -471,6 +471,10 @@ def entrywise(name: str, xs: Sequence[Any]) -> Node:
         return nodes[0]
     if name == "isfinite":
         return operations.finite(nodes[0])
+    if name == "floor_divide":
+        return pointwise("floor", pointwise("div", *nodes))
+    if name == "fmod":
+        return pointwise("sub", nodes[0], pointwise("mul", nodes[1], pointwise("trunc", pointwise("div", *nodes))))
     known = operations.elementwise(name, len(nodes))
     if known is None:
         raise Opaque(f"the function {name} is not supported")
@@ -597,6 +601,11 @@ def percentile(x: Any, q: float, axis: int | None = None) -> Any:
     return quantile(x, q / 100, axis)
 
 
+def around(a: Any, decimals: int = 0) -> Any:
+    scale = 10.0 ** abs(decimals)
+    return np.rint(recorded(a) * scale) / scale if decimals >= 0 else np.rint(recorded(a) / scale) * scale
+
+
 def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
     value = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
@@ -608,9 +617,10 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         *(average, convolve, corrcoef, correlate, cov, diff, gradient, interp, linspace, percentile, polyval, ptp),
-        *(quantile, select),
+        *(quantile, select, around),
     )
 }
+WRITTEN["round"] = around
 
 
 # --- scipy.linalg ---------------------------------------------------------------------------------------------------
