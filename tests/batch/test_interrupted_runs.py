@@ -71,9 +71,16 @@ def disturbed(folder: Path, number: int, seconds: float) -> tuple[Any, float, se
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda one: one.name)
 @pytest.mark.parametrize(
-    "rounds", [pytest.param(ROUNDS, id="some"), pytest.param(ALL_ROUNDS, id="all", marks=pytest.mark.deep)]
+    ("number", "rounds"),
+    [
+        pytest.param(signal.SIGINT, ROUNDS, id="some-SIGINT"),
+        pytest.param(signal.SIGKILL, ROUNDS, id="some-SIGKILL"),
+        *(
+            pytest.param(number, ALL_ROUNDS, id=f"all-{number.name}", marks=pytest.mark.deep)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+        ),
+    ],
 )
 def test_a_disturbed_run_is_resumed(tree: tuple[Path, tuple[int, bytes]], number: signal.Signals, rounds: int) -> None:
     folder, whole = tree

@@ -28,7 +28,7 @@ WATCHES = {
     "jax": ("gradcli.recording.libraries.jax_recorder", "JaxWatch"),
 }
 CASES = cases()
-EVERY = 5  # of the faulty programs one in so many belongs to the normal suite
+EVERY = 8  # of the faulty programs one in so many belongs to the normal suite
 BENIGN = {"flat"}  # says itself that nothing is wrong
 OUTSIDE = "inside a transform of torch.func nothing is recorded"
 

@@ -23,7 +23,7 @@ from tests.support.graph_invariants import verify
 from tests.support.random_programs import built, make
 from tests.support.reference_arrays import CALLS
 
-SEEDS = 1_000
+SEEDS = 400
 BLOCK = 100
 EXACT_EVERY = 25
 
