@@ -139,6 +139,7 @@ FIXES_OF_JAX: dict[str, str] = {
     "underflow": "compute in float32, or scale the loss",
     "exploding": "clip the gradients (optax.clip_by_global_norm), lower the learning rate, initialise smaller, or "
     "normalise",
+    "diverged": "lower the learning rate, or clip the gradients (optax.clip_by_global_norm)",
     "nan-data": "clean the data first: jnp.isfinite($it) shows which entries to drop",
     "nan-branch": "make the operand safe in the branch too: jnp.where(c, f(jnp.where(c, x, safe)), other)",
     "overflow": "use bfloat16, which reaches as far as float32, or scale the loss",

@@ -182,3 +182,13 @@ def test_a_graph_is_that_of_its_tensor_alone(model: Any) -> None:
     leaf = torch.ones(2)
     with pytest.raises(GradcliError, match="GC721"):
         gradcli.graph(leaf)
+
+
+@pytest.mark.peers
+def test_a_loss_from_before_the_block_is_not_explained(model: Any) -> None:
+    """The cells of a notebook share their variables; what an earlier one computed was not recorded."""
+    loss = model(torch.full((2, 4), float("nan"))).mean()
+    with gradcli.watch(model) as w:
+        torch.ones(2)
+    assert not loss.isfinite()
+    assert w.why().findings == ()

@@ -57,7 +57,8 @@ def first_nan(story: Story) -> Iterator[tuple[int | None, Finding]]:
         yield spoilt.mark, by_update(story, spoilt)
     elif not story.watch.sweeps:
         for mark, subject in story.latest.items():
-            if subject.name and not story.entries[mark].size.finite and story.entries[mark].role != "leaf":
+            entry = story.entries[mark]
+            if subject.name and not entry.size.finite and entry.role != "leaf" and entry.line is not None:
                 finding = forward(story, mark, mark + 1, "$it is not finite")
                 if finding is not None:
                     yield mark, finding
@@ -420,6 +421,7 @@ def backward(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
     entry = story.result(step.seq)
     at, kind, line = story.doing_step(step), kind_of(step.name), step.line
     branch = branch_below(story, sweep, step)
+    taken = f" at {story.at(sweep.line)}" if story.watch.tensors.dialect == "jax" else ""
     if entry is not None and not (step.stuck and branch is not None):
         lost = next((m for m, size in zip(entry.inputs, entry.below, strict=True) if not size.finite), None)
         lost = entry.mark if not entry.size.finite else lost
@@ -435,10 +437,8 @@ def backward(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
         )
         return story.find("degenerate", subject, line, message, AtNode(step.name))
     if step.stuck and branch is not None:
-        message = (
-            f"$it.grad is NaN: {at} multiplies an infinite slope by the zero gradient "
-            f"of a branch that was not taken at {story.at(branch.line)}"
-        )
+        message = f"$it.grad{taken} is NaN: {at} multiplies an infinite slope by the zero gradient "
+        message += f"of a branch that was not taken at {story.at(branch.line)}"
         infinite = [] if entry is None else [mark for mark in entry.inputs if not story.entries[mark].size.finite]
         inner = next((o.entry for mark in infinite for o in origins(story, mark, mark + 1) if o.entry.inputs), None)
         fix, patch = safe_branch(story, line if inner is None else inner.line, branch)
@@ -450,7 +450,7 @@ def backward(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
         message = f"$it.grad is not finite: the gradient of {story.at(line)} is too large for {small}"
         return story.find("overflow", subject, line, message, AtNode(step.name))
     how = "an infinite slope times a gradient of zero" if step.stuck else "the slope is not finite there"
-    message = f"$it.grad is not finite: in backward the first NaN or inf appears in {at} ({how})"
+    message = f"$it.grad{taken} is not finite: in backward the first NaN or inf appears in {at} ({how})"
     cure = slope(story, entry, kind)
     return story.find("nan-backward", subject, line, message, AtNode(step.name), fix=cure.text, patches=cure.patches)
 
@@ -471,15 +471,9 @@ def safe_branch(story: Story, line: Line | None, branch: Step) -> tuple[str, Pat
     node, ran = story.node(branch.line), story.node(line)
     divides = isinstance(ran, ast.BinOp) and isinstance(ran.op, ast.Div)
     inner = ran.right if isinstance(ran, ast.BinOp) and divides else operand_at(story, line)
-    if (
-        not isinstance(node, ast.Call)
-        or called(node) != "where"
-        or len(node.args) != 3
-        or line is None
-        or inner is None
-    ):
+    if not isinstance(node, ast.Call) or called(node) != "where" or len(node.args) != 3 or inner is None:
         return "", None
-    if branch.line is None or branch.line.file != line.file:
+    if line is None or branch.line is None or branch.line.file != line.file:
         return "", None
     tree = story.tree(line.file)
     taken_first = node.args[1].lineno <= line.number and any(n is inner for n in ast.walk(node.args[1]))
