@@ -32,8 +32,8 @@ from gradcli.language.syntax import (
     Transpose,
     Tuple,
     Unary,
+    children,
     is_whole,
-    nodes_of,
 )
 from gradcli.language.unparse import unparse
 from gradcli.primitives import functions
@@ -221,7 +221,16 @@ class Mathematics(Notation):
         """A tree, in brackets where its place binds more tightly."""
         parts, binds = self.pieces(root)
         text = "".join([part if isinstance(part, str) else self.text(*part) for part in parts])
-        return text if binds >= place else self.bracketed(text, is_tall(root))
+        return text if binds >= place else self.bracketed(text, self.is_tall(root))
+
+    def is_tall(self, tree: Syntax) -> bool:
+        """Whether a tree is written with a fraction, which needs high brackets."""
+        pending = [tree]
+        for node in pending:  # the list grows while it is read
+            if node.op == "/" if isinstance(node, Binary) else isinstance(node, Call) and node.function.id == "grad":
+                return True
+            pending += [] if isinstance(node, self.foreign) else children(node)
+        return False
 
     def listed(self, nodes: Sequence[Syntax], sign: str) -> str:
         return self.joined(list(map(self.text, nodes)), sign)
@@ -261,7 +270,7 @@ class Mathematics(Notation):
         return [self.index(self.text(node.value, ATOM), self.listed(node.items, ","))], ATOM
 
     def write_tuple(self, node: Tuple) -> Pieces:
-        return [self.bracketed(self.listed(node.items, ","), is_tall(node))], ATOM
+        return [self.bracketed(self.listed(node.items, ","), self.is_tall(node))], ATOM
 
     def write_binary(self, node: Binary) -> Pieces:
         """An operator between two operands."""
@@ -286,7 +295,7 @@ class Mathematics(Notation):
             first, second = (self.text(operand, POWER if is_dot(operand) else FACTORS) for operand in (left, right))
             return [(self.dotted if begins_with_digit(right) else self.beside)(first, second)], FACTORS
         own = BINDS[node.op]
-        return [self.operator(self.text(left, own), node.op, self.text(right, own + 1))], own
+        return [self.operator(self.text(left, own), node.op, self.text(right, own + (node.op in "+-")))], own
 
     def write_call(self, node: Call) -> Pieces:
         """A call, in the notation that its function has."""
@@ -310,7 +319,7 @@ class Mathematics(Notation):
 
     def function(self, name: str, args: Sequence[Syntax]) -> str:
         """A function applied to arguments."""
-        return self.applied(name, self.bracketed(self.listed(args, ","), any(map(is_tall, args))))
+        return self.applied(name, self.bracketed(self.listed(args, ","), any(map(self.is_tall, args))))
 
     # the notation: LaTeX, unless a class replaces it
 
@@ -391,16 +400,13 @@ def begins_with_digit(factor: Syntax) -> bool:
     """Whether a factor is written with a digit first."""
     while isinstance(factor, Binary) and factor.op == "*":
         factor = factor.left
-    factor = factor.left if isinstance(factor, Binary) and factor.op == "**" else factor
-    return isinstance(factor, Number) and factor.text[0] in ".0123456789"
-
-
-def is_tall(tree: Syntax) -> bool:
-    """Whether a tree is written with a fraction, which needs high brackets."""
-    return any(
-        node.op == "/" if isinstance(node, Binary) else isinstance(node, Call) and node.function.id == "grad"
-        for node in nodes_of(tree)
-    )
+    inner = factor
+    if isinstance(factor, Binary) and factor.op == "**":
+        inner = factor.left
+    elif isinstance(factor, Transpose):
+        inner = factor.value
+    in_brackets = inner is not factor and isinstance(inner, Number) and "e" in inner.text
+    return isinstance(inner, Number) and inner.text[0] in ".0123456789" and not in_brackets
 
 
 def stem_and_index(name: str) -> tuple[str, str]:

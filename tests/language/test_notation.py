@@ -12,6 +12,7 @@ from gradcli.language import trees
 from gradcli.language.notation import SCRIPT, Notation
 from gradcli.language.syntax import Expression
 from gradcli.language.trees import GradientNotation, Growing
+from gradcli.rendering.mathematics import latex
 
 KNOWN: dict[str, Any] = {
     "a": np.float64(1.7),
@@ -98,3 +99,19 @@ def test_brackets_show_how_a_product_is_meant() -> None:
     assert text(trees.negative(trees.scaled_by(x, y))) == "-x*y"
     assert text(trees.power(trees.negative(x), -1)) == "(-x)**(-1)"
     assert text(trees.repeated(trees.operation("/", two, three), x)) == "2/3*x"
+
+
+@pytest.mark.parametrize(
+    ("script", "formula"),
+    [
+        ("(a or b) and c", r"(a \lor b) \land c"),
+        ("a or b or c and d", r"a \lor b \lor c \land d"),
+        ("x*2**y", r"x \cdot 2^{y}"),
+        ("x*(1e-3)**2", r"x (1 \times 10^{-3})^{2}"),
+        ("(a/b + c)**2", r"\left(\frac{a}{b} + c\right)^{2}"),
+        ("sum(x[k/2] for k in range(n))", r"\operatorname{sum}(\texttt{x{[}k/2{]} for k in range(n)})"),
+        ("x - -2", "x - (-2)"),
+    ],
+)
+def test_latex(script: str, formula: str) -> None:
+    assert latex(script, {}) == formula
