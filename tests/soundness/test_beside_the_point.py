@@ -10,7 +10,10 @@ import pytest
 
 import gradcli
 from gradcli.checks import check_script
-from gradcli.checks.decide import numerical, refutation, verdict
+from gradcli.checks.callables import recorded
+from gradcli.checks.decide import assumptions, numerical, refutation, verdict
+from gradcli.checks.differences import step_sequences
+from gradcli.checks.differences.survey import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,10 +42,44 @@ def at_the_point_only() -> Check:
     return gradcli.check(f, lambda x: 2 * x * x[0], at=np.array([1.0, 2.0, 3.0])).checks[0]
 
 
+def of_steps() -> Check:
+    return gradcli.check(lambda x: np.floor(x * 1e5) / 1e5, lambda x: 1.0, at=0.3333333).checks[0]
+
+
+def of_steps_by_values() -> Check:
+    return gradcli.check(lambda x: math.floor(float(x) * 1e5) / 1e5, lambda x: 1.0, at=0.3333333).checks[0]
+
+
+def of_differences() -> Check:
+    return gradcli.check(wave, richardson(wave, 1e-3), at=0.7).checks[0]
+
+
+def of_a_box_of_data() -> Check:
+    """Of more entries than a proof has symbols for; what is wrong is 0 at the point, and where the box is proved."""
+    about: Any = {"at": {"z": 2.0, "y": np.full(30, 1.0)}, "box": {"y": (0, 1.6180339887498947)}}
+    return check_script("z*sum(y**2)", claims={"z": "sum(y**2) + 1e-40*(y[0] - 1)"}, **about).checks[-1]
+
+
+def central(f: Any, h: float) -> Any:
+    return lambda x: (f(x + h) - f(x - h)) / (2 * h)
+
+
+def richardson(f: Any, h: float) -> Any:
+    return lambda x: (4 * central(f, h / 2)(x) - central(f, h)(x)) / 3
+
+
+def wave(x: Any) -> Any:
+    return np.exp(x) * np.sin(x)
+
+
 OFF = [
     (refutation, "right_by_structure", lambda *_: None, of_structure, "DISAGREES", "CERTIFIED"),
     (verdict, "leave_other_branches", lambda *_: None, of_a_square, "PROVED", "DISAGREES"),
     (numerical.ByDifferences, "only_here", lambda *_: None, at_the_point_only, "DISAGREES", "INCONCLUSIVE"),
+    (Survey, "seen_closer", lambda *_: False, of_steps, "DISAGREES", "INCONCLUSIVE"),
+    (step_sequences, "jumping", lambda *_: False, of_steps_by_values, "INCONCLUSIVE", "AGREES"),
+    (recorded, "error_of_differences", lambda *_: 0.0, of_differences, "IMPRECISE", "DISAGREES"),
+    (assumptions.Proof, "texts", lambda *_: [], of_a_box_of_data, "INCONCLUSIVE", "PROVED"),
 ]
 
 
@@ -132,20 +169,8 @@ def test_steps_have_the_slope_0_at_any_scale(name: str, n: float) -> None:
         assert wrong.verdict == "INCONCLUSIVE"
 
 
-def central(f: Any, h: float) -> Any:
-    return lambda x: (f(x + h) - f(x - h)) / (2 * h)
-
-
-def richardson(f: Any, h: float) -> Any:
-    return lambda x: (4 * central(f, h / 2)(x) - central(f, h)(x)) / 3
-
-
 def each(f: Any, h: float) -> Any:
     return lambda x: np.stack([central(lambda t, way=way: f(x + t * way), h)(0.0) for way in np.eye(len(x))])
-
-
-def wave(x: Any) -> Any:
-    return np.exp(x) * np.sin(x)
 
 
 def bowl(x: Any) -> Any:
@@ -183,13 +208,6 @@ def test_what_is_cut_to_whole_numbers_swallows_no_small_entry() -> None:
     for cut in (lambda x: np.asarray(x, int) * 1.0, np.rint, np.floor, lambda x: np.around(x, 3)):
         check = gradcli.check(lambda x: np.sqrt(np.sum(x * x)), lambda x, c=cut: c(x) / np.sqrt(np.sum(x * x)), at=at)
         assert check.checks[0].verdict in ("DISAGREES", "INCONCLUSIVE"), check
-
-
-def test_a_box_of_data_that_a_proof_holds_fixed_is_not_proved() -> None:
-    """Of more entries than a proof has symbols for: what is right in the middle of the box alone is no proof."""
-    about: Any = {"at": {"z": 2.0, "y": np.full(30, 0.5)}, "box": {"y": (0, 1)}}
-    for claim in ("sum(y**2) + 1e-40*(y[0] - 0.5)", "sum(y**2) + (y[0] - 0.5)"):
-        assert check_script("z*sum(y**2)", claims={"z": claim}, **about).checks[-1].verdict != "PROVED"
 
 
 @pytest.mark.parametrize("error", ["1e-4", "1e-9", "1e-12", "1e-40"])
