@@ -224,7 +224,7 @@ def unknown_function(lowerer: Lowerer, syntax: Call) -> GradcliError:
     message = f"unknown function `{visible(name)}`"
     if guess:
         message += f"; did you mean `{guess}`?"
-    hint = "`gradcli ops` lists all functions"
+    hint = "`gradcli ops` lists all functions, --import FILE adds those that a Python file declares"
     if not guess and re.fullmatch(r"d[^\W\d]\w?", name):  # d/dx(...)
         hint = f"for a derivative write grad(..., {name[1:]}); `gradcli derive` shows the formula"
     unknown = error("GC201", message, span, help=hint)

@@ -150,7 +150,10 @@ def fitted(
 def smallest(column: Column, cells: Sequence[str], least: int) -> int:
     """The width below which a column would break a number, or become hard to read."""
     longest = max((width(word) for cell in cells for word in cell.split()), default=0)
-    return longest if column.kind in ("number", "verdict") else max(least, width(column.title))
+    if column.kind in ("number", "digits", "verdict"):
+        return longest
+    widest = max((width(cell) for cell in cells[1:]), default=0)
+    return max(min(least, widest), *map(width, column.title.split() or [""]))
 
 
 def table(columns: Sequence[Column], rows: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> Table:
@@ -168,7 +171,7 @@ def table(columns: Sequence[Column], rows: Sequence[tuple[str, ...]], sizes: Seq
 def cell_style(column: Column, cell: str) -> str:
     if column.kind == "verdict":
         return verdict_style(cell)
-    return "cyan" if column.kind == "code" else ""
+    return "cyan" if column.kind in ("code", "digits") else ""
 
 
 def verdict_style(word: str) -> str:

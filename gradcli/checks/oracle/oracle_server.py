@@ -74,7 +74,7 @@ class Session:
         except MemoryError as reason:  # what is left hangs on what was done before: a fresh process may have enough
             return {"problem": "memory", "reason": str(reason)}
         except Exception as reason:  # a rule or a library that could not go on: said, and the process lives
-            return {"problem": "unsupported", "reason": f"{type(reason).__name__}: {reason}"}
+            return {"problem": "unsupported", "reason": f"it fails on this formula ({type(reason).__name__})"}
 
     def on_load(self, flat: Any) -> Answer:
         """The program that the next questions are about."""

@@ -272,7 +272,7 @@ def many_points(
             gradient=gradient,
             relax=relax,
             write=output.line,
-            progress=output.progress,
+            progress=None if place is None else output.progress,  # rows on the same terminal would meet the line
             cluster=cluster,
         )
     except KeyboardInterrupt:

@@ -116,7 +116,7 @@ def witness_table(table: Mapping[str, Any], style: Style) -> Iterator[Block]:
     )
     columns = (
         Column("witness"),
-        Column("derivative", "code"),
+        Column("derivative", "digits"),
         Column("bound", "number", 1),
         Column(AGREES.get(table["rows"][0]["witness"], "agrees"), "text"),
     )
