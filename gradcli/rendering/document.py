@@ -62,8 +62,7 @@ class Facts(NamedTuple):
 class Column(NamedTuple):
     """A column of a grid. `drop`: 0 always stays; columns with larger numbers are dropped first on narrow terminals.
 
-    `kind`: number (right-aligned), digits (a number, left-aligned), text, code (a piece of script), verdict (coloured by
-    its word).
+    `kind`: number (right-aligned), digits (a number at the left), text, code, verdict (coloured by its word).
     """
 
     title: str

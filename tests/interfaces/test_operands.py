@@ -150,6 +150,27 @@ def test_an_option_that_is_none_judges_nothing(
     assert not capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["x**2", "--at", "x=1", "--wrt", ""], "--wrt '' has an empty name"),
+        (["x**2", "--at", "x=1", "--wrt", "x,,"], "--wrt 'x,,' has an empty name"),
+        (["--watch", "nothing-here"], "no such file or folder `nothing-here`"),
+        (["grads", "--no-cache", "--cache", "kept"], "--no-cache does not go with --cache"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", *words]) == 2
+    printed = capsys.readouterr()
+    assert not printed.out and problem in printed.err
+
+
+def test_one_file_keeps_its_report_in_the_folder_of_cache(tmp_path: Path) -> None:
+    (tmp_path / "good.grad").write_text("x = 2\nassert grad(x**2, x) == 2*x\nx**2\n")
+    assert cli.main(["check", str(tmp_path / "good.grad"), "--cache", str(tmp_path / "kept")]) == 0
+    assert any((tmp_path / "kept").iterdir())
+
+
 @pytest.mark.parametrize("operands", [["nothing-here"], ["a/b"], ["grads", "nothing-here"]])
 @pytest.mark.parametrize("option", [("--claim", "x = 1"), ("--box", "x=0:1")])
 def test_a_path_that_is_missing_comes_before_an_option_that_does_not_fit(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from gradcli.checks import check_callable, check_script
 from gradcli.interfaces import cli
-from gradcli.rendering import plain
+from gradcli.rendering import plain, tables
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import verdicts
 
@@ -174,6 +176,19 @@ def test_a_card_begins_with_what_is_wrong_and_ends_with_the_point(
     known = [label for label in labels if label in ORDERED]
     assert known == [label for label in ORDERED if label in known] and {"reproduce", "at"} <= {*known}
     assert labels[labels.index("reproduce") + 1 :] in (["at"], ["at", "box"])
+
+
+@pytest.mark.parametrize("cells", [50, 60, 70, 80])
+def test_no_number_of_a_witness_is_broken(cells: int) -> None:
+    """On a narrow terminal titles are wrapped first, then a column is left out, then each witness is a list."""
+    claims = {"x": "exp(-x**2)*(1 - x**2)"}
+    report = check_script("x*exp(-x**2)", at={"x": 0.7}, claims=claims, witnesses="all")
+    console = Console(width=cells, file=StringIO())
+    for part in tables.render(verdicts.reports([report], Style(), "all"), cells):
+        console.print(part)
+    shown = console.file.getvalue()
+    witnesses = shown[shown.index("witness") :]
+    assert "0.01225252788368839831855773" in witnesses and "0.31243946103405223" in witnesses
 
 
 @pytest.mark.parametrize(

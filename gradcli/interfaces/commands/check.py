@@ -32,7 +32,8 @@ else:
 SCRIPTS_ONLY = ("claims", "backend", "steps", "box", "dodge")  # options of `check_script` that functions do not have
 REPEATED = ("python", "grad", "at", "wrt", "claim", "box", "dtype", "backend", "samples")
 REPORTS = ("json", "junit", "sarif", "gitlab", "markdown")
-IN_WORKERS = {"memory", "cluster", "watch", "shard", "last_failed"}  # options that one file, too, needs workers for
+# options that one file, too, needs workers for
+IN_WORKERS = {"memory", "cache", "cluster", "watch", "shard", "last_failed"}
 
 
 def check(
@@ -101,6 +102,7 @@ def check(
     more = [path for point in plugins.entry_points() for path in plugins.sources(point)]
     more += [*([failing.baseline] if failing.baseline else []), *plugins.imported]
     places = targets or (".",)
+    inputs.existing(places, options["at"])  # what does not exist at the beginning is a mistake
     for _ in batch.changes(places, files.select, files.exclude, files.docs, also=lambda: {*opened, *more}):
         try:
             for path in [*plugins.imported]:
@@ -261,4 +263,5 @@ DECLARATION = Declaration(
     common=declared.COMMON,
     short=declared.SHORT,
     renamed=declared.RENAMED,
+    conflicts={"cache": ("no_cache",)},
 )

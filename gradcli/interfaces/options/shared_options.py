@@ -231,8 +231,12 @@ def joined_point(at: Iterable[str], operands: Iterable[str]) -> str | None:
 
 
 def names(wrt: str | None) -> list[str] | None:
-    """The names of `--wrt x,y`."""
-    return None if wrt is None else [name.strip() for name in wrt.split(",") if name.strip()]
+    """The names of `--wrt x,y`; raises GradcliError GC209 for an empty one, as an unset variable of a shell gives."""
+    parts = None if wrt is None else [name.strip() for name in wrt.split(",")]
+    if parts is not None and not all(parts):
+        hint = "write --wrt x,y, or leave --wrt out for every leaf that is not const"
+        raise error("GC209", f"--wrt {visible(repr(wrt), 200)} has an empty name", help=hint)
+    return parts
 
 
 def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
