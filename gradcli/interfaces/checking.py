@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Signature, signature
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 from gradcli import checks
+from gradcli.base.diagnostics import error, visible
 from gradcli.batch.totals import Totals
 from gradcli.rendering import plain, tabular
 from gradcli.rendering.document import Style
@@ -74,8 +76,8 @@ def either(script: Callable[Script, Report], function: Callable[Function, Report
         A script is a text or a `Source`; a function is anything that can be called. The options are those of
         `check_script` and of `check_callable`, which document them.
 
-        Raises GradcliError for a script that cannot be read, GC133 for what is neither a text nor a function, and GC732
-        for a point that does not fit the function.
+        Raises GradcliError for a script that cannot be read, GC133 for what is neither a text nor a function, or a
+        file's name, and GC732 for a point that does not fit the function.
 
         >>> report = check("x**2*y", at={"x": 2, "y": 3}, claims={"x": "2*x*y"})
         >>> [(judged.kind, judged.leaf, judged.verdict) for judged in report.checks]
@@ -85,6 +87,9 @@ def either(script: Callable[Script, Report], function: Callable[Function, Report
         """
         if callable(source) and type(source).__module__.partition(".")[0] != "sympy":  # a Symbol can be called
             return function(source, *args, **options)
+        if isinstance(source, str) and not (args or options.get("at")) and os.path.exists(source[:4096]):
+            message = f"{visible(source, 200)} is a file or folder, and check takes the text of a script"
+            raise error("GC133", message, help="read the file; `gradcli check` takes paths")
         return script(source, *args, **options)
 
     first, *of_scripts = signature(script).parameters.values()

@@ -169,3 +169,12 @@ def test_a_complex_number_may_be_an_array_without_axes(z: object) -> None:
     answer = gradcli.grad("abs(z)**2", at={"z": z}, dtype="complex128")
     assert answer.value == pytest.approx(2.0)
     assert answer.gradient["z"] == pytest.approx(2 + 2j)
+
+
+def test_a_path_is_no_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder called grads would be a leaf, whose gradient is right."""
+    (tmp_path / "grads").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(gradcli.GradcliError, match="grads is a file or folder"):
+        gradcli.check("grads")
+    assert gradcli.check("grads", at={"grads": 2.0}).ok
