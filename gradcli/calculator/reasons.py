@@ -14,7 +14,9 @@ from gradcli.graph.node import LEAF
 from gradcli.graph.surfaces import surfaces
 from gradcli.graph.text import kink_texts
 from gradcli.primitives import catalogue
+from gradcli.primitives.arithmetic import mul
 from gradcli.primitives.comparison import detach
+from gradcli.primitives.contraction import matmul
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -222,7 +224,7 @@ def _reason(story: _Story, index: int, towards: int) -> str:
         return "saturated"
     if operation.chooses:
         return "branch"
-    return "times-zero" if operation.name in ("mul", "matmul") else "flat"
+    return "times-zero" if operation in (mul, matmul) else "flat"
 
 
 def _stops(operation: Primitive) -> bool:

@@ -38,6 +38,7 @@ from gradcli.language.source import Source, words
 from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Unary, names_in, nodes_of
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, probes, symbols_of
+from gradcli.primitives.positions import take_along
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -694,7 +695,7 @@ def label_counts(program: Program) -> dict[str, int]:
     return {
         leaf.params["name"]: node.args[0].shape[node.params["axis"]]
         for node in reachable(program.outputs)
-        if node.primitive.name == "take_along"
+        if node.primitive is take_along
         for leaf in reachable([node.args[1]])
         if "name" in leaf.params
     }

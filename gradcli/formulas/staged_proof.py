@@ -29,6 +29,7 @@ from gradcli.formulas.normal_form import undecided
 from gradcli.graph.building import building
 from gradcli.graph.node import LEAF, reachable
 from gradcli.primitives.contraction import matmul
+from gradcli.primitives.movement import broadcast, permute, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 MOST_NODES = 800  # of a claim that is proved in stages
 MOST_UNNAMED = 3  # nodes whose cotangents the claim does not contain
 SHORT = 6  # factors of a cotangent that needs no name
-MOVED = frozenset(["permute", "reshape", "broadcast"])
+MOVED = frozenset([permute, reshape, broadcast])
 
 
 def equal_as_formulas(left: Node, target: Node | None, right: Node) -> Assumed | None:
@@ -162,7 +163,7 @@ def cut_nodes(order: list[Node]) -> set[Node]:
         if node.primitive is matmul:
             cuts.add(node)
             for arg in node.args:
-                while arg.primitive.name in MOVED:
+                while arg.primitive in MOVED:
                     arg = arg.args[0]
                 cuts.add(arg)
     return {node for node in cuts if node.args and node.primitive is not LEAF}

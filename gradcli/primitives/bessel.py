@@ -86,7 +86,7 @@ jn: Primitive = elementwise(
     sample=[Closed(-2, 2)],
     examples=[("jn(2, 1)", 0.11490348493190047), ("jn(3, 0)", 0)],
     formula="Jₙ(x)",
-    names="scipy.special.jv",
+    names="scipy.special.jv sympy.besselj",
     traits="real_only",
 )
 
@@ -139,6 +139,6 @@ iv: Primitive = elementwise(
     sample=[Closed(-2, 2)],
     examples=[("iv(2, 1)", 0.13574766976703828), ("iv(3, 0)", 0)],
     formula="Iₙ(x)",
-    names="scipy.special.",
+    names="scipy.special. sympy.besseli",
     traits="real_only",
 )

@@ -170,7 +170,7 @@ lgamma = elementwise(
     examples=[("lgamma(1)", 0), ("lgamma(10)", 12.801827480081469)],
     node="LgammaBackward0",
     formula="log|Γ(x)|",
-    names="c. scipy.special.gammaln torch. torch.special.gammaln jax.scipy.special.gammaln",
+    names="c. scipy.special.gammaln torch. torch.special.gammaln jax.scipy.special.gammaln sympy.loggamma",
     traits="real_only",
 )
 
@@ -260,7 +260,7 @@ polygamma: Primitive = elementwise(
     examples=[("polygamma(1, 1)", 1.6449340668482264), ("polygamma(2, 1.5)", -0.8287966442343199)],
     node="PolygammaBackward0",
     formula="ψ⁽ⁿ⁾(x)",
-    names="scipy.special. torch. jax.scipy.special.",
+    names="scipy.special. jax.scipy.special.",
     traits="real_only",
 )
 

@@ -44,7 +44,7 @@ abs_ = elementwise(
     node="AbsBackward0",
     formula="|x|",
     plane=lambda z: hypot(*parts(z)),
-    names="c.fabs numpy. torch.",
+    names="c.fabs numpy. torch. sympy.Abs",
     traits="keeps_whole",
     elementary="x*sign(x)",
 )
@@ -132,7 +132,7 @@ maximum = elementwise(
     examples=[("maximum(2, 3)", 3), ("maximum([1, 5], 3)", [3, 5])],
     node="MaximumBackward0",
     formula="max(x, y)",
-    names="c.fmax numpy. torch. jax.numpy. jax.lax.max",
+    names="c.fmax numpy. torch. jax.numpy. jax.lax.max sympy.Max",
     traits="chooses keeps_whole",
 )
 
@@ -149,7 +149,7 @@ minimum = elementwise(
     examples=[("minimum(2, 3)", 2), ("minimum([1, 5], 3)", [1, 3])],
     node="MinimumBackward0",
     formula="min(x, y)",
-    names="c.fmin numpy. torch. jax.numpy. jax.lax.min",
+    names="c.fmin numpy. torch. jax.numpy. jax.lax.min sympy.Min",
     traits="chooses keeps_whole",
 )
 

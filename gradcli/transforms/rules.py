@@ -7,6 +7,7 @@ operations (composite).
 
 from __future__ import annotations
 
+from gradcli.graph import vocabulary
 from gradcli.graph.node import CONSTANT, Node, is_reader
 from gradcli.graph.primitive import Operand
 from gradcli.transforms.masks import below_bilinear, below_linear, both, clean, whole
@@ -69,7 +70,7 @@ def chain(builder: Builder, partial: Any, ct: Node) -> Node:
     if partial == 1:
         return ct
     if partial == -1:
-        return builder.call("neg", ct)
+        return -ct
     return builder.call("mul", ct, partial)
 
 
@@ -88,7 +89,7 @@ def _linear(builder: Builder, node: Node, cotangent: Cotangent, active: set[Node
         if chosen in active:
             sent.append((chosen, (ct, both(builder, mask, condition))))
         if other in active:
-            sent.append((other, (ct, both(builder, mask, builder.call("not", condition)))))
+            sent.append((other, (ct, both(builder, mask, vocabulary.opposite(condition)))))
         return sent
     if not primitive.pointwise:
         ct = clean(builder, cotangent)

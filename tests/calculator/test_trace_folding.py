@@ -114,7 +114,9 @@ def test_what_the_script_writes_is_shown() -> None:
     }
     for script, primitives in written.items():
         trace = calculator.trace(script, at={"x": [1, 2, 3, 4], "y": [1, 2, 3, 4], "w": W})
-        assert [step.primitive for step in shown(trace).forward if step.primitive in MOVING] == primitives
+        assert [
+            step.primitive for step in shown(trace).forward if step.primitive in {moving.name for moving in MOVING}
+        ] == primitives
 
 
 # --- on a terminal -------------------------------------------------------------------------------------------

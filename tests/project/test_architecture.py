@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
         "lowering",
         "checks",
     },
-    "derivation": {"language", "graph", "transforms", "formulas", "lowering", "checks", "calculator"},
+    "derivation": {"language", "graph", "primitives", "transforms", "formulas", "lowering", "checks", "calculator"},
     "batch": {"primitives", "checks", "lowering", "language", "calculator", "graph"},
     "audit": {"checks", "batch", "recording"},
     "rendering": {"graph", "primitives", "checks", "batch", "language", "audit", "recording"},
@@ -388,7 +388,7 @@ NAMED = {
     "forward.py": {"add"},
     "lifting.py": {"matmul"},
     "loops.py": {"or"},
-    "rules.py": {"where", "mul", "not", "neg"},
+    "rules.py": {"where", "mul"},
     "taylor.py": {"mul", "neg", "div", "add"},
 }
 
@@ -412,7 +412,7 @@ def test_few_files_name_operations() -> None:
         if room_of(path) != "primitives":
             texts = [node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)]
             naming += [path] if len(names.intersection(text for text in texts if isinstance(text, str))) > 2 else []
-    assert len(naming) <= 110, sorted(map(str, naming))
+    assert len(naming) <= 96, sorted(map(str, naming))
 
 
 def test_nothing_runs_text() -> None:

@@ -14,6 +14,8 @@ from gradcli.base.diagnostics import Diagnostic
 from gradcli.calculator.along import all_finite
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.graph.node import CONSTANT, LEAF, Node
+from gradcli.primitives.arithmetic import add, mul, neg, sub
+from gradcli.primitives.steps import abs_, maximum, minimum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from gradcli.calculator.repeated.prepared import Question
     from gradcli.execution.evaluate import Tape
+    from gradcli.graph.primitive import Primitive
 
 MOST_DOUBTED = 2000  # nodes of a program whose digits are doubted, with the iterations of its loops
 UNIT = 2.0**-53
@@ -103,7 +106,7 @@ def running_errors(nodes: Sequence[Node], values: Mapping[Node, Any]) -> dict[No
             errors[node] = 0.0 if exact else UNIT * abs(value)
         else:
             operands = [(values[arg], errors[arg]) for arg in node.args]
-            errors[node] = passed_on(node, value, operands) + rounding(node.primitive.name, value, operands)
+            errors[node] = passed_on(node, value, operands) + rounding(node.primitive, value, operands)
     return errors
 
 
@@ -112,27 +115,27 @@ def digits_are_lost(value: float, error: float) -> bool:
     return not (isfinite(value) and error <= max(HALF_OF_THE_DIGITS * abs(value), NOTHING))
 
 
-def rounding(name: str, value: float, operands: Sequence[tuple[float, float]]) -> float:
+def rounding(operation: Primitive, value: float, operands: Sequence[tuple[float, float]]) -> float:
     """The rounding error of the result: 0 if it is certainly exact."""
     if not isfinite(value):
         return float("inf")
-    if name in ("neg", "abs"):
+    if operation in (neg, abs_):
         return 0.0
-    if name in ("add", "sub") and len(operands) == 2:  # the sum is exact where both operands can be read from it
-        x, y = operands[0][0], operands[1][0] if name == "add" else -operands[1][0]
+    if operation in (add, sub) and len(operands) == 2:  # the sum is exact where both operands can be read from it
+        x, y = operands[0][0], operands[1][0] if operation is add else -operands[1][0]
         share = value - x
         return 0.0 if (x - (value - share)) + (y - share) == 0 else UNIT * abs(value)
     if all(error == 0 and x.is_integer() for x, error in operands) and value.is_integer() and abs(value) < WHOLE:
-        return 0.0 if name in ("mul", "maximum", "minimum") else UNIT * abs(value)
+        return 0.0 if operation in (mul, maximum, minimum) else UNIT * abs(value)
     return UNIT * abs(value) + (0.0 if value and abs(value) > 1e-300 else TINIEST)
 
 
 def passed_on(node: Node, value: float, operands: Sequence[tuple[float, float]]) -> float:
     """The errors of the operands, times the slopes of the operation."""
-    name = node.primitive.name
-    if name in ("add", "sub", "neg", "abs"):
+    operation = node.primitive
+    if operation in (add, sub, neg, abs_):
         return sum(error for _, error in operands)
-    if name == "mul" and len(operands) == 2:
+    if operation is mul and len(operands) == 2:
         (a, ea), (b, eb) = operands
         return (abs(a) * eb if eb else 0.0) + (abs(b) * ea if ea else 0.0)
     total = 0.0

@@ -16,9 +16,11 @@ from gradcli.execution.compiler.ir import (
     CAST,
     CHOICE,
     ENTRY,
+    PERMUTE,
     PRODUCT,
     REDUCE,
     SCAN,
+    SLICE,
     VIEW,
     Op,
     base,
@@ -141,9 +143,9 @@ class _Names:
         if op is None or op.kind != VIEW:
             return "constant"
         source = self.of(op.args[0])
-        if op.function == "permute":
+        if op.function == PERMUTE:
             return f"{source}.T"
-        return source + _index(op) if op.function == "slice" else source
+        return source + _index(op) if op.function == SLICE else source
 
 
 def _index(op: Op) -> str:

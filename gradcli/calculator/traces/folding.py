@@ -5,7 +5,8 @@ Lowering inserts nodes that only move or repeat entries: the operands of `A @ x`
 
 from __future__ import annotations
 
-from gradcli.primitives.movement import broadcast
+from gradcli.primitives.comparison import cast, named
+from gradcli.primitives.movement import broadcast, permute, reshape
 from gradcli.transforms.masks import clean
 from gradcli.transforms.reverse import sweep
 from gradcli.transforms.rules import contributions
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     # the way: the partial as the receiver sees it, and whether its products with the cotangent are added up
     Route = tuple[Node, Node, Cotangent, Callable[[Node], tuple[Node, bool]]]
 
-MOVING = frozenset(["reshape", "broadcast", "permute", "cast", "named"])
+MOVING = frozenset([reshape, broadcast, permute, cast, named])
 
 
 class Folding:
@@ -40,11 +41,11 @@ class Folding:
         self.ends: dict[Node, Node] = {}
         behind: dict[Node, Node] = {}  # the operation whose result a node changes
         for node in order:
-            if node.primitive.name not in MOVING:
+            if node.primitive not in MOVING:
                 continue
             core = behind.get(node.args[0], node.args[0])
             later = [user for user in users.get(node, ()) if user.span == node.span]
-            if core.args and core.primitive.name not in MOVING and core.span == node.span:
+            if core.args and core.primitive not in MOVING and core.span == node.span:
                 behind[node] = core
                 self.inserted.add(node)
                 if not later and self._alone(node, core, users):

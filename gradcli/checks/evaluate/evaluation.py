@@ -13,7 +13,7 @@ from gradcli.graph.exact import is_fraction
 from gradcli.graph.loop import order_of_iterations, readers_by_loop
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
 from gradcli.graph.types import size_of
-from gradcli.primitives.comparison import detach, ste
+from gradcli.primitives.comparison import detach, ste, where
 from gradcli.primitives.contraction import matmul
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gradcli.checks.evaluate.interpretation import Field
     from gradcli.graph.loop import Body
+    from gradcli.graph.primitive import Primitive
 
     Step = Callable[["Reading", Node], Entries]
     Steps = Sequence[tuple[Node, int, Step]]  # a node, its entries, and what gives them
@@ -193,7 +194,9 @@ class Reading:
         ]
 
 
-OWN_STEPS: Mapping[str, Step] = {"where": Reading.chosen, "detach": Reading.detached, "ste": Reading.straight_through}
+OWN_STEPS: Mapping[Primitive, Step] = {
+    where: Reading.chosen, detach: Reading.detached, ste: Reading.straight_through
+}  # fmt: skip
 
 
 def step_of(node: Node) -> Step:
@@ -208,8 +211,8 @@ def step_of(node: Node) -> Step:
     name = primitive.name
     if node.builder.vocabulary.get(name) is not primitive:
         return Reading.first
-    if name in OWN_STEPS:
-        return OWN_STEPS[name]
+    if primitive in OWN_STEPS:
+        return OWN_STEPS[primitive]
     if primitive.pointwise:
         return Reading.pointwise
     return Reading.moved if primitive.moves else Reading.by_entries

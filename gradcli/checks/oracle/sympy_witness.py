@@ -28,7 +28,7 @@ from gradcli.checks.evaluate.evaluation import Reading, work_of
 from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, Unsupported
 from gradcli.graph.node import LEAF, reachable
 from gradcli.graph.text import subscript
-from gradcli.primitives import functions
+from gradcli.primitives import addresses, functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -240,7 +240,6 @@ def text(expression: Any) -> str:
 
 LARGE = 60  # operations of an expression for which most ways take too long
 MARK = 0xE000  # a private character
-NAMES = {"Abs": "abs", "Max": "maximum", "Min": "minimum", "loggamma": "lgamma", "besselj": "jn", "besseli": "iv"}
 
 
 class ScriptPrinter(StrPrinter):  # type: ignore[misc]  # SymPy has no types
@@ -251,7 +250,8 @@ class ScriptPrinter(StrPrinter):  # type: ignore[misc]  # SymPy has no types
 
     def _print_Function(self, expression: Any) -> str:
         name = type(expression).__name__
-        name = NAMES.get(name, name)
+        own = addresses().get(f"sympy.{name}")
+        name = name if own is None else own.name
         declared = functions().get(name)
         if declared is None or not declared.pointwise or declared.static:
             raise Unsupported(f"{name} is not a function of one value")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.compiler import ir
-from gradcli.execution.compiler.ir import Access, Op, Recording, Value, index_of, live
+from gradcli.execution.compiler.ir import BROADCAST, PERMUTE, SLICE, Access, Op, Recording, Value, index_of, live
 from gradcli.execution.compiler.simplify import Steps
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _boxes(recording: Recording) -> dict[int, Box]:
         if box != all_of_it:
             box = tuple([n if j in op.accesses()[1] else box[j] for j, n in enumerate(all_of_it)])
         boxes[op.out.serial] = box
-        narrows = box != all_of_it or op.function == "slice"
+        narrows = box != all_of_it or op.function == SLICE
         needs = needed(op, box) if narrows else [full(arg.shape) for arg in op.args]
         for arg, need in zip(op.args, needs, strict=True):
             want(arg, need)
@@ -194,8 +194,8 @@ class _Cut:
             return steps.number(value.dtype.type(0), shape)
         entries = self.known[value.serial]
         if common != own:
-            key = tuple([("slice", lo - a, hi - a, 1) for (lo, hi), (a, _) in zip(common, own, strict=True)])
-            entries = steps.view("slice", entries, key, tuple([hi - lo for lo, hi in common]))
+            key = tuple([(SLICE, lo - a, hi - a, 1) for (lo, hi), (a, _) in zip(common, own, strict=True)])
+            entries = steps.view(SLICE, entries, key, tuple([hi - lo for lo, hi in common]))
         if common == box:
             return entries
         index = tuple([slice(lo - a, hi - a, 1) for (lo, hi), (a, _) in zip(common, box, strict=True)])
@@ -226,7 +226,7 @@ class _Cut:
         shape = tuple([hi - lo for lo, hi in box])
         if value.shape == shape:
             return value
-        return self.steps.view("broadcast", self.steps.raised(value, len(shape)), shape, shape)
+        return self.steps.view(BROADCAST, self.steps.raised(value, len(shape)), shape, shape)
 
     def _reduce(self, op: Op, box: Spans) -> Value:
         (need,) = needed(op, box)
@@ -267,8 +267,8 @@ class _Cut:
         (need,) = needed(op, box)
         x = self.part(op.args[0], need)
         shape = tuple([hi - lo for lo, hi in box])
-        if op.function == "slice":
+        if op.function == SLICE:
             rows = zip(op.params, op.accesses()[0][0], x.shape, strict=True)
-            key = tuple([part if axis is None else ("slice", 0, n, axis.step) for part, axis, n in rows])
-            return x if x.shape == shape and not op.accesses()[1] else self.steps.view("slice", x, key, shape)
-        return self.steps.view(op.function, x, op.params if op.function == "permute" else shape, shape)
+            key = tuple([part if axis is None else (SLICE, 0, n, axis.step) for part, axis, n in rows])
+            return x if x.shape == shape and not op.accesses()[1] else self.steps.view(SLICE, x, key, shape)
+        return self.steps.view(op.function, x, op.params if op.function == PERMUTE else shape, shape)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.compiler import ir
-from gradcli.execution.compiler.ir import Op, Value, base, index_of
+from gradcli.execution.compiler.ir import BROADCAST, PERMUTE, RESHAPE, SLICE, Op, Value, base, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -197,11 +197,11 @@ KERNELS: dict[str, Callable[[Op], Kernel]] = {
 
 def show_view(op: Op, x: Any, shape: tuple[int, ...]) -> Any:
     """The view that a step takes of an array, or of a block of it; `shape` is that of the result."""
-    if op.function == "reshape":
+    if op.function == RESHAPE:
         return x.reshape(shape)
-    if op.function == "broadcast":
+    if op.function == BROADCAST:
         return np.broadcast_to(x, shape)
-    if op.function == "permute":
+    if op.function == PERMUTE:
         return x.transpose(op.params)
     parts = index_of(op.params)
     whole = zip(parts, op.args[0].shape, op.out.shape, strict=True)
@@ -239,7 +239,7 @@ def constants(ops: Sequence[Op], values: Iterable[Value]) -> dict[int, Any]:
             xs.append(operand(op, arg) if arg.number is not None else cells[arg.serial])
         if op.kind == ir.VIEW:
             view = show_view(op, xs[0], op.out.shape)
-            short = view.nbytes <= SHORT and op.function == "slice"
+            short = view.nbytes <= SHORT and op.function == SLICE
             cells[op.out.serial] = np.ascontiguousarray(view) if short else view
         else:
             out = cells[op.out.serial] = np.empty(op.out.shape, op.out.dtype)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, PLACE, ADDED, JOIN, COPY, CALL, SCAN = (
     "entry", "choice", "cast", "view", "reduce", "product", "place", "added", "join", "copy", "call", "scan",
 )  # fmt: skip
+RESHAPE, BROADCAST, PERMUTE, SLICE = "reshape", "broadcast", "permute", "slice"  # the functions of a VIEW
 
 
 Links = tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]]]
@@ -117,7 +118,7 @@ def common(shapes: Sequence[Shape]) -> Shape:
 def bare(x: Value) -> Value:
     """What a ufunc repeats by itself: the small array that a broadcast repeats."""
     op = x.op
-    return op.args[0] if op is not None and op.kind == VIEW and op.function == "broadcast" else x
+    return op.args[0] if op is not None and op.kind == VIEW and op.function == BROADCAST else x
 
 
 def unrepeated(x: Value, axis: int) -> int | None:
@@ -125,7 +126,7 @@ def unrepeated(x: Value, axis: int) -> int | None:
     if x.number is not None:
         return 1
     op = x.op
-    if op is not None and op.kind == VIEW and op.function == "broadcast" and op.args[0].shape[axis] == 1:
+    if op is not None and op.kind == VIEW and op.function == BROADCAST and op.args[0].shape[axis] == 1:
         return 1
     return None
 
@@ -152,7 +153,7 @@ def in_order(x: Value) -> bool:
     """Whether the entries certainly stand in C order without gaps."""
     op = x.op
     while op is not None and op.kind == VIEW:
-        if op.function != "reshape":
+        if op.function != RESHAPE:
             return False
         op = op.args[0].op
     return True
@@ -160,7 +161,7 @@ def in_order(x: Value) -> bool:
 
 def plain(part: Any) -> Any:
     """A part of an index that can be a key: slices as tuples."""
-    return ("slice", part.start, part.stop, part.step) if isinstance(part, slice) else part
+    return (SLICE, part.start, part.stop, part.step) if isinstance(part, slice) else part
 
 
 def index_of(parts: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -185,7 +186,7 @@ def live(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
 
 def _accesses(op: Op) -> tuple[list[Access], set[int]]:
     kind, rank = op.kind, len(op.out.shape)
-    if kind in (ENTRY, CHOICE, CAST, COPY) or (kind == VIEW and op.function == "broadcast"):
+    if kind in (ENTRY, CHOICE, CAST, COPY) or (kind == VIEW and op.function == BROADCAST):
         return [_broadcast_access(arg.shape, op.out.shape) for arg in op.args], set()
     if kind == VIEW:
         return _view_access(op)
@@ -219,11 +220,11 @@ def _broadcast_access(shape: Shape, out: Shape) -> Access:
 def _view_access(op: Op) -> tuple[list[Access], set[int]]:
     shape, out = op.args[0].shape, op.out.shape
     axes: Access = [None] * len(shape)
-    if op.function == "permute":
+    if op.function == PERMUTE:
         for j, axis in enumerate(op.params):
             axes[axis] = AxisMap(j)
         return [axes], set()
-    if op.function == "slice":
+    if op.function == SLICE:
         for i, part in enumerate(index_of(op.params)):
             if (part.step or 1) > 0:
                 axes[i] = AxisMap(i, part.start, part.step or 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.compiler.ir import CALL, Recording, live
+from gradcli.execution.compiler.ir import CALL, RESHAPE, SLICE, Recording, live
 from gradcli.execution.compiler.tracing import Operations, batched, lead_of
 from gradcli.execution.loops.cores import Core
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
@@ -157,7 +157,7 @@ class Stages:
         first = self.initial[k]
         terms = self._column(group.reads[0])
         if k in self.split.stored or self.operations.exact:
-            row = self.steps.view("reshape", first, (1, *first.shape), (1, *first.shape))
+            row = self.steps.view(RESHAPE, first, (1, *first.shape), (1, *first.shape))
             before = self.steps.join([row, self._part(self._ordered(terms), 0, self.count - 1)], 0)
             states = self.steps.make(CALL, ufunc.accumulate, (before,), None, terms.shape, terms.dtype)
             self.values[k] = self._ordered(states)
@@ -185,17 +185,17 @@ class Stages:
         return batched(self.steps, self.values[at], (self.count, *self.lead), self.body.steps[at].shape)
 
     def _part(self, x: Value, start: int, stop: int) -> Value:
-        index = (("slice", start, stop, 1), *(("slice", 0, n, 1) for n in x.shape[1:]))
-        return self.steps.view("slice", x, index, (stop - start, *x.shape[1:]))
+        index = ((SLICE, start, stop, 1), *((SLICE, 0, n, 1) for n in x.shape[1:]))
+        return self.steps.view(SLICE, x, index, (stop - start, *x.shape[1:]))
 
     def _last(self, x: Value) -> Value:
         """What the last iteration gives."""
         at = 0 if self.scan.reverse else x.shape[0] - 1
-        return self.steps.view("reshape", self._part(x, at, at + 1), x.shape[1:], x.shape[1:])
+        return self.steps.view(RESHAPE, self._part(x, at, at + 1), x.shape[1:], x.shape[1:])
 
     def _ordered(self, x: Value) -> Value:
         """The values of all iterations in the order in which they run; from that order, in the order of numbers."""
         if not self.scan.reverse:
             return x
-        index = (("slice", None, None, -1), *(("slice", 0, n, 1) for n in x.shape[1:]))
-        return self.steps.view("slice", x, index, x.shape)
+        index = ((SLICE, None, None, -1), *((SLICE, 0, n, 1) for n in x.shape[1:]))
+        return self.steps.view(SLICE, x, index, x.shape)

@@ -90,30 +90,30 @@ class Steps:
         """The entries of x, or some of them, under other positions: no memory of its own."""
         if x.number is not None:
             return self.number(x.number, shape)
-        if shape == x.shape and kind in ("reshape", "broadcast"):
+        if shape == x.shape and kind in (ir.RESHAPE, ir.BROADCAST):
             return x
-        if kind == "permute" and params == tuple(range(len(params))):
+        if kind == ir.PERMUTE and params == tuple(range(len(params))):
             return x
         below = x.op
-        if kind == "reshape" and below is not None and below.kind == ir.VIEW and below.function == "reshape":
-            return self.view("reshape", below.args[0], shape, shape)
-        if kind == "permute" and below is not None and below.kind == ir.VIEW and below.function == "permute":
+        if kind == ir.RESHAPE and below is not None and below.kind == ir.VIEW and below.function == ir.RESHAPE:
+            return self.view(ir.RESHAPE, below.args[0], shape, shape)
+        if kind == ir.PERMUTE and below is not None and below.kind == ir.VIEW and below.function == ir.PERMUTE:
             axes = tuple([below.params[axis] for axis in params])
-            return self.view("permute", below.args[0], axes, shape)
-        if below is not None and below.function == "broadcast" and kind in ("permute", "slice"):
-            return self.view("broadcast", self._moved(kind, below.args[0], x, params, shape), shape, shape)
-        if kind == "reshape" and not self.reshapable(x, shape):
+            return self.view(ir.PERMUTE, below.args[0], axes, shape)
+        if below is not None and below.function == ir.BROADCAST and kind in (ir.PERMUTE, ir.SLICE):
+            return self.view(ir.BROADCAST, self._moved(kind, below.args[0], x, params, shape), shape, shape)
+        if kind == ir.RESHAPE and not self.reshapable(x, shape):
             x = self.make(ir.COPY, None, (x,), None, x.shape, x.dtype)
         return self.make(ir.VIEW, kind, (x,), params, shape, x.dtype)
 
     def _moved(self, kind: str, small: Value, x: Value, params: Any, shape: Shape) -> Value:
         """The entries of a small array where those of x, which repeats them, would be."""
-        if kind == "permute":
+        if kind == ir.PERMUTE:
             return self.view(kind, small, params, tuple([small.shape[axis] for axis in params]))
         rows = zip(small.shape, x.shape, params, shape, strict=True)
-        parts = [(part, m) if n == size else (("slice", 0, 1, 1), 1) for n, size, part, m in rows]
+        parts = [(part, m) if n == size else ((ir.SLICE, 0, 1, 1), 1) for n, size, part, m in rows]
         index = tuple([part for part, _ in parts])
-        if all(part == ("slice", 0, n, 1) for part, n in zip(index, small.shape, strict=True)):
+        if all(part == (ir.SLICE, 0, n, 1) for part, n in zip(index, small.shape, strict=True)):
             return small
         return self.view(kind, small, index, tuple([m for _, m in parts]))
 
@@ -126,7 +126,7 @@ class Steps:
     def raised(self, x: Value, rank: int) -> Value:
         """x with axes of size 1 in front."""
         shape = (1,) * (rank - len(x.shape)) + x.shape
-        return self.view("reshape", x, shape, shape)
+        return self.view(ir.RESHAPE, x, shape, shape)
 
     # --- entry by entry -------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Steps:
         """A ufunc with one result, entry by entry."""
         shape = xs[0].shape
         for x in xs:
-            if x.shape != shape or x.number is not None or (x.op is not None and x.op.function == "broadcast"):
+            if x.shape != shape or x.number is not None or (x.op is not None and x.op.function == ir.BROADCAST):
                 return self._uneven(ufunc, xs)
         return self._even(ufunc, xs, shape)
 
@@ -153,7 +153,7 @@ class Steps:
                     small = common([x.shape for x in xs if x.number is None])
                 if small != shape:
                     xs = tuple([x if x.number is None else self.number(x.number) for x in xs])
-                    return self.view("broadcast", self.entry(ufunc, *xs), shape, shape)
+                    return self.view(ir.BROADCAST, self.entry(ufunc, *xs), shape, shape)
         return self._even(ufunc, xs, shape)
 
     def _even(self, ufunc: Any, xs: tuple[Value, ...], shape: Shape) -> Value:
@@ -199,7 +199,7 @@ class Steps:
             return self.entry(np.negative, self.choice(condition, negated, self.number(y.number, shape)))
         small = common([value.shape for value in (condition, x, y) if value.number is None])
         if small != shape:
-            condition = self.view("broadcast", self.raised(condition, len(shape)), shape, shape)
+            condition = self.view(ir.BROADCAST, self.raised(condition, len(shape)), shape, shape)
         return self.make(ir.CHOICE, None, (condition, x, y), None, shape, np.result_type(x.dtype, y.dtype))
 
     def _unbranched(self, condition: Value, x: Value, y: Value) -> Value | None:
@@ -232,7 +232,7 @@ class Steps:
             return self.number(x.number.astype(dtype), x.shape)
         small = bare(x)
         if small is not x:
-            return self.view("broadcast", self.cast(small, dtype), x.shape, x.shape)
+            return self.view(ir.BROADCAST, self.cast(small, dtype), x.shape, x.shape)
         return self.make(ir.CAST, None, (x,), np.dtype(dtype), x.shape, dtype)
 
     def negated(self, x: Value) -> Value | None:
@@ -248,7 +248,7 @@ class Steps:
         """A ufunc over axes, counted from the front."""
         if keepdims:
             shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
-            return self.view("reshape", self.reduce(ufunc, x, axes), shape, shape)
+            return self.view(ir.RESHAPE, self.reduce(ufunc, x, axes), shape, shape)
         if not axes:
             return x
         shape = tuple([n for i, n in enumerate(x.shape) if i not in axes])
@@ -268,10 +268,10 @@ class Steps:
             small = unrepeated(x, -2)
             if small is not None and x.shape[-2] > 1:
                 row = self.product(self._narrow(x, -2), y)
-                return self.view("broadcast", row, shape, shape)
+                return self.view(ir.BROADCAST, row, shape, shape)
             if unrepeated(y, -1) is not None and y.shape[-1] > 1:
                 column = self.product(x, self._narrow(y, -1))
-                return self.view("broadcast", column, shape, shape)
+                return self.view(ir.BROADCAST, column, shape, shape)
             inner = len(x.shape) - 1
             if unrepeated(x, -1) is not None and x.shape[-1] > 1:
                 return self.entry(np.multiply, self._narrow(x, -1), self.reduce(np.add, y, (inner - 1,), True))
@@ -290,11 +290,11 @@ class Steps:
         if x.number is not None:
             return self.number(x.number, shape)
         assert x.op is not None
-        return self.view("broadcast", x.op.args[0], shape, shape)
+        return self.view(ir.BROADCAST, x.op.args[0], shape, shape)
 
     def _dense(self, x: Value) -> Value:
         """A matrix as the libraries take it: no axis of it repeated."""
-        if x.number is not None or (x.op is not None and x.op.kind == ir.VIEW and x.op.function == "broadcast"):
+        if x.number is not None or (x.op is not None and x.op.kind == ir.VIEW and x.op.function == ir.BROADCAST):
             if any(unrepeated(x, axis) is not None for axis in (-1, -2)):
                 return self.make(ir.COPY, None, (x,), None, x.shape, x.dtype)
         return x
@@ -339,7 +339,7 @@ def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[in
             instead.update({view.out.serial: None for view in views})
             instead[op.out.serial] = any_.op
             for test in tests:
-                instead[test.out.serial] = Op(ir.VIEW, "reshape", (any_,), test.out.shape, test.out, test.node)
+                instead[test.out.serial] = Op(ir.VIEW, ir.RESHAPE, (any_,), test.out.shape, test.out, test.node)
         elif _counts_ties(op):
             instead[op.out.serial] = Op(ir.REDUCE, np.add, (marks,), op.params, op.out, op.node)
     if not instead:
@@ -418,7 +418,7 @@ def _zero_tests(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op
         if value.serial in kept:
             return [], []
         for reader in readers.get(value.serial, ()):
-            if reader.kind == ir.VIEW and reader.function == "reshape":
+            if reader.kind == ir.VIEW and reader.function == ir.RESHAPE:
                 views.append(reader)
                 left.append(reader.out)
             elif _is_zero_test(reader, value):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution.compiler.ir import ENTRY, REDUCE, VIEW, base
+from gradcli.execution.compiler.ir import ENTRY, PERMUTE, REDUCE, SLICE, VIEW, base
 from gradcli.execution.cuda import emit
 from gradcli.execution.cuda.emit import PAIR, is_written
 
@@ -219,7 +219,7 @@ def behind(value: Value, reader: Op) -> tuple[Value, bool]:
     """The value behind views, and whether a reader takes its entries from other places than its own."""
     moved = reader.kind not in ("entry", "choice", "cast", "copy", "view") or value.size != reader.out.size
     while value.op is not None and value.op.kind == VIEW:
-        moved = moved or value.op.function in ("slice", "permute") or value.op.args[0].size != value.size
+        moved = moved or value.op.function in (SLICE, PERMUTE) or value.op.args[0].size != value.size
         value = value.op.args[0]
     return value, moved
 

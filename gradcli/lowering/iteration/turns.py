@@ -13,6 +13,7 @@ from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.graph.types import FLOAT
 from gradcli.lowering.expressions import index, index_item
 from gradcli.lowering.statics import Untraceable, exact_value, read_leaves, sign_of
+from gradcli.primitives.arithmetic import add, div, mul, neg, sub
 from gradcli.primitives.comparison import and_, not_, or_
 from gradcli.primitives.movement import permute
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.base.diagnostics import Span
+    from gradcli.graph.primitive import Primitive
     from gradcli.language.syntax import Subscript
     from gradcli.lowering.lowerer import Lowerer
     from gradcli.lowering.names import TracedTurn
@@ -327,7 +329,7 @@ def affine(lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
             known[step] = {step: 1}
         elif is_computed(step):
             operands = [known[arg] if arg in known else _fixed(lowerer, arg, span) for arg in step.args]
-            known[step] = _combined(step.primitive.name, operands)
+            known[step] = _combined(step.primitive, operands)
         if not lowerer.traced(step) and known.get(step) is None:
             known[step] = _fixed(lowerer, step, span)
     return known[node]
@@ -344,28 +346,28 @@ def _fixed(lowerer: Lowerer, node: Node, span: Span | None) -> Affine | None:
     return {None: value} if type(value) is int or is_fraction(value) else None
 
 
-def _combined(name: str, operands: Sequence[Affine | None]) -> Affine | None:
+def _combined(operation: Primitive, operands: Sequence[Affine | None]) -> Affine | None:
     """What arithmetic makes of such sums."""
     known = [operand for operand in operands if operand is not None]
     if len(known) < len(operands) or not known:
         return None
     x, *rest = known
     by: Any = -1
-    if name == "neg":
+    if operation is neg:
         rest = [{}]
     elif len(rest) != 1:
         return None
     (y,) = rest
-    if name in ("mul", "div") and y.keys() <= {None}:
+    if operation in (mul, div) and y.keys() <= {None}:
         by = y.get(None, 0)
-        by = by if name == "mul" else rational(1, by) if by else None
-    elif name == "mul" and x.keys() <= {None}:
+        by = by if operation is mul else rational(1, by) if by else None
+    elif operation is mul and x.keys() <= {None}:
         by, x = x.get(None, 0), y
-    elif name in ("add", "sub"):
-        sign = 1 if name == "add" else -1
+    elif operation in (add, sub):
+        sign = 1 if operation is add else -1
         total = {key: x.get(key, 0) + sign * y.get(key, 0) for key in (*x, *y)}
         return {key: whole_or_fraction(value) for key, value in total.items() if value or key is None}
-    elif name != "neg":
+    elif operation is not neg:
         return None
     return None if by is None else {key: whole_or_fraction(by * value) for key, value in x.items() if by}
 

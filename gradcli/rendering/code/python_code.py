@@ -219,7 +219,7 @@ class PythonCode(Notation):
             keywords = {"axis": "-1", **keywords}
         if self.target == "torch" and name == "logsumexp" and not keywords:
             return f"torch.logsumexp(torch.ravel({args[0]}), 0)"
-        if name not in LAST_PLAIN and not self.static(name):
+        if name not in LAST_PLAIN:
             args = [*map(self.argument, node.args)]
         known = self.address(name, self.target)
         if known is None:
@@ -237,11 +237,6 @@ class PythonCode(Notation):
         module = next((module for module in SHORT if address is not None and address.startswith(module)), None)
         self.scipy = self.scipy or module == "scipy.special."
         return address if address is None or module is None else SHORT[module] + address.removeprefix(module)
-
-    def static(self, name: str) -> bool:
-        """Whether a function of entries has parameters, which are plain numbers, in front of them."""
-        primitive = functions().get(name)
-        return primitive is not None and primitive.pointwise and bool(primitive.static)
 
     def lacks(self, name: str) -> Exception:
         """The error for a function that the library lacks, and that has no text in simpler ones."""
