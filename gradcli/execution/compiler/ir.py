@@ -19,7 +19,6 @@ ENTRY, CHOICE, CAST, VIEW, REDUCE, PRODUCT, PLACE, ADDED, JOIN, COPY, CALL, SCAN
 )  # fmt: skip
 RESHAPE, BROADCAST, PERMUTE, SLICE = "reshape", "broadcast", "permute", "slice"  # the functions of a VIEW
 
-
 Links = tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]]]
 DTYPES = {type(np.dtype(kind)) for kind in ("f8", "f4", "i8", "?")}
 
