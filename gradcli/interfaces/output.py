@@ -209,8 +209,12 @@ class Output:
         sink.flush()
 
     def expect(self, path: str) -> None:
-        """Raise GradcliError GC690 where a report file could not be written later."""
+        """Raise GradcliError GC690 where a report file could not be written later, or has the name of a script."""
         place = os.path.realpath(path)
+        if path.endswith((".grad", ".py")):
+            raise error(
+                "GC690", f"{visible(path, 200)} is the name of a script, not of a report", help="name another file"
+            )
         known = os.path.lexists(place)
         if os.path.isdir(place) or not os.access(place if known else os.path.dirname(place), os.W_OK):
             problem = "is a directory" if os.path.isdir(place) else "no such folder, or no permission"

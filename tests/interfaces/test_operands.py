@@ -157,9 +157,14 @@ def test_an_option_that_is_none_judges_nothing(
         (["x**2", "--at", "x=1", "--wrt", "x,,"], "--wrt 'x,,' has an empty name"),
         (["--watch", "nothing-here"], "no such file or folder `nothing-here`"),
         (["grads", "--no-cache", "--cache", "kept"], "--no-cache does not go with --cache"),
+        (["--json", "w.grad"], "w.grad is the name of a script"),
+        (["grads", "--write-baseline", "w.grad"], "w.grad is the name of a script"),
+        (["grads", "--json", "r.txt", "--junit", "r.txt"], "two reports cannot be written to r.txt"),
     ],
 )
-def test_what_would_do_nothing_is_refused(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_would_do_nothing_or_overwrite_a_script_is_refused(
+    words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["check", *words]) == 2
     printed = capsys.readouterr()
     assert not printed.out and problem in printed.err

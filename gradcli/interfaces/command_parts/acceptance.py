@@ -25,7 +25,7 @@ NOTHING = 5  # the exit code where nothing was checked
 class Acceptance:
     """How reports count in one call of `check`.
 
-    Raises GradcliError for a baseline that cannot be read.
+    Raises GradcliError for a baseline that cannot be read, or written.
     """
 
     def __init__(self, output: Output, failing: Failing, shown: Shown, options: dict[str, Any]) -> None:
@@ -33,6 +33,8 @@ class Acceptance:
         self.options = options
         self.known = baselines.read(failing.baseline) if failing.baseline else None
         self.record = failing.write_baseline
+        if self.record:
+            output.expect(self.record)
         self.update = shown.update
         self.diff = shown.diff
         self.allow = permitted(failing.allow)

@@ -11,7 +11,7 @@ import os
 from contextlib import ExitStack
 from functools import partial
 
-from gradcli.base.diagnostics import GradcliError
+from gradcli.base.diagnostics import GradcliError, error, visible
 from gradcli.interfaces.command_parts.views import View
 from gradcli.interfaces.commands import room
 
@@ -164,6 +164,10 @@ class Reporting:
         self.files: list[Sink] = []
         for form, path in paths.items():
             if path:
+                if [*paths.values()].count(path) > 1 and not path.startswith("/dev/"):
+                    raise error(
+                        "GC690", f"two reports cannot be written to {visible(path, 200)}", help="name two files"
+                    )
                 output.expect(path)
                 self.files.append(Spooled(writer(form), partial(output.save, path), self.resources))
         if github:
