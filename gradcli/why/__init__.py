@@ -23,8 +23,8 @@ from gradcli.why.jax_programs import of_jax
 from gradcli.why.story import Story
 from gradcli.why.training.accumulated import discarded, late_changes, sums
 from gradcli.why.training.graphs_kept import kept_graphs
-from gradcli.why.training.losses import broadcast, constants, twice
-from gradcli.why.training.optimizers import frozen, idle, not_optimised, unregistered, unused
+from gradcli.why.training.losses import broadcast, constants, plain_derivatives, twice
+from gradcli.why.training.optimizers import frozen, idle, made_anew, not_optimised, unregistered, unused
 
 if TYPE_CHECKING:
     from gradcli.recording.runs.run_record import Watch
@@ -89,7 +89,8 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
         pairs += [] if updates or without else discarded(story)
     ends = {finding.line for _, finding in without}
     pairs += [*frozen(story), *broadcast(story), *twice(story), *late_changes(story)]
-    pairs += [pair for pair in constants(story) if pair[1].line not in ends]
+    terms = list(constants(story))
+    pairs += [pair for pair in terms or plain_derivatives(story) if pair[1].line not in ends]
     left = list(not_optimised(story, outside))
     if left:  # what an optimizer holds in their place has no gradient because nothing uses it
         replaced = set(unused(story, story.watch.optimizers)) - wanted
@@ -97,7 +98,8 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
     pairs += left
     outside |= {mark for mark, _ in left}
     pairs += [(mark, finding) for mark, finding in sums(story, wanted) if mark not in outside - wanted]
-    return [*pairs, *kept_graphs(story), *of_jax(story)]
+    pairs += made_anew(story)
+    return [*pairs, *([] if without else kept_graphs(story)), *of_jax(story)]
 
 
 def looked(watch: Watch) -> Looked:

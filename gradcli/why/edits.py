@@ -177,10 +177,8 @@ def without_mode(story: Story, entry: Entry) -> Fix:
     tree = story.tree(switch.line.file)
     mode = "inference_mode" if entry.mode == "inference" else "no_grad"
     if switch.how == "decorator":
-        fix = (
-            f"take the decorator `{switch.line.text}` at {story.place(switch.line)} away, or compute what needs "
-            "a gradient outside"
-        )
+        fix = f"take the decorator `{switch.line.text}` at {story.place(switch.line)} away, or compute what needs "
+        fix += "a gradient outside"
         decorators = [d for f in ast.walk(tree.root) if isinstance(f, ast.FunctionDef) for d in f.decorator_list]
         written_there = [d for d in decorators if d.lineno == switch.line.number]
         removed = [tree.replaced(d, "")._replace(start=0, last=d.lineno + 1, stop=0) for d in written_there]
@@ -224,10 +222,8 @@ def _mode_left(story: Story, entry: Entry) -> Fix:
     rest = block[block.index(statement) + 1 :]
     used = next((at for at, s in enumerate(rest) if entry.line is not None and tree.within(entry.line.number, s)), None)
     rest = rest[:used]  # what the loss needs stays outside
-    fix = (
-        f"write `with torch.no_grad():` around what needs no gradient, in the place of {story.place(line)}: it "
-        "ends with the block"
-    )
+    fix = f"write `with torch.no_grad():` around what needs no gradient, in the place of {story.place(line)}: it "
+    fix += "ends with the block"
     if not rest:
         return Fix(fix, (tree.patch(tree.removed(statement)),) if used == 0 else ())
     if rest[0].lineno == statement.lineno:

@@ -224,10 +224,8 @@ def wrong_rules(story: Story) -> Iterator[Finding]:
         line, rule = rule_line(story, wrong.name)
         factor = f": it is {wrong.factor:.3g} times as large" if wrong.factor is not None else ""
         place = line or wrong.line
-        message = (
-            f"the derivative that {rule} at {story.place(place)} gives for argument {wrong.argument} of "
-            f"`{wrong.name}` is not that of its own forward{factor}"
-        )
+        message = f"the derivative that {rule} at {story.place(place)} gives for argument {wrong.argument} of "
+        message += f"`{wrong.name}` is not that of its own forward{factor}"
         yield story.find("wrong-rule", wrong.name, place, message)
 
 

@@ -44,18 +44,14 @@ def changed(story: Story) -> Finding:
         moved = [story.called(mark) for mark in step.moved if story.is_named(mark)]
         names = f" ({', '.join(moved[:3])}{', ...' if len(moved) > 3 else ''})" if moved else ""
         if again:
-            message = (
-                f"backward stopped: the step at {story.at(writer)} changed in place {lost} in an earlier step, "
-                "whose graph is walked again"
-            )
+            message = f"backward stopped: the step at {story.at(writer)} changed in place {lost} in an earlier step, "
+            message += "whose graph is walked again"
             return story.find("changed-carried", None, writer, message, evidence)
         message = (
             f"backward stopped: {story.at(writer)} changed the weights{names} in place, {lost}, before {story.at(last)}"
         )
-        fix = (
-            f"compute anew after the step what the loss of {story.place(last)} needs, or call step() after both "
-            "backwards"
-        )
+        fix = f"compute anew after the step what the loss of {story.place(last)} needs, or call step() after both "
+        fix += "backwards"
         return story.find(
             "changed-by-step", None, writer, message, evidence, fix=fix, patches=(step_later(story, writer, last),)
         )

@@ -51,10 +51,8 @@ def _number(story: Story, problem: BaseException, match: re.Match[str]) -> Findi
                     end = _called_number(story, tree, origin)
                 if end is not None and end.reason == "as-number":
                     fix, patches = edits.of_end(story, end)
-                    message = (
-                        f"the file stopped at {story.at(last)}: `{tree.source(node.value)}` is a plain "
-                        f"{match[1]}; {end.what} at {story.at(end.line)}"
-                    )
+                    message = f"the file stopped at {story.at(last)}: `{tree.source(node.value)}` is a plain "
+                    message += f"{match[1]}; {end.what} at {story.at(end.line)}"
                     return story.find(
                         "as-number",
                         None,
@@ -105,10 +103,8 @@ def _leaf_in_place(story: Story, problem: BaseException, match: re.Match[str]) -
         return story.find("leaf-in-place", None, last, message)
     tree = story.tree(last.file)
     text = " ".join(tree.source(statement).split())
-    fix = (
-        f"write to it under torch.no_grad(): `with torch.no_grad(): {text}`; or before requires_grad_(), or to "
-        "a clone() of it"
-    )
+    fix = f"write to it under torch.no_grad(): `with torch.no_grad(): {text}`; or before requires_grad_(), or to "
+    fix += "a clone() of it"
     inner = tree.source(statement).replace("\n", "\n    ")
     changes = [tree.replaced(statement, f"with torch.no_grad():\n{' ' * (statement.col_offset + 4)}{inner}")]
     if isinstance(statement, ast.AugAssign) and f"{dotted(statement.target)}.grad" in map(dotted, ast.walk(statement)):
@@ -187,10 +183,8 @@ def _not_leaf(story: Story, problem: BaseException, match: re.Match[str]) -> Fin
         if not subject.leaf and subject.requires and subject.name.partition("[")[0] in names:
             entry = story.entries[mark]
             fix, patch = edits.leaf_last(story, entry, subject.name)
-            message = (
-                f"the optimizer at {story.place(last)} got {subject.name}, which is not a leaf: "
-                f"{story.doing(entry)} made it"
-            )
+            message = f"the optimizer at {story.place(last)} got {subject.name}, which is not a leaf: "
+            message += f"{story.doing(entry)} made it"
             return story.find("leaf-lost", subject.name, entry.line, message, fix=fix, patches=(patch,))
     return None
 
@@ -217,10 +211,8 @@ def _unused_target(story: Story, problem: BaseException, match: re.Match[str]) -
 def _inference(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
     """A tensor made in inference mode takes part in a loss."""
     candidates = [entry for entry in story.entries.values() if entry.mode == "inference" and entry.line is not None]
-    message = (
-        f"the file stopped at {story.at(story.watch.last)}: a tensor made in inference_mode has to be saved for "
-        "backward"
-    )
+    message = f"the file stopped at {story.at(story.watch.last)}: a tensor made in inference_mode has to be saved for "
+    message += "backward"
     if not candidates:
         return story.find("inference", None, story.watch.last, message)
     fix, patches = edits.without_mode(story, candidates[-1])
@@ -248,10 +240,8 @@ def _not_scalar(story: Story, problem: BaseException, match: re.Match[str]) -> F
     last = story.watch.last
     fix = "reduce it to one number with .mean() or .sum(), or pass gradient= of its shape"
     patch = edits.on_method(story, last, "backward", ".mean()")
-    message = (
-        f"cannot call backward at {story.at(last)}: it starts from one number, and this is a tensor with "
-        "several entries"
-    )
+    message = f"cannot call backward at {story.at(last)}: it starts from one number, and this is a tensor with "
+    message += "several entries"
     return story.find("stopped", None, last, message, fix=fix, patches=(patch,))
 
 

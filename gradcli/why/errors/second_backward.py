@@ -49,10 +49,8 @@ def freed(story: Story) -> Finding:
     earlier = next((sweep for sweep in reversed(sweeps[:-1]) if seq in sweep.seqs), None)
     evidence = Saved(name, None if line is None else line.number)
     node = story.result(seq)
-    message = (
-        f"backward stopped at {story.at(last)}: an earlier backward had freed what "
-        f"{story.doing(node, name, line)} saved"
-    )
+    message = f"backward stopped at {story.at(last)}: an earlier backward had freed what "
+    message += f"{story.doing(node, name, line)} saved"
     if earlier is None or not sweeps:
         return story.find("freed", None, last, message, evidence)
     derivative = derivative_in(story, earlier)

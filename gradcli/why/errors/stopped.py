@@ -70,10 +70,8 @@ def refused(story: Story, root: int) -> Finding:
     elif (grad := next((leaf for leaf in above if leaf in story.watch.grads), None)) is not None:
         reason = "no-create-graph"
         why = f"it was computed from {story.called(grad)}, and what backward() left in .grad has no history"
-        fix = (
-            "pass create_graph=True to that backward(), or take the gradient with torch.autograd.grad(..., "
-            "create_graph=True)"
-        )
+        fix = "pass create_graph=True to that backward(), or take the gradient with torch.autograd.grad(..., "
+        fix += "create_graph=True)"
     elif late:
         event = next(e for e in story.timeline(late[0]) if e.kind == "unfrozen" and e.time > entry.mark)
         why = f"{story.called(late[0])} requires grad now, and did not when it was used: that is set at "

@@ -171,10 +171,8 @@ def by_update(story: Story, write: Event) -> Finding:
     size = story.entries[mark].size.norm
     small = norms and norms[-1] - norms[-1] == 0 and norms[-1] < HUGE * max(1.0, size)
     if small and norms[-1] <= GROWN * max(norms[0], 1e-30):
-        message = (
-            f"$it became NaN or inf in the update at {story.at(write.line)}, although its gradient was finite "
-            f"(norm {norms[-1]:.3g})"
-        )
+        message = f"$it became NaN or inf in the update at {story.at(write.line)}, although its gradient was finite "
+        message += f"(norm {norms[-1]:.3g})"
         return story.find("nan-update", name, write.line, message)
     message = f"$it became NaN or inf in the update at {story.at(write.line)}: the preceding steps were too large"
     return story.find("diverged", name, write.line, message)
@@ -206,10 +204,8 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
     growing = turns(story, entry)
     if growing is not None:
         factor, count = growing
-        message = (
-            f"{lead}: the value of {story.at(line)} grows by a factor of about {factor:.3g} in each of {count} "
-            f"iterations until it overflows {entry.dtype}"
-        )
+        message = f"{lead}: the value of {story.at(line)} grows by a factor of about {factor:.3g} in each of {count} "
+        message += f"iterations until it overflows {entry.dtype}"
         return story.find("grows", name, line, message, operands)
     grown = diverging(story, root)
     if grown is not None and large(entry):
@@ -387,10 +383,8 @@ def masked_rows(story: Story, entry: Entry, subject: str, lead: str) -> Finding:
     mask = _mask_of(story, entry)
     by = f", masked at {story.at(mask)}" if mask is not None and mask != entry.line else ""
     where = f"{rows} of the {of} rows" if of > 1 else "the only row"
-    message = (
-        f"{lead}: {where} of {story.doing(entry)} {'is' if rows == 1 else 'are'} -inf throughout"
-        f"{by}; the softmax of such a row is NaN"
-    )
+    message = f"{lead}: {where} of {story.doing(entry)} {'is' if rows == 1 else 'are'} -inf throughout"
+    message += f"{by}; the softmax of such a row is NaN"
     evidence = Masked(entry.name, rows, of, None if mask is None else mask.number)
     return story.find("masked-row", subject, entry.line, message, evidence)
 
@@ -431,10 +425,8 @@ def backward(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
         if finding is not None and not (mask and finding.reason == "nan-forward"):
             return finding._replace(subject=subject)
     if kind in DEGENERATE:
-        message = (
-            f"$it.grad is not finite: two singular values or eigenvalues of {at} are equal, so the vectors are "
-            "not determined and have no derivative"
-        )
+        message = f"$it.grad is not finite: two singular values or eigenvalues of {at} are equal, so the vectors are "
+        message += "not determined and have no derivative"
         return story.find("degenerate", subject, line, message, AtNode(step.name))
     if step.stuck and branch is not None:
         message = f"$it.grad{taken} is NaN: {at} multiplies an infinite slope by the zero gradient "

@@ -69,10 +69,8 @@ def blown_up(story: Story, mark: int) -> Finding | None:
     growing = [i for i in range(len(way)) if way[i][2] > 2 * way[i][0].norm]
     start = next((i for i in growing if not reads(way[i][0].name, "spreads")), growing[0] if growing else 0)
     at = way[start][0]
-    message = (
-        f"$it.grad has norm {grad.norm:.3g}: it grows from {story.doing_step(at)} onwards "
-        f"({len(way)} operations on the way{mostly(way, 1)})"
-    )
+    message = f"$it.grad has norm {grad.norm:.3g}: it grows from {story.doing_step(at)} onwards "
+    message += f"({len(way)} operations on the way{mostly(way, 1)})"
     return story.find(
         "exploding", story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=norms_on(way))
     )

@@ -44,10 +44,8 @@ def dead_units(story: Story) -> Iterator[tuple[None, Finding]]:
         dead, count = int(zeros.sum()), len(zeros)
         by_chance = chance(dead, dead + int(positive.sum()))
         if count > 1 and rows[key] >= LEAST_ROWS and 2 * dead >= count and (dead == count or by_chance < CHANCE):
-            message = (
-                f"{dead} of {count} units of {story.doing(first[key])} are zero for every input: "
-                "no gradient passes them"
-            )
+            message = f"{dead} of {count} units of {story.doing(first[key])} are zero for every input: "
+            message += "no gradient passes them"
             yield None, story.find("dead-relu", None, key[0], message, DeadUnits(share=dead / count, units=count))
 
 

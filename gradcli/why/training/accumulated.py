@@ -142,7 +142,10 @@ def lost(sweep: Sweep, owner: dict[int, list[Event]]) -> Event | None:
     """The event that zeroed all gradients of a backward before they were used; None if one was used or kept."""
     end = None
     for grad in sweep.reached:
-        after = next((e for e in owner[grad.leaf] if e.time > sweep.time and e.kind in USES), None)
+        uses = [e for e in owner[grad.leaf] if e.time > sweep.time and e.kind in USES]
+        if len(uses) > 1 and uses[0].kind == "read" and uses[0].line and uses[1].line and uses[1].kind == "zeroed":
+            uses = uses[uses[0].line.number == uses[1].line.number :]  # `p.grad.zero_()` reads what it zeroes
+        after = uses[0] if uses else None
         if after is None or after.kind not in ("dropped", "zeroed"):
             return None
         end = after

@@ -46,10 +46,8 @@ def broadcast(story: Story) -> Iterator[tuple[None, Finding]]:
             continue
         seen.add(entry.line)
         verb = "compares" if compares else "combines"
-        message = (
-            f"{story.at(entry.line)} {verb} each of {count} entries with all {count}: "
-            f"{entry.name} broadcasts shapes ({count}, 1) and ({count},) to ({count}, {count})"
-        )
+        message = f"{story.at(entry.line)} {verb} each of {count} entries with all {count}: "
+        message += f"{entry.name} broadcasts shapes ({count}, 1) and ({count},) to ({count}, {count})"
         patch = aligned(story, entry, column, row)
         yield None, story.find("broadcast", None, entry.line, message, AtNode(entry.name), patches=(patch,))
 
@@ -136,9 +134,8 @@ def without(story: Story, source: Entry, kind: str) -> tuple[str, Patch | None]:
     if call is not None and inner is not None and line is not None:
         tree = story.tree(line.file)
         text = tree.source(inner)
-        return f"give the loss the raw outputs, `{text}`: it applies {name} itself", tree.patch(
-            tree.replaced(call, text)
-        )
+        fix = f"give the loss the raw outputs, `{text}`: it applies {name} itself"
+        return fix, tree.patch(tree.replaced(call, text))
     for tree in map(story.tree, sorted(story.files())):
         for layer in tree.calls(kind):
             fix = f"leave `{tree.source(layer)}` at line {layer.lineno} out: the loss takes raw outputs, and "
@@ -170,13 +167,35 @@ def constants(story: Story) -> Iterator[tuple[None, Finding]]:
             seen.add(entry.line)
             what = "has no graph: " + end.what if end.reason == "no-create-graph" else end.what
             name = story.called(mark)
-            message = (
-                f"the term {name} of the loss is a constant for the parameters and moves nothing: {what} at "
-                f"{story.at(end.line)}"
-            )
+            message = f"the term {name} of the loss is a constant for the parameters and moves nothing: {what} at "
+            message += f"{story.at(end.line)}"
             fix, patches = edits.of_end(story, end)
             reason = end.reason if end.reason == "no-create-graph" else "constant-term"
             yield None, story.find(reason, None, end.line, message, fix=fix, patches=patches)
+
+
+def plain_derivatives(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Derivatives without a history that are added to outputs of the model in a loss, as in the residual of a PDE."""
+    seen: set[Line | None] = set()
+    for cut in list(story.entries.values()):
+        end = story.end_at(cut) if cut.role == "cut" and cut.line not in seen and not cut.inside else None
+        if end is None or end.reason != "no-create-graph" or not story.held:
+            continue
+
+        def onward(mark: int) -> list[int]:
+            entry = story.entries[mark]
+            return [] if entry.requires else [use.mark for use in story.users.get(mark, ())]
+
+        reached = (story.entries[mark] for mark in walk([cut.mark], onward))
+        joined = next((entry for entry in reached if entry.requires), None)
+        if joined is None or not joined.shape or kind_of(joined.name) not in ("Add", "Sub"):
+            continue
+        if joined.mark not in story.leading() or any(story.entries[mark].role == "leaf" for mark in joined.inputs):
+            continue
+        seen.add(cut.line)
+        fix, patches = edits.of_end(story, end)
+        message = f"{story.at(joined.line)} adds a constant: {end.what} at {story.at(cut.line)}"
+        yield None, story.find("no-create-graph", None, cut.line, message, fix=fix, patches=patches)
 
 
 def carried(story: Story, cut: Entry, root: int) -> bool:

@@ -121,6 +121,22 @@ def not_optimised(story: Story, outside: set[int]) -> Iterator[tuple[int, Findin
             yield mark, left_behind(story, mark, stepping[0], bool(stale))
 
 
+def made_anew(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Parameters that one line makes anew in each step, as a layer in forward, so that none is ever moved."""
+    lines: dict[tuple[Line, tuple[int, ...]], list[int]] = {}
+    for mark, arrivals in story.arrivals.items() if story.updates() else ():
+        entry, subject = story.entries[mark], story.watch.subjects.get(mark)
+        fresh = mark not in story.held and len(arrivals) == 1 and entry.role == "leaf"
+        fresh = fresh and subject is not None and subject.parameter
+        if fresh and entry.line is not None and not any(e.kind == "changed" for e in story.timeline(mark)):
+            lines.setdefault((entry.line, entry.shape), []).append(mark)
+    many = {line: len(marks) for (line, _), marks in lines.items() if len(marks) > SEVERAL}
+    for line, count in many.items():
+        message = f"{story.at(line)} made new parameters {count} times: each has one gradient, and none is ever moved"
+        fix = "make it once, in __init__, as an attribute of the module, before the optimizer"
+        yield None, story.find("not-optimised", None, line, message, fix=fix)
+
+
 def unused(story: Story, optimizers: Sequence[Optimizer]) -> list[int]:
     """What optimizers hold and nothing has read, though other parameters are trained."""
     held = {mark for optimizer in optimizers for mark in optimizer.held}
@@ -223,10 +239,8 @@ def never_stepped(story: Story, optimizer: Optimizer, sweeps: list[Sweep]) -> Fi
         fix = f"call it: `{text}()`"
         return story.find("no-update", None, line, message, fix=fix, patches=(edits.call(story, bare),))
     line = sweeps[-1].line
-    message = (
-        f"no parameter ever changes: {len(sweeps)} backwards ran, the last at {story.at(line)}, and `{name}` of "
-        f"{story.at(optimizer.line)} never made a step"
-    )
+    message = f"no parameter ever changes: {len(sweeps)} backwards ran, the last at {story.at(line)}, and `{name}` of "
+    message += f"{story.at(optimizer.line)} never made a step"
     statement, patch = story.statement(line), None
     fix = f"call `{name}.step()` after each backward()"
     if line is not None and statement is not None and optimizer.name:
@@ -249,10 +263,8 @@ def small(story: Story, optimizer: Optimizer) -> Iterator[tuple[int | None, Find
         return
     first, last = optimizer.updates[0].rates, still[-1].rates
     rate = f"{max(last):.3g}"
-    message = (
-        f"{len(still)} of {len(updates)} steps at {story.at(still[-1].line)} change no parameter: the learning "
-        f"rate is {rate}"
-    )
+    message = f"{len(still)} of {len(updates)} steps at {story.at(still[-1].line)} change no parameter: the learning "
+    message += f"rate is {rate}"
     line, fix = optimizer.line, f"use a larger learning rate than {rate}"
     scheduler = next(iter(scheduling(story, optimizer)), None)
     patch = None
