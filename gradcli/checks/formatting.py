@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from gradcli.graph.text import formulas
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -100,6 +98,8 @@ def node_text(node: Node, longest: int = 60) -> str:
     order = down_to(names, node)
     if len(order) > MOST_NODES:
         return node.primitive.name + ("" if node.span is None else f" in line {node.span.line}")
+    from gradcli.graph.text import formulas  # the writer of formulas: most processes of exact arithmetic write none
+
     # a shared part is repeated: texts may explode
     text = formulas(order, lambda _: "...", names, longest=4 * longest)[node]
     return text if len(text) <= longest else f"{text[: longest - 4]} ..."

@@ -272,7 +272,7 @@ def without_noise(text: str, value: float) -> float:
     if float(fraction) == value or abs(value - fraction) > NOISE * max(abs(value), 1):
         return value
     checks = check_script(f"assert {text} == {fraction}\n{fraction}").checks
-    return float(fraction) if checks and all(check.verdict == "PROVED" for check in checks) else value
+    return float(fraction) if {check.verdict for check in checks} == {"PROVED"} else value
 
 
 def place_of(size: str, leaves: Mapping[str, list[str | int]]) -> tuple[str, int] | None:

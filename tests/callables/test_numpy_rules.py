@@ -579,7 +579,7 @@ def test_readings_have_the_names_of_the_code() -> None:
         (lambda t: np.exp(t[0]) ** 2, lambda t: np.eye(3)[0] * np.exp(t[0]) ** 2, V[:3], "`exp(t[0])**2`"),
         (loss, lambda w, M, t: {"w": M.T @ (M @ w - t)}, (V[:3], A, b), "`(M @ w - t)**2`"),
         (centred, lambda w: (X - X.mean(axis=0)).T @ ((X - X.mean(axis=0)) @ w), V[:3], "`(Xc @ w)**2`"),
-        (lambda w: np.sum((exp @ w) ** 2), lambda w: exp.T @ (exp @ w), V[:3], "`(data[5,3] @ w)**2`"),
+        (lambda w: np.sum((exp @ w) ** 2), lambda w: exp.T @ (exp @ w), V[:3], "`(data[5, 3] @ w)**2`"),
     ]
     for f, df, at, text in rows:
         (found,) = check_callable(f, df, at=at).checks

@@ -93,7 +93,7 @@ LIMITS: dict[str, CodeDoc] = {
         "no counterpart in another language",
         "The language of derive --emit lacks a function of the script, or a form of its arguments.",
         "C has no library of array functions, and NumPy, PyTorch and JAX lack some special functions.",
-        "gradcli derive 'sum(iv(1, x))' --emit numpy",
+        "gradcli derive 'sum(iv(1, x))' --emit c",
         "Choose another language for --emit, or write the function in terms of others.",
     ),
 }

@@ -45,7 +45,6 @@ from gradcli.checks.expansions.log_puiseux import EITHER, Expansion, Huge, Trace
 from gradcli.checks.expansions.power_series import Moving, Series, coefficients
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import reachable
-from gradcli.graph.text import operand_texts
 from gradcli.primitives.contraction import matmul
 from gradcli.primitives.exact_matrices import matrices
 from gradcli.primitives.linalg import cholesky, qr_q
@@ -303,6 +302,8 @@ class BallField(Field):
             return Tie(f"{name} has no derivative here", node) if exact else few_bits
         for position, (x, domain) in enumerate(zip(balls, primitive.domain, strict=False)):
             if is_outside(x, domain):
+                from gradcli.graph.text import operand_texts  # the writer of formulas: seldom needed here
+
                 which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
                 return Undefined(f"{name} is undefined at {which}{digits(x, SHOWN)}", node)
         if not all(x.is_finite() for x in balls):
