@@ -17,7 +17,7 @@ from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import UNMOVED, Neighbourhood, suspicious
 from gradcli.checks.differences.survey import FAR
 from gradcli.checks.oracle.oracle_client import NoAnswer
-from gradcli.graph.text import subscript
+from gradcli.graph.arrays import subscript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

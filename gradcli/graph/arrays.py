@@ -89,3 +89,14 @@ def _hashed(content: bytes) -> str:
     # importing hashlib takes 10 ms, so only for long content
     digest: str = import_module("hashlib").blake2b(content, digest_size=16).hexdigest()
     return digest
+
+
+def subscript(i: int, shape: Sequence[int]) -> str:
+    """The subscript of a flat position: "[1, 2]", or nothing for a scalar."""
+    if not shape:
+        return ""
+    index = []
+    for n in reversed(shape):
+        index.append(str(i % n))
+        i //= n
+    return f"[{', '.join(reversed(index))}]"

@@ -111,17 +111,6 @@ def _data(node: Node) -> Expression:
     return trees.subscript(trees.name("data"), list(map(trees.number, node.type.shape)))
 
 
-def subscript(i: int, shape: Sequence[int]) -> str:
-    """The subscript of a flat position: "[1, 2]", or nothing for a scalar."""
-    if not shape:
-        return ""
-    index = []
-    for n in reversed(shape):
-        index.append(str(i % n))
-        i //= n
-    return f"[{', '.join(reversed(index))}]"
-
-
 def reader_params(node: Node) -> dict[str, int | bool]:
     """The parameters of a reader as people and JSON see them: the body is left out."""
     params = node.params

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradcli.graph.text import subscript
+from gradcli.graph.arrays import subscript
 from gradcli.rendering.tabular import csv_cell, latex_cell
 from gradcli.rendering.text import visible, width
 from gradcli.rendering.values import inline, jsonable, number, positions, summary

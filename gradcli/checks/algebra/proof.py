@@ -48,8 +48,8 @@ from gradcli.checks.evaluate.interpretation import (
     Unsupported,
     last_unit,
 )
+from gradcli.graph.arrays import subscript
 from gradcli.graph.node import LEAF, Node, reachable
-from gradcli.graph.text import subscript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence

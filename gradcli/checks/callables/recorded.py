@@ -33,11 +33,11 @@ from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import GOOD, NONSMOOTH, Settings
 from gradcli.checks.scripts import verdict_on
 from gradcli.checks.subjects import Subject, combined, cotangent, of_rule, paired, surfaces_of
+from gradcli.graph.arrays import subscript
 from gradcli.graph.building import building
 from gradcli.graph.flat import Table, restore_nodes
 from gradcli.graph.node import dependents, reachable
 from gradcli.graph.program import Leaf, cotangent_name
-from gradcli.graph.text import subscript
 from gradcli.primitives import catalogue
 from gradcli.recording.calls.box import JACOBIAN, OWN
 from gradcli.recording.calls.failures import Failed, OutOfTime, describe

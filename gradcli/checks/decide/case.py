@@ -17,8 +17,8 @@ from gradcli.checks.decide.assumptions import by_index_notation
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.formatting import point_text
 from gradcli.checks.oracle.oracle_client import leaf_names
+from gradcli.graph.arrays import subscript
 from gradcli.graph.node import reachable
-from gradcli.graph.text import subscript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -38,7 +38,7 @@ from gradcli.checks.differences.step_sequences import (
 from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
 from gradcli.checks.formatting import counted
 from gradcli.checks.witnesses import of_black_box
-from gradcli.graph.text import subscript
+from gradcli.graph.arrays import subscript
 from gradcli.recording.calls.box import JACOBIAN
 from gradcli.recording.calls.failures import OutOfTime
 

@@ -26,8 +26,8 @@ from sympy.printing.str import StrPrinter
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.evaluation import Reading, work_of
 from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, Unsupported
+from gradcli.graph.arrays import subscript
 from gradcli.graph.node import LEAF, reachable
-from gradcli.graph.text import subscript
 from gradcli.primitives import addresses, functions
 
 if TYPE_CHECKING:

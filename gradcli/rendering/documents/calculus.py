@@ -10,7 +10,7 @@ import math
 import sys
 from functools import partial
 
-from gradcli.graph.text import subscript
+from gradcli.graph.arrays import subscript
 from gradcli.rendering.document import Column, Document, Facts, Formula, Grid, Line, Style, document
 from gradcli.rendering.values import (
     derivative,
