@@ -299,6 +299,7 @@ def differs_closely(case: Case) -> bool:
     """Whether a claim that is not proved differs far behind its first digits: 1 + exp(-1000) is not 1."""
     if case.subject.kind == "gradient" or "~" in case.comparison["relations"] or "chance" in case.comparison:
         return False
+    case.nearby.sort(key=lambda pair: -len(repr([x.tolist() for x in pair[0].values()])))  # short ones are special
     answer = case.compare([values for values, _ in case.compared[:2]], closely=True)
     first, *others = answer.get("points", [{"region": False}])
     if differ(first):
