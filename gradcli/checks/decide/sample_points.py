@@ -89,10 +89,7 @@ def inside(domain: Interval | None, x: Floats) -> NDArray[np.bool_]:
 
 
 def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterator[Floats]:
-    """Values ever nearer to that of a leaf; a symmetric or diagonal matrix stays one.
-
-    Every other one has many digits: a claim that rounds, or has a period, may be right at numbers of few.
-    """
+    """Values ever nearer to that of a leaf, of few digits and of many; a symmetric or diagonal matrix stays one."""
     if x.dtype.kind == "c":
         for parts in nearby(np.stack([x.real, x.imag]).reshape(-1), domain, count, seed):
             real, imaginary = parts.reshape(2, *x.shape)
