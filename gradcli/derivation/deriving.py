@@ -7,6 +7,7 @@ the same text. Before it is shown, `checks` judges it like a hand-written claim,
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations_with_replacement, islice
@@ -35,7 +36,7 @@ from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
-from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Unary, names_in, nodes_of
+from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Name, Unary, names_in, nodes_of
 from gradcli.lowering import lower
 from gradcli.lowering.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, probes, symbols_of
 from gradcli.primitives.positions import take_along
@@ -576,8 +577,11 @@ def reason_text(reason: NoFormula, source: Source) -> str:
 def shorter_texts(subject: Subject, texts: list[str], style: str) -> list[str]:
     """Formulas of numbers, the one to be tried first in front; what SymPy proposes is among them."""
     (ours, *_) = texts
-    if "." in ours:  # decimals stay as they were written
-        return texts
+    nodes = list(nodes_of(parse(Source(ours))))
+    counts = Counter(node.id for node in nodes if isinstance(node, Name) and node.id not in ("pi", "e"))
+    of_numbers = any(isinstance(node, Call) and not any(map(names_in, node.args)) for node in nodes)
+    if "." in ours or (max(counts.values(), default=0) <= 1 and not of_numbers):
+        return texts  # decimals stay, and there is nothing to be put together
     node = lower(parse(Source(ours), subject.limits), limits=subject.limits).program.outputs[0]
     oracle = oracle_client.shared()
     with oracle:

@@ -242,6 +242,7 @@ class Primitive:
     rewrite: Rule | None = None
     plane: Rule | None = None  # of complex numbers, by their real and imaginary parts, where it is not holomorphic
     closed: Rule | None = None  # an internal operation in public ones, where it is smooth: for formulas
+    derivative: Any = None  # the operation that is a derivative of this one of given orders, where no other is
     parameters: Mapping[str, Any] | None = None  # of one declared by text: each with its default or `REQUIRED`
     package: str | None = None  # that declares it from outside; "" until its name is known
 
@@ -392,6 +393,8 @@ def signature_of(primitive: Primitive) -> Signature:
         rule = primitive.call or primitive.definition
         if primitive.parameters is not None:
             known = Signature(primitive.parameters)
+        elif primitive.partials is not None and rule is None:
+            known = Signature.of(primitive.partials, count=primitive.arity)
         elif rule is None:
             assert primitive.impl is not None
             known = Signature.of(primitive.impl, skip=1, count=primitive.arity)

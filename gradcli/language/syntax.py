@@ -51,15 +51,18 @@ class Expression(Item):
 class Number(Expression):
     """A literal, exact: `ratio` is (numerator, denominator) in lowest terms, `value` the same as a Fraction.
 
+    `imaginary` says that it is so many times the imaginary unit, as `2.5j`: its text ends with j.
+
     `True` and `False` are the numbers 1 and 0 and keep their text.
     """
 
-    __slots__ = ("ratio", "text")
+    __slots__ = ("imaginary", "ratio", "text")
     fields = ("text", "ratio")
 
     def __init__(self, text: str, value: Fraction | tuple[int, int], span: Span) -> None:
         self.text = text
         self.ratio = value if isinstance(value, tuple) else (value.numerator, value.denominator)
+        self.imaginary = text[-1:] == "j"
         self.span = span
 
     @property

@@ -22,7 +22,6 @@ from gradcli.lowering.operands import ScriptList, number, tagged, truth
 from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives import plugins
 from gradcli.primitives.broadcasting import stretch, together
-from gradcli.primitives.powers import hypot
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -60,8 +59,14 @@ def call_library(
     if primitive.name == "pow" and len(args) == 2 and not keywords:
         x, y = (number(lowerer, arg) for arg in args)
         return raised(lowerer, x, y, syntax)
-    if primitive.name == "abs" and len(args) == 1 and type(args[0]) is Complex:
-        return hypot(args[0].real, args[0].imag)
+    if len(args) == 1 and type(args[0]) is Complex:
+        from gradcli.primitives import fourier  # which most scripts do not need
+
+        if primitive.name in fourier.OF_COMPLEX and not keywords:
+            return fourier.OF_COMPLEX[primitive.name](args[0])
+        if primitive.name in fourier.BY_PARTS:
+            parts = args[0].real, args[0].imag
+            return Complex(*[call_library(lowerer, primitive, [x], keywords, name, syntax) for x in parts])
     if primitive.kind == "elementwise" and len(args) == primitive.arity and not keywords:
         if primitive.call is None and not primitive.static:  # operands are all that it takes
             xs = tuple([x if type(x) is Node and x.type.kind == "float" else number(lowerer, x) for x in args])

@@ -146,17 +146,21 @@ _OPERANDS: dict[type, Callable[[Any], list[Any]]] = {
 # --- what each construct means ---------------------------------------------------------------------
 
 
-def _number(lowerer: Lowerer, syntax: Number) -> Node:
+def _number(lowerer: Lowerer, syntax: Number) -> Any:
     known = lowerer.numbers.get(syntax.ratio)
     if known is None:
         numerator, denominator = syntax.ratio
         known = lowerer.numbers[syntax.ratio] = lowerer.builder.constant(rational(numerator, denominator))
-    return known
+    if not syntax.imaginary:
+        return known
+    return lowerer.builder.call("times_i", known) if lowerer.plane else Complex(lowerer.builder.constant(0), known)
 
 
-def _unary(lowerer: Lowerer, syntax: Unary, operands: list[Any]) -> Node:
+def _unary(lowerer: Lowerer, syntax: Unary, operands: list[Any]) -> Any:
     if syntax.op == "not":
         return not_(truth(lowerer, operands[0]))
+    if type(operands[0]) is Complex:
+        return Complex(-operands[0].real, -operands[0].imag) if syntax.op == "-" else operands[0]
     x = number(lowerer, operands[0])
     return neg(x) if syntax.op == "-" else x
 
@@ -170,6 +174,8 @@ def binary(lowerer: Lowerer, syntax: Binary, x: Any, y: Any) -> Any:
     if type(x) is Complex or type(y) is Complex:
         from gradcli.primitives import fourier  # which most scripts do not need
 
+        if op == "**" and type(y) is not Complex:
+            return fourier.raised(x, number(lowerer, y).constant)
         return fourier.combined(op, *(x if type(x) is Complex else number(lowerer, x) for x in (x, y)))
     x = x if type(x) is Node and x.type.kind == "float" else number(lowerer, x, syntax.left)
     y = y if type(y) is Node and y.type.kind == "float" else number(lowerer, y, syntax.right)

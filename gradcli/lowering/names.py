@@ -62,6 +62,7 @@ class Names:
     def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values, plane: bool = False) -> None:
         self.open_shapes = OpenShapes()
         self.builder = (PlaneBuilder if plane else Builder)(vocabulary, limits.nodes, limits.elements)
+        self.plane = plane
         self.vocabulary = vocabulary
         self.limits = limits
         self.at = at

@@ -208,7 +208,7 @@ def number(names: Names, value: Any, syntax: Syntax | None = None) -> Node:
     if isinstance(value, tuple):
         raise error("GC309", f"{len(value)} values stand where one is needed", span, help="write an array as [a, b]")
     if isinstance(value, Complex):
-        take = "take abs(z), real(z) or imag(z) of what fft returns"
+        take = "take abs(z), real(z), imag(z) or angle(z) of it"
         raise error("GC309", "complex numbers stand where real ones are needed", span, help=take)
     what = "text" if isinstance(value, str) else "None" if value is None else "a slice"
     raise error("GC309", f"{what} is used where a number is needed", span)

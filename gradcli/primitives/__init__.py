@@ -56,6 +56,8 @@ MODULES = (
     "losses",
     "densities",
     "bessel",
+    "integrals",
+    "hypergeometric",
     "incomplete",
     "fourier",
 )
@@ -125,6 +127,8 @@ class Catalogue(dict[str, Primitive]):
             if not (self.public and primitive.internal):
                 for name in (primitive.name, *primitive.aliases) if self.public else (primitive.name,):
                     self[name] = primitive
+            if primitive.derivative is not None and not self.public:
+                self[primitive.derivative.name] = primitive.derivative
         self._waiting.pop(0)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Closed, Open, inf
-from gradcli.graph.primitive import Kink, Primitive, elementwise
+from gradcli.graph.domain import NONNEGATIVE, POSITIVE, REAL, Closed, ClosedOpen, Open, inf
+from gradcli.graph.primitive import Kink, Primitive, composite, elementwise
 from gradcli.primitives.comparison import and_, equal, where
 
 TYPE_CHECKING = False
@@ -157,4 +157,51 @@ xlogy = elementwise(
     formula="x*log(y)",
     names="scipy.special. torch. torch.special. jax.scipy.special.",
     steady="where(x == 0, 0, x*log(where(x == 0, 1, y)))",
+)
+
+xlog1py = elementwise(
+    "xlog1py",
+    "x*log1p(y), and 0 where x is 0.",
+    impl=lambda xp, x, y: xp.where((x == 0) & (y >= -1), 0.0, x * xp.log1p(xp.where(x == 0, 0.0, y))),
+    symbolic=lambda sp, x, y: _xlogy_symbolic(sp, x, sp.Add(1, y)),
+    ball=lambda fl, x, y: fl.integer(0) if fl.sign(1 + y) <= 0 and fl.sign(x) == 0 else x * y.log1p(),
+    partials=lambda x, y, *, out: (
+        where(and_(equal(x, 0), y <= -1), 0, log1p(y)),
+        where(and_(equal(x, 0), equal(y, -1)), 0, x / (1 + y)),
+    ),
+    domain=[REAL, ClosedOpen(-1, inf)],
+    kinks=[Kink(lambda x, y: x * x + (y + 1) * (y + 1), "x = 0 and y = -1", "0 in x, 0 in y")],
+    sample=[Closed(-2, 2), Closed(-0.7, 2)],
+    examples=[("xlog1py(0, -1)", 0), ("xlog1py(2, 9)", 4.605170185988092)],
+    node="SpecialXlog1PyBackward0",
+    formula="x*log(1 + y)",
+    names="scipy.special. torch.special. jax.scipy.special.",
+    traits="real_only",
+)
+
+entr = composite(
+    "entr",
+    "-x*log(x), and 0 at 0: a term of an entropy.",
+    definition=lambda x: -xlogy(x, x),
+    pointwise=True,
+    arity=1,
+    domain=[NONNEGATIVE],
+    sample=[Closed(0.2, 3)],
+    examples=[("entr(0)", 0), ("entr(2)", -1.3862943611198906)],
+    node="SpecialEntrBackward0",
+    formula="-x*log(x)",
+    names="scipy.special. torch.special. jax.scipy.special.",
+)
+
+rel_entr = composite(
+    "rel_entr",
+    "x*log(x/y), and 0 where x is 0: a term of a relative entropy.",
+    definition=lambda x, y: xlogy(x, x / y),
+    pointwise=True,
+    arity=2,
+    domain=[NONNEGATIVE, POSITIVE],
+    sample=[Closed(0.2, 3), Closed(0.2, 3)],
+    examples=[("rel_entr(0, 2)", 0), ("rel_entr(2, 1)", 1.3862943611198906)],
+    formula="x*log(x/y)",
+    names="scipy.special. jax.scipy.special.",
 )

@@ -19,10 +19,14 @@ from gradcli.primitives.arithmetic import parts, times_i
 from gradcli.primitives.axes import described, filled, part, permuted, placed, reshaped, reversed_along
 from gradcli.primitives.broadcasting import together
 from gradcli.primitives.closed_forms import larger_than_2x2
+from gradcli.primitives.exponential import exp, log
+from gradcli.primitives.hyperbolic import cosh, sinh
 from gradcli.primitives.joining import joined
+from gradcli.primitives.powers import hypot
 from gradcli.primitives.sizes import normalize_axes, normalize_axis, whole_number
 from gradcli.primitives.trigonometric import acos, atan2, cos, sin
 
+MOST_POWER = 16  # that is written as a product
 MOST_EXACT = 64  # entries that exact readings multiply by cosines and sines
 
 # --- the two linear operations ------------------------------------------------------------------------------
@@ -98,6 +102,38 @@ def combined(op: str, x: Any, y: Any) -> Complex:
         size = c * c + d * d
         return Complex((a * c + b * d) / size, (b * c - a * d) / size)
     return Complex(a + c, b + d) if op == "+" else Complex(a - c, b - d)
+
+
+def raised(z: Complex, exponent: Any) -> Any:
+    """A power with an exponent that is one number; raises GradcliError GC309 for any other."""
+    if exponent is None or isinstance(exponent, str):
+        raise error("GC309", "a power of a complex number has an exponent that is a number")
+    if exponent != int(exponent) or not -MOST_POWER <= exponent <= MOST_POWER:
+        size, turn = log(hypot(z.real, z.imag)) * exponent, atan2(z.imag, z.real) * exponent
+        return Complex(exp(size) * cos(turn), exp(size) * sin(turn))
+    power: Any = Complex(z.real * 0 + 1, z.imag * 0)
+    for _ in range(abs(int(exponent))):
+        power = combined("*", power, z)
+    return power if exponent >= 0 else combined("/", z.real * 0 + 1, power)
+
+
+OF_COMPLEX: dict[str, Any] = {  # functions of a complex number by its real and imaginary part
+    "abs": lambda z: hypot(z.real, z.imag),
+    "square": lambda z: combined("*", z, z),
+    "reciprocal": lambda z: raised(z, -1),
+    "exp": lambda z: Complex(exp(z.real) * cos(z.imag), exp(z.real) * sin(z.imag)),
+    "log": lambda z: Complex(log(hypot(z.real, z.imag)), atan2(z.imag, z.real)),
+    "sqrt": lambda z: raised(z, Fraction(1, 2)),
+    "sin": lambda z: Complex(sin(z.real) * cosh(z.imag), cos(z.real) * sinh(z.imag)),
+    "cos": lambda z: Complex(cos(z.real) * cosh(z.imag), -(sin(z.real) * sinh(z.imag))),
+    "sinh": lambda z: Complex(sinh(z.real) * cos(z.imag), cosh(z.real) * sin(z.imag)),
+    "cosh": lambda z: Complex(cosh(z.real) * cos(z.imag), sinh(z.real) * sin(z.imag)),
+    "tan": lambda z: combined("/", OF_COMPLEX["sin"](z), OF_COMPLEX["cos"](z)),
+    "tanh": lambda z: combined("/", OF_COMPLEX["sinh"](z), OF_COMPLEX["cosh"](z)),
+}
+BY_PARTS = frozenset(  # functions that are linear, and take real coefficients only
+    ("sum", "mean", "cumsum", "diff", "trace", "reshape", "flatten", "transpose", "flip", "roll", "squeeze")
+)
 
 
 def whole(z: Any) -> Any:

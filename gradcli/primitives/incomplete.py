@@ -1,71 +1,76 @@
-"""The regularized incomplete gamma and beta functions of x, with SciPy's arguments.
-
-Their derivatives with respect to the parameters `a` and `b` have no closed form, so these are numbers that are known
-before a script runs: a leaf that stands there becomes const, as one that is read as a size does.
-"""
+"""The regularized incomplete gamma and beta functions, with SciPy's arguments, and their densities."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any
-
-from gradcli.base.diagnostics import error
-from gradcli.graph.domain import NONNEGATIVE, Closed, Interval
-from gradcli.graph.exact import number_text
+from gradcli.graph.domain import NONNEGATIVE, POSITIVE, Closed, Interval, Open
 from gradcli.graph.primitive import Primitive, elementwise
-from gradcli.primitives.exponential import exp, xlogy
-from gradcli.primitives.special import beta, betaln, gamma, lgamma
+from gradcli.primitives.analytic import parametric
+from gradcli.primitives.exponential import exp, log
+from gradcli.primitives.powers import pow_ball
+from gradcli.primitives.special import beta, digamma, gamma
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_SHAPE, _SIZE, _PART = Closed(0.5, 3), Closed(0.5, 3), Closed(0.2, 0.8)
+UNIT = Interval(0.0, 1.0)
 MOST_POWER = 100  # for which powers and gamma functions stay in range
-
-
-def _parameter(value: Any, parameter: str, name: str) -> Any:
-    """A positive number; raises GradcliError GC306 for anything else."""
-    if not isinstance(value, (int, float, Fraction)) or not value > 0:
-        shown = f"{len(value)} values" if isinstance(value, tuple) else number_text(value)
-        raise error("GC306", f"`{parameter}` of {name} is one positive number, not {shown}")
-    return value if isinstance(value, int) else Fraction(value)
-
-
-def _rational(sp: Any, value: Any) -> Any:
-    return sp.Rational(value.numerator, value.denominator)
-
-
-def _ball(fl: Any, value: Any) -> Any:
-    return fl.integer(value.numerator) / value.denominator
 
 
 # --- the incomplete gamma function --------------------------------------------------------------------------
 
 
-def gammainc_call(a: Any, x: Any) -> Any:
-    """SciPy's `gammainc(a, x)`; raises GradcliError GC306 unless a is a positive number."""
-    return gammainc(x, a=_parameter(a, "a", "gammainc"))
+def _lower(a: Any, x: Any) -> Any:
+    return x.gamma_lower(a, 1) if x.real.mid() <= a.real.mid() + 1 else 1 - x.gamma_upper(a, 1)
 
 
-def gammaincc_call(a: Any, x: Any) -> Any:
-    """SciPy's `gammaincc(a, x)`; raises GradcliError GC306 unless a is a positive number."""
-    return gammaincc(x, a=_parameter(a, "a", "gammaincc"))
+def _gamma_density_value(xp: Any, a: Any, x: Any) -> Any:
+    """By powers, which have more digits than an exponential, and a value at 0; 0 where 1/gamma(a) is."""
+    small = xp.where(a <= MOST_POWER, a, 1.0)
+    scale = xp.gamma(small)
+    pole = (small <= 0) & (small == xp.floor(small))
+    power = xp.where(pole, 0.0, x ** (small - 1) * xp.exp(-x) / xp.where(pole, 1.0, scale))
+    large = xp.where(a <= MOST_POWER, MOST_POWER, a)
+    return xp.where(a <= MOST_POWER, power, xp.exp((large - 1) * xp.log(x) - x - xp.gammaln(large)))
 
 
-def _gamma_density(x: Any, a: Any) -> Any:
-    if a <= MOST_POWER:  # a power has more digits than an exponential, and a value at 0
-        return x ** (a - 1) * exp(-x) / gamma(a)
-    return exp(xlogy(a - 1, x) - x - lgamma(a))
+def _incomplete(function: Any, method: str, smooth: Any) -> Any:
+    """The ball rule: with parameters that stay python-flint's own series and expansions at edges, else Cauchy's."""
+
+    def ball(fl: Any, *xs: Any) -> Any:
+        *parameters, x = xs
+        if all(fl.is_still(parameter) for parameter in parameters):
+            return getattr(x, method)(*parameters, 1)
+        return fl.analytic(function, smooth, *xs)
+
+    return ball
 
 
-gammainc: Primitive = elementwise(
+gamma_density: Primitive = elementwise(
+    "gamma_density",
+    "The derivative of gammainc by x.",
+    impl=_gamma_density_value,
+    symbolic=lambda sp, a, x: sp.Pow(x, a - 1) * sp.exp(-x) / sp.gamma(a),
+    ball=lambda fl, a, x: pow_ball(fl, x, a - 1) * (-x).exp() * a.rgamma(),
+    partials=lambda a, x, *, out: (out * (log(x) - digamma(a)), gamma_density(a - 1, x) - out),
+    closed=lambda a, x: x ** (a - 1) * exp(-x) / gamma(a),
+    internal=True,
+    domain=[POSITIVE, NONNEGATIVE],
+    sample=[_SHAPE, _SIZE],
+    traits="real_only",
+)
+
+gammainc: Primitive = parametric(
     "gammainc",
-    "Regularized lower incomplete gamma function P(a, x), for a fixed number a.",
-    impl=lambda xp, x, *, a: xp.gammainc(xp.parameter(a, x), x),
-    symbolic=lambda sp, x, *, a: sp.lowergamma(_rational(sp, a), x) / sp.gamma(_rational(sp, a)),
-    ball=lambda fl, x, *, a: x.gamma_lower(_ball(fl, a), 1),
-    partials=lambda x, *, out, a: (_gamma_density(x, a),),
-    call=gammainc_call,
-    static=("a",),
+    "Regularized lower incomplete gamma function P(a, x).",
+    _lower,
+    symbolic=lambda sp, a, x: sp.lowergamma(a, x) / sp.gamma(a),
+    ball=_incomplete(_lower, "gamma_lower", (POSITIVE, POSITIVE)),
+    partials=lambda a, x, *, out: (gammainc.derivative(a, x, orders=(1, 0)), gamma_density(a, x)),
     aliases=("igamma",),
-    domain=[NONNEGATIVE],
-    sample=[Closed(0.5, 3)],
+    domain=[POSITIVE, NONNEGATIVE],
+    sample=[_SHAPE, _SIZE],
     examples=[
         ("gammainc(1, 1)", 0.6321205588285577),
         ("gammainc(2.5, 0)", 0),
@@ -77,18 +82,16 @@ gammainc: Primitive = elementwise(
     traits="real_only",
 )
 
-gammaincc: Primitive = elementwise(
+gammaincc: Primitive = parametric(
     "gammaincc",
-    "Regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), for a fixed number a; precise in the tail.",
-    impl=lambda xp, x, *, a: xp.gammaincc(xp.parameter(a, x), x),
-    symbolic=lambda sp, x, *, a: sp.uppergamma(_rational(sp, a), x) / sp.gamma(_rational(sp, a)),
-    ball=lambda fl, x, *, a: x.gamma_upper(_ball(fl, a), 1),
-    partials=lambda x, *, out, a: (-_gamma_density(x, a),),
-    call=gammaincc_call,
-    static=("a",),
+    "Regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x); precise in the tail.",
+    lambda a, x: x.gamma_upper(a, 1),
+    symbolic=lambda sp, a, x: sp.uppergamma(a, x) / sp.gamma(a),
+    ball=_incomplete(lambda a, x: x.gamma_upper(a, 1), "gamma_upper", (POSITIVE, POSITIVE)),
+    partials=lambda a, x, *, out: (gammaincc.derivative(a, x, orders=(1, 0)), -gamma_density(a, x)),
     aliases=("igammac",),
-    domain=[NONNEGATIVE],
-    sample=[Closed(0.5, 3)],
+    domain=[POSITIVE, NONNEGATIVE],
+    sample=[_SHAPE, _SIZE],
     examples=[
         ("gammaincc(1, 1)", 0.36787944117144233),
         ("gammaincc(2.5, 0)", 1),
@@ -103,28 +106,49 @@ gammaincc: Primitive = elementwise(
 # --- the incomplete beta function ---------------------------------------------------------------------------
 
 
-def betainc_call(a: Any, b: Any, x: Any) -> Any:
-    """SciPy's `betainc(a, b, x)`; raises GradcliError GC306 unless a and b are positive numbers."""
-    return betainc(x, a=_parameter(a, "a", "betainc"), b=_parameter(b, "b", "betainc"))
+def _beta_density_value(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    few = a + b <= MOST_POWER
+    small, other = xp.where(few, a, 1.0), xp.where(few, b, 1.0)
+    pole = ((small <= 0) & (small == xp.floor(small))) | ((other <= 0) & (other == xp.floor(other)))
+    scale = xp.beta(xp.where(pole, 1.0, small), xp.where(pole, 1.0, other))
+    power = xp.where(pole, 0.0, x ** (small - 1) * (1 - x) ** (other - 1) / scale)
+    p, q = xp.where(few, MOST_POWER, a), xp.where(few, MOST_POWER, b)
+    return xp.where(few, power, xp.exp((p - 1) * xp.log(x) + (q - 1) * xp.log1p(-x) - xp.betaln(p, q)))
 
 
-def _beta_density(x: Any, a: Any, b: Any) -> Any:
-    if a + b <= MOST_POWER:
-        return x ** (a - 1) * (1 - x) ** (b - 1) / beta(a, b)
-    return exp(xlogy(a - 1, x) + xlogy(b - 1, 1 - x) - betaln(a, b))
+beta_density: Primitive = elementwise(
+    "beta_density",
+    "The derivative of betainc by x.",
+    impl=_beta_density_value,
+    symbolic=lambda sp, a, b, x: sp.Pow(x, a - 1) * sp.Pow(1 - x, b - 1) * sp.gamma(a + b) / sp.gamma(a) / sp.gamma(b),
+    ball=lambda fl, a, b, x: (
+        pow_ball(fl, x, a - 1) * pow_ball(fl, 1 - x, b - 1) * (a + b).gamma() * a.rgamma() * b.rgamma()
+    ),
+    partials=lambda a, b, x, *, out: (
+        out * (log(x) - digamma(a) + digamma(a + b)),
+        out * (log(1 - x) - digamma(b) + digamma(a + b)),
+        (a + b - 1) * (beta_density(a - 1, b, x) - beta_density(a, b - 1, x)),
+    ),
+    closed=lambda a, b, x: x ** (a - 1) * (1 - x) ** (b - 1) / beta(a, b),
+    internal=True,
+    domain=[POSITIVE, POSITIVE, UNIT],
+    sample=[_SHAPE, _SHAPE, _PART],
+    traits="real_only",
+)
 
-
-betainc: Primitive = elementwise(
+betainc: Primitive = parametric(
     "betainc",
-    "Regularized incomplete beta function I_x(a, b), for fixed numbers a and b, and x from 0 to 1.",
-    impl=lambda xp, x, *, a, b: xp.betainc(xp.parameter(a, x), xp.parameter(b, x), x),
-    symbolic=lambda sp, x, *, a, b: sp.betainc_regularized(_rational(sp, a), _rational(sp, b), 0, x),
-    ball=lambda fl, x, *, a, b: x.beta_lower(_ball(fl, a), _ball(fl, b), 1),
-    partials=lambda x, *, out, a, b: (_beta_density(x, a, b),),
-    call=betainc_call,
-    static=("a", "b"),
-    domain=[Interval(0.0, 1.0)],
-    sample=[Closed(0.2, 0.8)],
+    "Regularized incomplete beta function I_x(a, b), for x from 0 to 1.",
+    lambda a, b, x: x.beta_lower(a, b, 1),
+    symbolic=lambda sp, a, b, x: sp.betainc_regularized(a, b, 0, x),
+    ball=_incomplete(lambda a, b, x: x.beta_lower(a, b, 1), "beta_lower", (POSITIVE, POSITIVE, Open(0, 1))),
+    partials=lambda a, b, x, *, out: (
+        betainc.derivative(a, b, x, orders=(1, 0, 0)),
+        betainc.derivative(a, b, x, orders=(0, 1, 0)),
+        beta_density(a, b, x),
+    ),
+    domain=[POSITIVE, POSITIVE, UNIT],
+    sample=[_SHAPE, _SHAPE, _PART],
     examples=[
         ("betainc(1, 1, 0.5)", 0.5),
         ("betainc(2, 3, 0.25)", 0.26171875),

@@ -115,7 +115,7 @@ def _pow_symbolic(sp: Any, x: Any, y: Any) -> Any:
     return sp.Pow(x, y)
 
 
-def _pow_ball(fl: Any, x: Any, y: Any) -> Any:
+def pow_ball(fl: Any, x: Any, y: Any) -> Any:
     if y.is_integer():
         exponent = int(y.unique_fmpz())
         if exponent < 0 and fl.sign(x) == 0:
@@ -145,7 +145,7 @@ pow_ = elementwise(
     "x to the power y, where y may be a variable too.",
     impl=lambda xp, x, y: xp.power(x, y),
     symbolic=_pow_symbolic,
-    ball=_pow_ball,
+    ball=pow_ball,
     partials=lambda x, y, *, out: (pow_derivative(x, y, k=1, m=0), pow_derivative(x, y, k=0, m=1)),
     aliases=("power", "float_power"),
     rewrite=lambda x, y: x**y.constant if isinstance(y.constant, int) else None,

@@ -6,9 +6,11 @@ from math import comb, factorial, perm, pi, sqrt
 
 from gradcli.base.diagnostics import error
 from gradcli.graph.arrays import nearest_float
-from gradcli.graph.domain import REAL, Closed, Open
+from gradcli.graph.domain import POSITIVE, REAL, Closed, Open
 from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import Primitive, composite, elementwise
+from gradcli.primitives.exponential import log
+from gradcli.primitives.trigonometric import acos
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ erfcinv = elementwise(
 )
 
 
-def _pi_beside(x: Any) -> Any:
+def pi_beside(x: Any) -> Any:
     return x.builder.constant("pi", x.shape)
 
 
@@ -97,7 +99,7 @@ erf_derivative: Primitive = elementwise(
     domain=[REAL],
     sample=[Closed(-2, 2)],
     formula="2*exp(-x**2)/sqrt(pi)",
-    closed=lambda x: 2 * x.named("exp")(-(x**2)) / x.named("sqrt")(_pi_beside(x)),
+    closed=lambda x: 2 * x.named("exp")(-(x**2)) / x.named("sqrt")(pi_beside(x)),
 )
 
 # --- the gamma function -----------------------------------------------------------------------------------
@@ -171,6 +173,22 @@ lgamma = elementwise(
     node="LgammaBackward0",
     formula="log|Γ(x)|",
     names="c. scipy.special.gammaln torch. torch.special.gammaln jax.scipy.special.gammaln sympy.loggamma",
+    traits="real_only",
+)
+
+
+loggamma = elementwise(
+    "loggamma",
+    "Logarithm of the gamma function of positive numbers.",
+    impl=lambda xp, x: xp.where(x > 0, xp.gammaln(x), xp.nan),
+    symbolic=lambda sp, x: sp.loggamma(x),
+    ball=lambda fl, x: x.lgamma(),
+    partials=lambda x, *, out: (digamma(x),),
+    domain=[POSITIVE],
+    sample=[Closed(0.5, 4)],
+    examples=[("loggamma(1)", 0), ("loggamma(10)", 12.801827480081469)],
+    formula="log(Γ(x))",
+    names="scipy.special.",
     traits="real_only",
 )
 
@@ -262,6 +280,41 @@ polygamma: Primitive = elementwise(
     formula="ψ⁽ⁿ⁾(x)",
     names="scipy.special. jax.scipy.special.",
     traits="real_only",
+)
+
+trigamma = composite(
+    "trigamma",
+    "Derivative of digamma.",
+    definition=lambda x: polygamma(x, n=1),
+    pointwise=True,
+    arity=1,
+    domain=[REAL],
+    sample=[Closed(0.5, 4)],
+    examples=[("trigamma(1)", 1.6449340668482264)],
+    formula="ψ'(x)",
+)
+
+
+def multigammaln_call(a: Any, d: Any) -> Any:
+    """SciPy's `multigammaln(a, d)`; raises GradcliError GC306 unless d is 1, 2, 3, ..."""
+    if not isinstance(d, int) or not 1 <= d <= MOST_POLYGAMMA:
+        raise error("GC306", f"the dimension of multigammaln is a whole number from 1, not {number_text(d)}")
+    total = d * (d - 1) * log(acos(-1)) / 4
+    for j in range(d):
+        total = total + lgamma(a - j / 2)
+    return total
+
+
+multigammaln = composite(
+    "multigammaln",
+    "Logarithm of the multivariate gamma function of dimension d, for a above (d - 1)/2.",
+    definition=multigammaln_call,
+    static=("d",),
+    domain=[REAL],
+    sample=[Closed(2, 4)],
+    examples=[("multigammaln(3, 1)", 0.6931471805599453), ("multigammaln(3, 3)", 2.694924879806965)],
+    formula="log(Γ_d(a))",
+    names="scipy.special. jax.scipy.special.",
 )
 
 beta = elementwise(
@@ -359,13 +412,13 @@ def _sinc_symbolic(sp: Any, x: Any, *, n: int = 0) -> Any:
 
 def _sinc_derivative_closed(x: Any, *, n: int) -> Any:
     """By the same recurrence, away from 0."""
-    z = _pi_beside(x) * x
+    z = pi_beside(x) * x
     sine, cosine = x.named("sin")(z), x.named("cos")(z)
     turns = (sine, cosine, -sine, -cosine)
     value = sine / z
     for k in range(1, n + 1):
         value = (turns[k % 4] - k * value) / z
-    return _pi_beside(x) ** n * value
+    return pi_beside(x) ** n * value
 
 
 def _sinc_derivative_ball(fl: Any, x: Any, *, n: int) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gradcli.base.diagnostics import GradcliError
+from gradcli.calculator import evaluate
 from gradcli.checks import check_script
 from tests.execution.test_convention import IDS, PROGRAMS
 from tests.support.rederive import rederive
@@ -186,8 +187,33 @@ def test_points_as_they_are_typed(text: str, z: object) -> None:
 def test_other_names_and_formulas_stay_as_they_were() -> None:
     with pytest.raises(GradcliError, match="`k` has no value here"):
         check_script("z**2", at=["z=1+2*k"], dtype="complex128")
-    with pytest.raises(GradcliError, match="complex literals are not supported"):
-        check_script("z + 2j", at={"z": 1.0}, dtype="complex128")
+
+
+# scripts with complex literals: what they compute, and derivatives that are right and wrong
+IMPEDANCE = "abs(1/(1 + 1j*w*R*C))"
+LITERALS = [
+    (IMPEDANCE, "w", "-w*(R*C)**2/(1 + (w*R*C)**2)**1.5", "PROVED"),
+    (IMPEDANCE, "w", "-w*(R*C)**2/(1 + (w*R*C)**2)**0.5", "DISAGREES"),
+    ("real(exp(1j*w)) + R + C", "w", "-sin(w)", "PROVED"),
+    ("imag(exp(1j*w)) + R + C", "w", "-cos(w)", "DISAGREES"),
+    ("angle(R + 2.5j*w) + C", "w", "2.5*R/(R**2 + (2.5*w)**2)", "PROVED"),
+    ("abs(sqrt(R + 1j*w))**4 + C", "w", "2*w", "PROVED"),
+    ("real(conj(R + 1j*w)*(C - 2j*w)**2)", "C", "2*R*C - 4*w**2", "PROVED"),
+    ("imag((R + 1j*w)**-2) + C", "w", "0", "DISAGREES"),
+    ("abs(sum(array([w, R])*(1 + 1j))) + C", "w", "sqrt(2)*sign(w + R)", "PROVED"),
+    ("abs(tanh(R + 1j*w))**2 + C", "C", "1", "PROVED"),
+]
+
+
+@pytest.mark.parametrize(("script", "leaf", "slope", "verdict"), LITERALS)
+def test_complex_literals(script: str, leaf: str, slope: str, verdict: str) -> None:
+    """In a program on real numbers they are pairs; in one on complex numbers the same value comes out."""
+    at = {"w": 0.75, "R": 2.0, "C": 0.5}
+    report = check_script(f"y = {script}\nassert grad(y, {leaf}) == {slope}\ny", at=at)
+    assert [one.verdict for one in report.checks if one.kind == "claim"] == [verdict]
+    plain = complex(eval(script.replace("^", "**"), dict(vars(np), abs=np.abs), at))
+    assert evaluate(script, at=at).value == pytest.approx(plain.real, rel=1e-12)
+    assert evaluate(script, at=at, dtype="complex128").value == pytest.approx(plain.real, rel=1e-12)
 
 
 def test_points_are_drawn_and_reports_repeat() -> None:

@@ -110,7 +110,7 @@ def test_factors_of_matrices_without_entries(script: str, x: np.ndarray, referen
 @pytest.mark.parametrize(
     ("script", "part"),
     [
-        ("polygamma(1.5, x)", "not 1.5"), ("jn(0.5, x)", "not 0.5"), ("huber_loss(x, x, -0.5)", "reduction=-0.5"),
+        ("polygamma(1.5, x)", "not 1.5"), ("lambertw(x, 1)", "not 1"), ("huber_loss(x, x, -0.5)", "reduction=-0.5"),
         ("grad(x**2, x, 2.5)", "not 2.5"), ("tensordot([x], [x], [0.5])", "not (0.5)"), ('einsum("i,j", [x])', "1 is given"),
     ],
 )  # fmt: skip

@@ -37,6 +37,11 @@ CASELESS = {
     "last": "only loops make it, with a body: tests/transforms/test_loops.py holds its laws",
     "iterations": "only loops make it, with a body: tests/transforms/test_loops.py holds its laws",
     "larger_than_2x2": "it stands for the absence of a closed form",
+    **{
+        name: f"the laws of {name.removesuffix('_derivative')} run through it"
+        for name, primitive in catalogue().items()
+        if primitive.static == ("orders",)
+    },
 }
 
 

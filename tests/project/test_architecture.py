@@ -103,7 +103,7 @@ HEAVY_FILES: dict[str, set[str]] = {
     "cupyx": {"execution/namespaces/"},
     "jax": {"execution/namespaces/", "audit/judging.py", "audit/watching/jax_rules.py"},
     "sympy": {"checks/"},
-    "flint": {"checks/"},
+    "flint": {"checks/", "execution/namespaces/taylor.py"},
     "rich": {"rendering/", "interfaces/output.py"},
     "markdown_it": {"batch/discovery/documents.py"},
     "typer": {"interfaces/"},
@@ -270,7 +270,7 @@ def test_records_of_runs_import_no_library_of_tensors() -> None:
 BUDGETS = {
     "checks": (68, 17_596),
     "eager": (71, 15_095),
-    "execution": (42, 8_416),
+    "execution": (43, 8_588),
     "formulas": (10, 4_650),
     "why": (23, 4_980),
 }

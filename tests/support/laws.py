@@ -260,7 +260,10 @@ REFUSED = {
     "leaky_relu", "elu", "selu", "hardtanh", "hardsigmoid", "heaviside", "floor", "ceil", "trunc", "round", "mod",
     "xlogy", "binary_cross_entropy", "kl_div",
     "cbrt", "hypot", "atan2", "logaddexp", "erfinv", "erfcinv", "logit", "gamma", "factorial", "lgamma", "digamma",
-    "polygamma", "beta", "betaln", "norm_ppf", "j0", "j1", "jn", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc",
+    "polygamma", "trigamma", "loggamma", "multigammaln", "beta", "betaln", "norm_ppf", "gammainc", "gammaincc", "betainc",
+    "j0", "j1", "jn", "y0", "y1", "yn", "i0", "i1", "iv", "i0e", "i1e", "ive", "k0", "k1", "kv", "zeta", "lambertw",
+    "hyp0f1", "hyp1f1", "hyp2f1", "exprel", "boxcox", "boxcox1p", "inv_boxcox", "erfcx", "erfi", "dawsn", "log_ndtr",
+    "expi", "exp1", "ellipk", "ellipe", "fresnel", "fresnels", "fresnelc", "xlog1py", "entr", "rel_entr",
     "cholesky", "qr", "eigvalsh", "eigh", "svdvals", "svd", "pinv", "norm(x0, 2)", "t_logpdf", "gamma_logpdf",
     "beta_logpdf", "chi2_logpdf", "poisson_logpmf", "dirichlet_logpdf", "multivariate_normal_logpdf",
 }  # fmt: skip

@@ -67,6 +67,8 @@ class Symbolic:
         """An expression at the point."""
         if isinstance(expression, (bool, int)):
             return float(expression)
+        if expression.has(sympy.Derivative, sympy.Subs):
+            raise Silent("SymPy has no derivative by a parameter")
         coarse, fine = (self._rounded(sympy.sympify(expression), digits) for digits in DIGITS)
         if fine.is_Float and fine and abs(fine - coarse) < abs(fine) * sympy.Float(10) ** -20:
             return float(fine)
@@ -87,7 +89,8 @@ class Symbolic:
             stack.pop()
             if top not in known:
                 made = top if top.is_Rational else top.func(*[known[arg] for arg in top.args]) if top.args else top
-                known[top] = made if made.is_Rational else sympy.N(made, digits)
+                exact = made.is_Rational or not isinstance(made, sympy.Expr)
+                known[top] = made if exact else sympy.N(made, digits)
         return known[expression]
 
     def values(self) -> list[np.ndarray]:

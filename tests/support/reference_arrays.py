@@ -318,11 +318,13 @@ CALLS: dict[str, Callable[..., Any]] = {
     **{name: of_numbers(function) for name, function in NUMBERS.items()},
     "gelu": lambda x, approximate="none": entry_by_entry(_gelu, exact(x), approximate=approximate),
     "polygamma": lambda n, x: entry_by_entry(INNER["polygamma"], exact(x), n=int(n)),
-    "jn": lambda n, x: entry_by_entry(INNER["jn"], exact(x), n=int(n)),
-    "iv": lambda n, x: entry_by_entry(INNER["iv"], exact(x), n=int(n)),
-    "gammainc": lambda a, x: entry_by_entry(INNER["gammainc"], exact(x), a=a),
-    "gammaincc": lambda a, x: entry_by_entry(INNER["gammaincc"], exact(x), a=a),
-    "betainc": lambda a, b, x: entry_by_entry(INNER["betainc"], exact(x), a=a, b=b),
+    "lambertw": lambda x, k=0: entry_by_entry(INNER["lambertw"], exact(x), k=int(k)),
+    "multigammaln": lambda a, d: entry_by_entry(
+        lambda a: (
+            mp.log(mp.pi) * int(d) * (int(d) - 1) / 4 + mp.fsum(mp.loggamma(a - mp.mpf(j) / 2) for j in range(int(d)))
+        ),
+        exact(a),
+    ),
     "where": lambda condition, x, y: np.where(np.asarray(condition) != 0, exact(x), exact(y)),
     "sum": over(mp.fsum),
     "mean": over(mean),

@@ -308,6 +308,64 @@ def polygamma(n: int, form: Form) -> Form:
     return value
 
 
+BESSEL = {  # the next order as a multiple of 2*order/x times one, and a multiple of the one before; and the derivative
+    "besselj": (1, -1, 1, -1),
+    "bessely": (1, -1, 1, -1),
+    "besseli": (-1, 1, 1, 1),
+    "besselk": (1, 1, -1, -1),
+}  # as a multiple of half the order before, and one of half the order behind
+
+
+def bessel(kind: str, order: Form, x: Form) -> Form:
+    """A Bessel function, by two of orders in [0, 2), to which the recurrence between neighbours takes it."""
+    number = order.rational()
+    if number is None or abs(number) > MOST_SHIFT:
+        return generator(kind, order, x)
+    whole = int(number.p // number.q)
+    base = number - whole
+    if whole in (0, 1):
+        return generator(kind, order, x)
+    ahead, back, _, _ = BESSEL[kind]
+    low, high = (generator(kind, order.tower.number(base + k), x) for k in range(2))
+    for k in range(1, whole):
+        low, high = high, 2 * (base + k) * ahead * high / x + back * low
+    for k in range(0, whole, -1):
+        low, high = (high - 2 * (base + k) * ahead * low / x) / back, low
+    return high if whole > 0 else low
+
+
+def _bessel_slope(g: Form, unit: fmpq, order: Form, x: Form, kind: str) -> Form:
+    _, _, before, behind = BESSEL[kind]
+    return (before * bessel(kind, order - 1, x) + behind * bessel(kind, order + 1, x)) / 2
+
+
+def _hypergeometric_slope(kind: str) -> Callable[..., Form]:
+    """a*b/c times the function with all parameters one more; those above come first."""
+    above = int(kind[-2])
+
+    def slope(g: Form, unit: fmpq, *args: Form) -> Form:
+        *parameters, x = args
+        scale = reduce(mul, parameters[:above], x.tower.one) / reduce(mul, parameters[above:], x.tower.one)
+        return scale * function(kind, *[parameter + 1 for parameter in parameters], x)
+
+    return slope
+
+
+def _kummer(a: Form, b: Form, x: Form) -> Form:
+    """Kummer's function; (exp(x) - 1)/x, and twice the derivative of that, in exponentials."""
+    numbers = a.rational(), b.rational()
+    if x.is_zero or numbers not in ((1, 2), (2, 3)):
+        return generator("hyper11", a, b, x)
+    return (exp(x) - 1) / x if numbers[0] == 1 else 2 * (exp(x) * (x - 1) + 1) / (x * x)
+
+
+def _gauss(a: Form, b: Form, c: Form, x: Form) -> Form:
+    """Gauss' function; -log(1 - x)/x as a logarithm."""
+    if x.is_zero or (a.rational(), b.rational(), c.rational()) != (1, 1, 2):
+        return generator("hyper21", a, b, c, x)
+    return -log(1 - x) / x
+
+
 # --- all functions, and their derivatives -----------------------------------------------------------------------------
 
 
@@ -342,6 +400,13 @@ FUNCTIONS: dict[str, Callable[..., Form]] = {
     "loggamma": lambda x: log(gamma(x)),
     "digamma": lambda x: polygamma(0, x),
     "polygamma": lambda n, x: polygamma(_order(n), x),
+    **{kind: partial(bessel, kind) for kind in BESSEL},
+    "hyper11": _kummer,
+    "hyper21": _gauss,
+    "LambertW": lambda x, k: generator("lambertw", k, x),
+    "erfi": lambda x: odd(partial(generator, "erfi"), x),
+    "fresnels": lambda x: odd(partial(generator, "fresnels"), x),
+    "fresnelc": lambda x: odd(partial(generator, "fresnelc"), x),
 }
 
 
@@ -386,7 +451,7 @@ class Derivation:
             y, x = generator.args
             return (x * slopes[0] - y * slopes[1]) / (x * x + y * y)
         rule = PARTIALS.get(generator.kind)
-        if rule is None:
+        if rule is None or not all(slope.is_zero for slope in slopes[:-1]):
             raise Undecided(f"the derivative of {generator.kind}")
         return slopes[-1] * rule(itself, generator.unit, *generator.args)
 
@@ -416,6 +481,17 @@ PARTIALS: dict[str, Callable[..., Form]] = {
     "betainc_regularized": lambda g, unit, a, b, start, x: _beta_density(a, b, x),
     "gamma": lambda g, unit, x: g * polygamma(0, x),
     "polygamma": lambda g, unit, n, x: polygamma(_order(n) + 1, x),
+    **{kind: partial(_bessel_slope, kind=kind) for kind in BESSEL},
+    **{kind: _hypergeometric_slope(kind) for kind in ("hyper01", "hyper11", "hyper21")},
+    "erfi": lambda g, unit, x: 2 * exp(x * x) / power(x.tower.pi, HALF),
+    "fresnels": lambda g, unit, x: function("sin", x.tower.pi * x * x / 2),
+    "fresnelc": lambda g, unit, x: function("cos", x.tower.pi * x * x / 2),
+    "Ei": lambda g, unit, x: exp(x) / x,
+    "expint": lambda g, unit, n, x: -exp(-x) / x if n.rational() == 1 else -generator("expint", n - 1, x),
+    "elliptic_k": lambda g, unit, x: (generator("elliptic_e", x) - (1 - x) * g) / (2 * x * (1 - x)),
+    "elliptic_e": lambda g, unit, x: (g - generator("elliptic_k", x)) / (2 * x),
+    "lambertw": lambda g, unit, k, x: g / (x * (1 + g)),
+    "zeta": lambda g, unit, s, q: -s * generator("zeta", s + 1, q),
 }
 
 

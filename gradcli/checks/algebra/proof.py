@@ -164,6 +164,9 @@ class Namespace:
             raise AttributeError(name)
         return lambda *xs: function(name, *map(self.tower.lift, xs))
 
+    def hyper(self, above: Sequence[Any], below: Sequence[Any], x: Any) -> Any:
+        return function(f"hyper{len(above)}{len(below)}", *map(self.tower.lift, (*above, *below, x)))
+
     @property
     def pi(self) -> Form:
         return self.tower.pi

@@ -14,7 +14,7 @@ from functools import lru_cache, reduce
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flint import arb, arb_mat, arb_series, ctx, fmpq, fmpz
+from flint import acb, arb, arb_mat, arb_series, ctx, fmpq, fmpz
 
 from gradcli.checks.evaluate.ball_numbers import (
     GOOD_BITS,
@@ -44,6 +44,7 @@ from gradcli.checks.expansions.exact_reals import ExactReal, Pool, ball_of, frac
 from gradcli.checks.expansions.log_puiseux import EITHER, Expansion, Huge, TracedExpansion, either, rational
 from gradcli.checks.expansions.power_series import Moving, Series, coefficients
 from gradcli.checks.formatting import node_text
+from gradcli.execution.namespaces.taylor import inside, series_of
 from gradcli.graph.node import reachable
 from gradcli.primitives.contraction import matmul
 from gradcli.primitives.exact_matrices import matrices
@@ -230,6 +231,47 @@ class BallField(Field):
         """Hurwitz' zeta function, the sum of 1/(x + k)**s over k = 0, 1, 2, ..."""
         return arb(s).zeta(x) if type(x) is arb else x.hurwitz(s)
 
+    def is_still(self, x: Any) -> bool:
+        """Whether an entry does not move."""
+        return not isinstance(x, Moving)
+
+    def analytic(
+        self, function: Callable[..., Any], domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()
+    ) -> Any:
+        """A function of complex balls, or a partial derivative of it, at arguments of which some may move.
+
+        It is analytic where the real parts of its arguments are inside a domain.
+        """
+        moving: list[Any] = [x for x in xs if isinstance(x, Moving)]
+        if not moving and not any(orders):
+            value = function(*map(acb, xs))
+            if not value.imag.contains(0):
+                raise Undefined("a special function that is not real here")
+            return value.real
+        sides = [x for x in moving if type(x) is not Series]
+        if sides and len(moving) > 1:
+            raise Unclear("a special function of several arguments that move to one side")
+        parts = [x.split() for x in sides]
+        if any(grown.terms for grown, _, _ in parts):
+            raise Unclear("a special function of an unbounded argument")
+        series = [x.s for x in moving] if not sides else [arb_series([parts[0][1], 1], ctx.cap)]
+        terms = min([s.prec for s in series], default=1)
+        along = [coefficients_along([x] if type(x) is arb else series[moving.index(x)].coeffs()) for x in xs]
+        if not inside(domain, [acb(x(acb(0)).real.mid()) for x in along]):
+            raise Unclear("a special function at the edge of its domain")
+        known = [x.real for x in series_of(function, domain, along, terms, orders)]
+        if not all(x.is_finite() for x in known):
+            raise Undecided("a special function that is not known to be smooth here")
+        if sides:
+            return parts[0][2].composed(known)
+        return Series(arb_series(known, terms)) if moving else known[0]
+
+    def derivative(
+        self, function: Callable[..., Any], orders: Sequence[int], domain: Sequence[Interval], *xs: Any
+    ) -> Any:
+        """A partial derivative of such a function."""
+        return self.analytic(function, domain, *xs, orders=orders)
+
     # --- loops ------------------------------------------------------------------------------------------
 
     def detached(self, node: Node, x: Entries) -> Entries:
@@ -316,6 +358,11 @@ class BallField(Field):
         return Undefined(f"{name} {at if primitive.pointwise else 'has no value here'}", node)
 
 
+def coefficients_along(coefficients: Sequence[Any]) -> Callable[[Any], Any]:
+    """The polynomial with some coefficients."""
+    return lambda t: reduce(lambda total, c: total * t + c, reversed(coefficients), acb(0))
+
+
 # --- exact entries -----------------------------------------------------------------------------------------
 
 
@@ -378,6 +425,11 @@ class ExactField(BallField):
 
     def cube_root(self, x: Any) -> Any:
         return x.raised(THIRD)
+
+    def analytic(
+        self, function: Callable[..., Any], domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()
+    ) -> Any:
+        raise Unclear("a special function of exact numbers")
 
     def zeta(self, s: int, x: Any) -> Any:
         return x.hurwitz(s)
@@ -451,6 +503,13 @@ class ComplexField(BallField):
             return x
         parts = [super(ComplexField, self).still(node, part) for part in (x.x, x.y)]
         return next((part for part in parts if isinstance(part, Failure)), Complex(*parts))
+
+    def analytic(
+        self, function: Callable[..., Any], domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()
+    ) -> Any:
+        if any(isinstance(x, Complex) and not x.pure for x in xs):
+            raise Unsupported("a special function of complex numbers")
+        return super().analytic(function, domain, *[x.x if isinstance(x, Complex) else x for x in xs], orders=orders)
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         name = node.primitive.name

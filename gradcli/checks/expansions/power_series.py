@@ -102,9 +102,10 @@ NUMBERS = (int, fmpz, arb)
 # functions of python-flint's series that are sound as they are, digits included
 FLINT = {
     "exp", "sin", "cos", "tan", "atan", "erf", "erfi", "erfc", "gamma", "rgamma", "lgamma", "sqrt", "asin", "acos",
+    "ei", "fresnel_s", "fresnel_c", "lambertw",
 }  # fmt: skip
 EDGES = {"sqrt": 0, "asin": 1, "acos": 1}  # sizes of constant terms for which only the sides tell
-BESSEL = {"bessel_j": -1, "bessel_i": 1}  # 2*f_n' = f_(n-1) + side*f_(n+1)
+BESSEL = {"bessel_j": -1, "bessel_i": 1}  # of whole orders; 2*f_n' = f_(n-1) + side*f_(n+1)
 INCOMPLETE = ("gamma_lower", "gamma_upper", "beta_lower")  # the last but one argument is the series
 
 
@@ -186,7 +187,7 @@ class Series(Moving):
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """A function by python-flint's own, or by a formula that loses no digits but those of the value."""
         if name in FLINT:
-            return lambda: self._own(name)
+            return partial(self._own, name)
         if name in FORMULAS:
             return lambda: Series(replaced(FORMULAS[name](self).s, getattr(self.s[0], name)()))
         if name in INCOMPLETE:
@@ -198,10 +199,10 @@ class Series(Moving):
             return lambda n: self.by_derivatives(lambda k: bessel_derivative(f, n, k, BESSEL[name]))
         raise AttributeError(name)
 
-    def _own(self, name: str) -> Series:
+    def _own(self, name: str, *args: int) -> Series:
         if name in EDGES and abs(self.s[0]) == EDGES[name]:
             raise Tie
-        return Series(getattr(self.s, name)())
+        return Series(getattr(self.s, name)(*args))
 
     def _incomplete(self, name: str, *args: Any) -> Series:
         """An incomplete function; Tie at 0, or 1, where as many derivatives as the series has do not exist."""

@@ -43,7 +43,7 @@ REAL_ONLY = frozenset(
         *("sort", "argsort", "argmax", "argmin", "median", "heaviside"),
         *("floor", "ceil", "trunc", "rint", "mod", "hypot", "arctan2", "cbrt", "logaddexp", "frexp", "ldexp"),
         *("gammaln", "digamma", "polygamma", "zeta", "beta", "betaln", "erfinv", "erfcinv", "logit"),
-        *("j0", "j1", "jv", "i0", "i1", "iv", "gammainc", "gammaincc", "betainc"),
+        *("j0", "j1", "i0", "i1"),
     )
 )
 
@@ -162,6 +162,14 @@ class ArrayNamespace(LinearAlgebra):
         """The first entry of x where `chosen` holds, as a Python number."""
         flat = self.library.broadcast_to(x, chosen.shape).reshape(-1)
         return flat[int(chosen.reshape(-1).argmax())].item()
+
+    def analytic(self, name: str, function: Any, domain: Any, *xs: Any) -> Any:
+        """A special function of real numbers, which a function of complex balls defines, by the library's own."""
+        return getattr(self, name)(*map(self.as_real, xs))
+
+    def derivative(self, function: Any, orders: Sequence[int], domain: Any, *xs: Any) -> Any:
+        """A partial derivative of such a function; raises `Unavailable` but for NumPy."""
+        raise Unavailable(f"{self.name} has no derivatives of special functions by their parameters")
 
     def fourier(self, x: Any) -> Any:
         """The discrete Fourier transform of real numbers along the last axis."""

@@ -10,6 +10,7 @@ import numpy as np
 from gradcli.execution.namespaces.arrays import ArrayNamespace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
 # The C library gives freed memory back to the system, which clears each page anew for the next array: half the time of
@@ -63,6 +64,17 @@ class NumpyNamespace(ArrayNamespace):
         if x.dtype == np.float64 and x.size:  # without entries NumPy counts in integers
             return np.bincount(positions, weights=x, minlength=size)
         return super().add_flat(positions, x, size)
+
+    def analytic(self, name: str, function: Any, domain: Any, *xs: Any) -> Any:
+        return self.special.analytic(name, function, domain, *map(self.as_real, xs)).astype(self.dtype)
+
+    def derivative(self, function: Any, orders: Sequence[int], domain: Any, *xs: Any) -> Any:
+        return self.special.derivative(function, orders, domain, *map(self.as_real, xs)).astype(self.dtype)
+
+    @property
+    def special(self) -> Any:
+        """`scipy.special`, with our own."""
+        return import_module(self.special_module)
 
     def exponential(self, a: Any) -> Any:
         return import_module("scipy.linalg").expm(a)

@@ -7,7 +7,7 @@ with as many bits as their rounding needs: 3 to 100 us an entry. SciPy's values 
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -18,21 +18,44 @@ from scipy import special
 from gradcli.graph.arrays import nearest_float
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from gradcli.graph.domain import Interval
 
 BITS = (64, 128, 256, 512, 1024, 2048)  # tried in turn
 TERMS = 30  # of the polynomials
 _PRECISION = Lock()  # python-flint has one precision for all threads
-MOST_PARAMETER = 50  # the balls of an incomplete function take milliseconds above
 # each function as a ball, and for which operands it is rounded from one
 BALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "gammaln": (lambda x: abs(x.gamma()).log(), lambda x: x < 0),
     "betaln": (lambda x, y: x.lgamma() + y.lgamma() - (x + y).lgamma(), lambda *_: True),
-    "jv": (lambda n, x: x.bessel_j(n), lambda *_: True),
-    "gammainc": (lambda a, x: x.gamma_lower(a, 1), lambda a, x: a <= MOST_PARAMETER),
-    "gammaincc": (lambda a, x: x.gamma_upper(a, 1), lambda a, x: a <= MOST_PARAMETER),
-    "betainc": (lambda a, b, x: x.beta_lower(a, b, 1), lambda a, b, x: a + b <= MOST_PARAMETER),
 }
+
+
+def analytic(name: str, function: Callable[..., Any], domain: Sequence[Interval], *operands: Any) -> Any:
+    """A function of complex balls, for arrays and numbers; SciPy's of this name, if any, at infinities and poles."""
+    floats = np.broadcast_arrays(*[np.asarray(x, dtype=np.float64) for x in operands])
+    plain = getattr(special, name)(*floats) if name else np.nan
+    values = np.array(np.broadcast_to(plain, floats[0].shape), dtype=np.float64)
+    known = [np.vectorize(interval.contains, otypes=[bool])(x) for interval, x in zip(domain, floats, strict=True)]
+    values = np.where(np.all(known, axis=0) | np.isinf(values), values, np.nan)
+    if np.any(finite := np.isfinite(floats).all(axis=0) & np.all(known, axis=0)):
+        flint = import_module("flint")
+        complex_ball = flint.acb
+
+        def ball(*xs: Any) -> Any:
+            value = function(*map(complex_ball, xs))
+            return value.real if value.imag.contains(0) else flint.arb.nan()
+
+        columns = [x[finite].tolist() for x in floats]
+        values[finite] = _rounded(ball, columns, values[finite].tolist())
+    return values[()]
+
+
+def derivative(function: Callable[..., Any], orders: Sequence[int], domain: Sequence[Interval], *operands: Any) -> Any:
+    """The values of a partial derivative of such a function."""
+    enclosures = import_module("gradcli.execution.namespaces.taylor")
+    return analytic("", partial(enclosures.partial_derivative, function, orders, domain), domain, *operands)
 
 
 class PreciseUfunc:

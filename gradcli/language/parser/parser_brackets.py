@@ -122,6 +122,10 @@ class BracketParser(ComprehensionParser):
     def number(self, i: int) -> Number:
         """Return the Number at token `i`."""
         text, span = self.texts[i], self.span(i, i)
+        if self.texts[i + 1] in ("j", "J") and self.touches(i + 1) and self.source.name != "--at":
+            ratio, diagnostic = exact_ratio(text, span, self.limits)
+            if diagnostic is None:
+                return Number(text + "j", ratio, self.span(i, i + 1))
         if len(text) < 16 and len(text) <= self.limits.digits:  # most numbers: short and without exponent
             if text.isdigit():
                 return Number(text, (int(text), 1), span)
@@ -140,16 +144,10 @@ class BracketParser(ComprehensionParser):
         return Number(text, ratio, span)
 
     def check_number(self, i: int) -> None:
-        """Refuse 0x10, 1j and 1_a, which Python reads as one literal: number `i` and the name after it."""
+        """Refuse 0x10 and 1_a, which Python reads as one literal: number `i` and the name after it."""
         text, name = self.texts[i], self.texts[i + 1]
         if not self.touches(i + 1):
             return
-        if name in ("j", "J") and self.source.name != "--at":  # where a point may be complex, and 2j is 2*j
-            product = name if text == "1" else f"{messages.shown(text)}*{name}"
-            hint = f"values of names may be complex: write {product}, and add --at {name}=1j --dtype complex128"
-            raise self.stop(
-                "GC106", f"`{messages.shown(text + name)}`: complex literals are not supported", i, i + 1, hint
-            )
         if text == "0" and len(name) > 1 and name[0] in "xXbBoO" and name[1].isdigit() | (name[0] in "xX"):
             base = {"x": 16, "b": 2, "o": 8}[name[0].lower()]
             digits = "0123456789abcdef"[:base]

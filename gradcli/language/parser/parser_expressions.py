@@ -59,9 +59,10 @@ class ExpressionParser(BracketParser):
                 starts.append(i)
                 i += 1
             elif kind == NUMBER:
-                values.append(self.number(i))
+                number = self.number(i)
+                values.append(number)
                 starts.append(i)
-                i += 1
+                i += 2 if number.imaginary else 1
             elif (power := PREFIXES.get(kind, 0)) and (power == SIGN or powers[-1] <= power):
                 depth += 1
                 if depth > most:

@@ -36,6 +36,12 @@ KINDS = {"float": np.dtype(np.float64), "int": np.dtype(np.int64), "bool": np.dt
 IN_PLACE = ("sort", "partition", "put", "resize")  # as methods; as functions they leave their argument alone
 MAKERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "ones", "empty", "full", "eye", "identity")
 OF_SPECIAL = ("logsumexp", "softmax", "log_softmax")  # Python functions of scipy.special; its others are ufuncs
+WITH_PARAMETERS = ("polygamma", "multigammaln", "lambertw", "zeta")  # such functions as scripts have them
+UFUNCS: dict[str, Callable[..., Any]] = {  # whose names mean something else in scripts
+    "kl_div": lambda x, y: pointwise("add", pointwise("sub", pointwise("rel_entr", x, y), x), y),
+    "_zeta": lambda x, q: pointwise("zeta", x, q),
+    "fresnel": lambda x: (pointwise("fresnels", x), pointwise("fresnelc", x)),
+}
 MOST_NODES = 10_000
 MOST_KEPT = 10_000  # values among which something is looked for that the function keeps
 FILLED = {"zeros": 0.0, "empty": 0.0, "ones": 1.0}
@@ -248,6 +254,8 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
             return called(REDUCED[name], ufunc.reduce, xs, {**named, "axis": axis, "dtype": kind, "out": target})
         if how != "__call__" or kind not in "f" or {*named} - {"casting"}:
             raise Opaque(f"it calls {name} in a way that is not supported")
+        if ufunc.nout > 1 and name in UFUNCS and not out:
+            return tuple(map(Symbol, UFUNCS[name](*map(node_of, xs))))
         (target,) = out or (None,)
         return put_into(target, Symbol(entrywise(name, xs)))
 
@@ -475,6 +483,9 @@ def entrywise(name: str, xs: Sequence[Any]) -> Node:
         return pointwise("floor", pointwise("div", *nodes))
     if name == "fmod":
         return pointwise("sub", nodes[0], pointwise("mul", nodes[1], pointwise("trunc", pointwise("div", *nodes))))
+    if name in UFUNCS:
+        term: Node = UFUNCS[name](*nodes)
+        return term
     known = operations.elementwise(name, len(nodes))
     if known is None:
         raise Opaque(f"the function {name} is not supported")
@@ -870,7 +881,8 @@ def is_replaced(module: Any, name: str) -> bool:
     """Whether a function does not follow the protocols of arrays: it makes one, or is a function of `math` or SciPy."""
     if module is np:
         return name in MAKERS
-    known = {"math": functions(), "scipy.special": OF_SPECIAL, "scipy.linalg": OF_LINALG}.get(module.__name__, ())
+    special = (*OF_SPECIAL, *WITH_PARAMETERS)
+    known = {"math": functions(), "scipy.special": special, "scipy.linalg": OF_LINALG}.get(module.__name__, ())
     return name in known and hasattr(module, name)
 
 
@@ -888,6 +900,8 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
             return Symbol(entrywise(name, args))
         if module.__name__ == "scipy.linalg":
             return OF_LINALG[name](*args, **{key: value for key, value in named.items() if key not in WITHOUT_EFFECT})
+        if name in WITH_PARAMETERS:
+            return Symbol(operations.own(name)(*[node_of(x) if holds(x) else x for x in args], **named))
         if module is not np:
             return called(name, own, args, {"axis": None, **named})
         if name == "full":

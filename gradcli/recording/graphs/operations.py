@@ -8,6 +8,7 @@ concatenations) needs no row either: it is run on the numbers of the entries (`m
 
 from __future__ import annotations
 
+from fractions import Fraction
 from inspect import signature
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -167,6 +168,12 @@ def elementwise(name: str, count: int) -> str | None:
     if primitive is None or not primitive.pointwise or primitive.static or primitive.arity not in (None, count):
         return None
     return primitive.name
+
+
+def whole(x: Any) -> Any:
+    """A constant as a whole number, where it is one number."""
+    value = x.params.get("value") if isinstance(x, Node) else x
+    return int(value) if isinstance(value, (int, float, Fraction)) and value == int(value) else value
 
 
 def axes_of(x: Node, axis: Any) -> tuple[int, ...]:
@@ -520,6 +527,8 @@ TABLE = (
     Row(powered, "pow", "pow integer_pow"),
     Row(limited, "clamp clamp_min clamp_max"),
     Row(lambda low, x, high: limited(x, low, high), "", "clamp"),
+    Row(lambda n, x: own("polygamma")(whole(n), x), "polygamma", "polygamma"),
+    Row(lambda a, x: a.builder.call("gammainc_derivative", a, x, orders=(1, 0)), "", "igamma_grad_a"),
     Row(chosen, "", "select_n"),
     Row(lambda x, mask, value: pointwise("where", mask, value, x), "masked_fill"),
     Row(finite, "isfinite", "is_finite"),
