@@ -103,7 +103,7 @@ HEAVY_FILES: dict[str, set[str]] = {
     "cupyx": {"execution/namespaces/"},
     "jax": {"execution/namespaces/", "audit/judging.py", "audit/watching/jax_rules.py"},
     "sympy": {"checks/"},
-    "flint": {"checks/", "execution/namespaces/taylor.py"},
+    "flint": {"checks/", "execution/namespaces/cauchy.py"},
     "rich": {"rendering/", "interfaces/output.py"},
     "markdown_it": {"batch/discovery/documents.py"},
     "typer": {"interfaces/"},

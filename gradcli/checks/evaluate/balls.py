@@ -44,7 +44,7 @@ from gradcli.checks.expansions.exact_reals import ExactReal, Pool, ball_of, frac
 from gradcli.checks.expansions.log_puiseux import EITHER, Expansion, Huge, TracedExpansion, either, rational
 from gradcli.checks.expansions.power_series import Moving, Series, coefficients
 from gradcli.checks.formatting import node_text
-from gradcli.execution.namespaces.taylor import inside, series_of
+from gradcli.execution.namespaces.cauchy import inside, series_of
 from gradcli.graph.node import reachable
 from gradcli.primitives.contraction import matmul
 from gradcli.primitives.exact_matrices import matrices

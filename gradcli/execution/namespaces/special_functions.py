@@ -54,7 +54,7 @@ def analytic(name: str, function: Callable[..., Any], domain: Sequence[Interval]
 
 def derivative(function: Callable[..., Any], orders: Sequence[int], domain: Sequence[Interval], *operands: Any) -> Any:
     """The values of a partial derivative of such a function."""
-    enclosures = import_module("gradcli.execution.namespaces.taylor")
+    enclosures = import_module("gradcli.execution.namespaces.cauchy")
     return analytic("", partial(enclosures.partial_derivative, function, orders, domain), domain, *operands)
 
 
