@@ -84,14 +84,10 @@ def test_every_function_of_these_rooms_has_a_row_or_a_reason() -> None:
         "missing",
     }
     aliases = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "xlogy": "xlogy", "logsumexp": "logsumexp"}
-<<<<<<< HEAD
-    lacking = {name for name in theirs if aliases.get(name, name) not in plain and f"special.{name}" not in rows}
-=======
     declared = {address for primitive in catalogue().values() for address in primitive.addresses}
     lacking = {
         name for name in theirs if aliases.get(name, name) not in plain and f"torch.special.{name}" not in declared
     }
->>>>>>> 2bc8d1dc (feat(primitives): Special functions of SciPy from one formula in complex balls; complex literals between real leaves)
     assert not lacking
 
 
