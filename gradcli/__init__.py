@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gradcli.derivation.deriving import derive
     from gradcli.interfaces.attach import draw, watch
     from gradcli.interfaces.checking import check, check_callable
-    from gradcli.interfaces.compiled import compile  # noqa: A004  # as numba and PyTorch name it
+    from gradcli.interfaces.compiled_function import compile  # noqa: A004  # as numba and PyTorch name it
     from gradcli.interfaces.extension import operation
     from gradcli.language.parser import parse
     from gradcli.language.unparse import unparse
@@ -60,7 +60,7 @@ _ROOMS = {
     "GradcliError": "gradcli.base.diagnostics",
     "check": "gradcli.interfaces.checking",
     "check_callable": "gradcli.interfaces.checking",
-    "compile": "gradcli.interfaces.compiled",
+    "compile": "gradcli.interfaces.compiled_function",
     "derive": "gradcli.derivation.deriving",
     "draw": "gradcli.interfaces.attach",
     "evaluate": "gradcli.calculator",

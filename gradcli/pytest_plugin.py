@@ -76,7 +76,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         return []
     from gradcli.base.diagnostics import GradcliError
     from gradcli.interfaces.commands import declaration
-    from gradcli.rendering.diagnostics import render
+    from gradcli.rendering.diagnostic_text import render
 
     try:
         loaded = settings(config)
@@ -101,7 +101,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     from gradcli.base.diagnostics import GradcliError
     from gradcli.batch import find_cases
     from gradcli.interfaces.commands import declaration
-    from gradcli.rendering.diagnostics import render
+    from gradcli.rendering.diagnostic_text import render
 
     folder = config.invocation_params.dir
     named = [folder / argument.partition("::")[0] for argument in config.args]
@@ -166,7 +166,7 @@ class ScriptFile(pytest.File):
         from gradcli.base.diagnostics import GradcliError
         from gradcli.batch.workers.local_worker import script_of
         from gradcli.checks import check_names
-        from gradcli.rendering.diagnostics import render
+        from gradcli.rendering.diagnostic_text import render
 
         try:
             options = self.options()
@@ -246,7 +246,7 @@ class CheckItem(pytest.Item):
         """The check and its evidence as plain text; of a script that cannot be read, why."""
         from gradcli.interfaces.command_parts.replay import replay
         from gradcli.rendering import plain
-        from gradcli.rendering.diagnostics import render
+        from gradcli.rendering.diagnostic_text import render
         from gradcli.rendering.document import Style, document
         from gradcli.rendering.documents import verdicts
 

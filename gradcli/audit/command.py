@@ -265,7 +265,7 @@ def calling(place: str) -> tuple[str, ...]:
     folder = Path(place).resolve()
     while (folder / "__init__.py").exists():
         folder = folder.parent
-    return (sys.executable, "-m", "gradcli.audit.calls", *([str(folder)] if Path(place).is_dir() else []))
+    return (sys.executable, "-m", "gradcli.audit.pair_calls", *([str(folder)] if Path(place).is_dir() else []))
 
 
 def run(argv: Sequence[str], folder: str) -> int:

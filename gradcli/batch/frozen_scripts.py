@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.checks.inline_results import labels, of_output
-from gradcli.language.directives import MARK as DIRECTIVE
-from gradcli.language.inline_expectations import DIGESTS, MARK
+from gradcli.language.comments.directives import MARK as DIRECTIVE
+from gradcli.language.comments.inline_expectations import DIGESTS, MARK
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source

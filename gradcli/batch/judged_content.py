@@ -15,8 +15,8 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.language.parser import parse
 from gradcli.language.syntax import Assert, Call, FunctionDef, Name, String, nodes_of
 from gradcli.language.unparse import unparse
+from gradcli.lowering.assigned_names import assigned_names
 from gradcli.lowering.points import array_of, read_point
-from gradcli.lowering.scan import assigned_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

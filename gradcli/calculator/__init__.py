@@ -169,8 +169,8 @@ def trace(
     >>> [contribution.accumulated for step in found.backward for contribution in step.contributions]
     [1.0, 1.0, 3.0, 5.0]
     """
+    from gradcli.calculator.traces.shown_iterations import with_iterations
     from gradcli.calculator.traces.tracing import in_torch_names, trace_passes
-    from gradcli.calculator.traces.turns import with_iterations
 
     lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
@@ -227,8 +227,8 @@ def why(
     [('times-zero', 1), ('detached', 1), ('step-function', 1)]
     """
     from gradcli.calculator.reasons import explain
+    from gradcli.calculator.traces.shown_iterations import to_explain
     from gradcli.calculator.traces.tracing import trace_passes
-    from gradcli.calculator.traces.turns import to_explain
 
     lowered, point, _ = _prepared(script, at, wrt, limits, dtype)
     question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])

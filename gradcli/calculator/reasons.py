@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from gradcli.base.diagnostics import did_you_mean, error, visible
 from gradcli.base.results.findings import AtStep, Explanation, Finding
-from gradcli.calculator.sizes import finite, holds_nan, largest_of, state, word
+from gradcli.calculator.magnitudes import finite, holds_nan, largest_of, state, word
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.exact import count_text
 from gradcli.graph.node import LEAF
-from gradcli.graph.surfaces import surfaces
-from gradcli.graph.text import kink_texts
+from gradcli.graph.node_text import kink_texts
 from gradcli.primitives import catalogue
 from gradcli.primitives.arithmetic import mul
 from gradcli.primitives.comparison import detach
 from gradcli.primitives.contraction import matmul
+from gradcli.transforms.surfaces import surfaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.syntax import Assert, Call, Declare, FunctionDef, Name, nodes_of
 from gradcli.lowering import lower
-from gradcli.lowering.open_shapes import OpenShapes
-from gradcli.lowering.ranks import PAIRS, probes
-from gradcli.lowering.scan import assigned_names
+from gradcli.lowering.assigned_names import assigned_names
+from gradcli.lowering.shapes.open_shapes import OpenShapes
+from gradcli.lowering.shapes.ranks import PAIRS, probes
 from gradcli.primitives import functions
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script, Statement
     from gradcli.lowering import Claim, Lowered
-    from gradcli.lowering.open_shapes import OpenCount
+    from gradcli.lowering.shapes.open_shapes import OpenCount
 
 TOO_LARGE = "GC508"  # of an array
 # what a proof for all sizes may assume to count at a point with this verdict, where it has been decided then

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.case import differ
-from gradcli.checks.decide.sample_points import drawn
+from gradcli.checks.decide.chosen_points import drawn
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.oracle.oracle_client import NoAnswer
 from gradcli.graph.node import reachable

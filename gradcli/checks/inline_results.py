@@ -17,7 +17,7 @@ from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.report import VERDICTS, Check
 from gradcli.graph.arrays import subscript
-from gradcli.language.directives import output_line
+from gradcli.language.comments.directives import output_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
-from gradcli.checks.decide import sample_points
+from gradcli.checks.decide import chosen_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.decide.verdict import judge, unanswered
@@ -234,7 +234,7 @@ def prepared(
         expected = room("inline_results") if lowered.script.expected else None
         if settings.seed is None:
             text = lowered.script.source.text if expected is None else expected.text_without(lowered.script)
-            settings = settings._replace(seed=sample_points.seed_of(text, lowered.values))
+            settings = settings._replace(seed=chosen_points.seed_of(text, lowered.values))
         sides: Box = room("decide.boxes").checked_box(box, lowered.program.leaves) if box else {}
         sides = {} if settings.plane else {name: (low, high) for name, (low, high) in sides.items()}
         values = place(lowered, settings, sides)
@@ -290,7 +290,7 @@ def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats] |
         values |= room("decide.boxes").point_inside(box, values, shapes)
     sides = [side for claim in lowered.claims for side in (claim.left, claim.right, *(claim.derivative or ()))]
     outputs = [*lowered.program.outputs, *sides]
-    return values | sample_points.sampled(leaves, values, outputs, settings.seed or 0, settings.doubles)
+    return values | chosen_points.sampled(leaves, values, outputs, settings.seed or 0, settings.doubles)
 
 
 def blamed(outcomes: Sequence[tuple[Subject, Outcome]], pair: tuple[Subject, Outcome]) -> tuple[Subject, Outcome]:

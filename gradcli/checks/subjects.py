@@ -20,16 +20,16 @@ from gradcli.checks.report import Settings
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.building import building
 from gradcli.graph.node import Node, reachable
-from gradcli.graph.surfaces import surfaces
-from gradcli.graph.text import kink_texts
-from gradcli.language.directives import output_line
+from gradcli.graph.node_text import kink_texts
+from gradcli.language.comments.directives import output_line
 from gradcli.language.syntax import FunctionDef
+from gradcli.lowering.assigned_names import assigned_names
 from gradcli.lowering.derived import written_derivative
-from gradcli.lowering.scan import assigned_names
 from gradcli.primitives.arithmetic import mul
 from gradcli.primitives.comparison import cast
 from gradcli.primitives.movement import sum_
 from gradcli.transforms import derivatives
+from gradcli.transforms.surfaces import surfaces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,7 +19,7 @@ from gradcli.calculator.traces.local_partials import reads_back
 from gradcli.formulas import formula_texts
 from gradcli.graph.building import building
 from gradcli.graph.node import LEAF, dependents, reachable
-from gradcli.graph.text import formulas
+from gradcli.graph.node_text import formulas
 from gradcli.language import trees
 from gradcli.language.substitution import expression_of, replaced, substituted
 from gradcli.language.syntax import Binary, Call, FunctionDef, Name, Number, Syntax, Transpose, Unary, children

@@ -38,7 +38,7 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Name, Unary, names_in, nodes_of
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, probes, symbols_of
+from gradcli.lowering.shapes.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, probes, symbols_of
 from gradcli.primitives.positions import take_along
 from gradcli.transforms import derivatives
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.language.syntax import Script
     from gradcli.lowering import Lowered
-    from gradcli.lowering.ranks import Symbols
+    from gradcli.lowering.shapes.ranks import Symbols
 
 # sizes at which formulas are checked, by the order of the symbols; some formulas need more rows, or more columns
 SMALL = ((3, 2, 4, 5), (2, 3, 5, 4), (4, 3, 2, 5), (2, 3, 4, 5), (3, 4, 5, 6), (4, 2, 3, 5), (2, 4, 3, 5))

@@ -33,7 +33,7 @@ from gradcli.language.syntax import (
 )
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import FixedShapes
+from gradcli.lowering.shapes.ranks import FixedShapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

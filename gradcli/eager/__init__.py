@@ -36,8 +36,8 @@ from gradcli.eager._core.tensor import Size, Tensor
 from gradcli.eager._core.unsupported import VERSION as _VERSION
 from gradcli.eager._core.unsupported import missing as _missing
 from gradcli.eager._ops import install as _install
-from gradcli.eager._ops.creation import TYPED as _TYPED
-from gradcli.eager._ops.reductions import finfo, iinfo
+from gradcli.eager._ops.tensor_creation import TYPED as _TYPED
+from gradcli.eager._ops.tensor_reductions import finfo, iinfo
 from gradcli.eager.random import Generator, default_generator
 
 __version__ = _VERSION

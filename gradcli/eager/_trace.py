@@ -22,7 +22,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Hidden, Traced, refused
 from gradcli.eager._engine.record import kind_of, manner
 from gradcli.eager._engine.record import record as run
-from gradcli.eager._ops.joining import cat
+from gradcli.eager._ops.tensor_joining import cat
 from gradcli.eager.autograd.function import Context, FunctionNode
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import LEAF, Builder, Node, reachable

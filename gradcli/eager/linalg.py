@@ -15,10 +15,10 @@ from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.arguments import Order, Sizes, checked
 from gradcli.eager._engine.record import declared, fields, one_node, operation, record
 from gradcli.eager._ops import elementwise as _elementwise
-from gradcli.eager._ops import reductions as _reductions
+from gradcli.eager._ops import tensor_reductions as _reductions
 from gradcli.eager._ops.matmul import cross, matmul  # noqa: F401 - a name of torch.linalg too
-from gradcli.eager._ops.reductions import norm, vector_norm  # noqa: F401
 from gradcli.eager._ops.table import LINALG, formula, functions_of, op
+from gradcli.eager._ops.tensor_reductions import norm, vector_norm  # noqa: F401
 from gradcli.eager._ops.views import axis_of
 from gradcli.primitives import catalogue
 from gradcli.primitives.axes import identity_matrix

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradcli.eager._core.unsupported import missing
 from gradcli.eager._ops.elementwise import ROWS, logit, row
-from gradcli.eager._ops.reductions import log_softmax, logsumexp, softmax
+from gradcli.eager._ops.tensor_reductions import log_softmax, logsumexp, softmax
 from gradcli.primitives import addresses
 
 _HOME = "torch.special."

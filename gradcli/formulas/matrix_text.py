@@ -35,11 +35,11 @@ from gradcli.formulas.index_terms import (
     term_key,
 )
 from gradcli.graph.exact import is_fraction
-from gradcli.graph.text import SIGNS
+from gradcli.graph.node_text import SIGNS
 from gradcli.language import syntax, trees
 from gradcli.language.syntax import Binary, Name, NewAxis, Transpose, is_whole, whole_number
 from gradcli.primitives import functions
-from gradcli.primitives.sizes import named_size
+from gradcli.primitives.size_arguments import named_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 # what is loaded when it is needed, by name
 ROOMS = {
-    "diagnostics": "gradcli.rendering.diagnostics",
+    "diagnostics": "gradcli.rendering.diagnostic_text",
     "full": "gradcli.interfaces.options.typer_reader",
     "machine": "gradcli.rendering.machine",
     "package": "gradcli",
     "plugins": "gradcli.primitives.plugins",
     "prompt": "gradcli.interfaces.prompt",
     "settings": "gradcli.interfaces.options.settings",
-    "text": "gradcli.rendering.text",
+    "text": "gradcli.rendering.safe_text",
 }
 
 FINE, USAGE, INTERNAL, BROKEN_PIPE, SIGNALLED = 0, 2, 4, 141, 128

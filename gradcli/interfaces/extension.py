@@ -23,8 +23,8 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
-from gradcli.lowering.open_shapes import OpenShapes
-from gradcli.lowering.scan import CONSTANTS, DERIVATIVES
+from gradcli.lowering.assigned_names import CONSTANTS, DERIVATIVES
+from gradcli.lowering.shapes.open_shapes import OpenShapes
 from gradcli.primitives import declare, declared, forget
 from gradcli.primitives.sample_points import sample_points
 

@@ -157,7 +157,7 @@ def numbers_used(script: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers and arrays of a notebook that the script uses, and gives no value itself."""
     tree = import_module("gradcli").parse(script)
     words = import_module("gradcli.language.syntax").names_in(tree)
-    words -= {*import_module("gradcli.lowering.scan").assigned_names(tree.statements)}
+    words -= {*import_module("gradcli.lowering.assigned_names").assigned_names(tree.statements)}
     return {name: value for name, value in names.items() if name in words and is_numeric(value)}
 
 

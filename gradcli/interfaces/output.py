@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import IO, Any, BinaryIO
 
-    from gradcli.interfaces.command_parts.views import View
+    from gradcli.interfaces.command_parts.result_views import View
 
 # what is loaded when it is needed, by name
 ROOMS = {
-    "diagnostics": "gradcli.rendering.diagnostics",
+    "diagnostics": "gradcli.rendering.diagnostic_text",
     "document": "gradcli.rendering.document",
     "machine": "gradcli.rendering.machine",
     "plain": "gradcli.rendering.plain",

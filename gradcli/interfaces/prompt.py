@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 # what is loaded when it is needed, by name
 ROOMS = {
     "calculator": "gradcli.calculator",
-    "diagnostics": "gradcli.rendering.diagnostics",
+    "diagnostics": "gradcli.rendering.diagnostic_text",
     "parser": "gradcli.language.parser",
     "package": "gradcli",
     "primitives": "gradcli.primitives",
     "source": "gradcli.language.source",
-    "values": "gradcli.rendering.values",
+    "values": "gradcli.rendering.value_text",
 }
 COMMANDS = {
     "grad": "value and gradient",

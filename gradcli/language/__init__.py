@@ -6,9 +6,9 @@ reads the points of `--at`. Nothing here knows operations or shapes; the only va
 
 from __future__ import annotations
 
+from gradcli.language.comments.pragmas import file_expectation
 from gradcli.language.limits import DEFAULT_LIMITS, Limits, make_limits, parse_limits
 from gradcli.language.parser import parse, parse_expression
-from gradcli.language.remarks import file_expectation
 from gradcli.language.source import Source, decode_source, read_source
 from gradcli.language.syntax import children, same
 from gradcli.language.unparse import unparse

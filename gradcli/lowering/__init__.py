@@ -23,11 +23,11 @@ from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.syntax import Call, FunctionDef, Name, nodes_of
+from gradcli.lowering.assigned_names import assigned_names
 from gradcli.lowering.lowered import Claim, Lowered, shape_help
-from gradcli.lowering.open_shapes import OpenCount
 from gradcli.lowering.operands import ScriptList, number, tagged
-from gradcli.lowering.scan import assigned_names
 from gradcli.lowering.script_pass import ScriptPass
+from gradcli.lowering.shapes.open_shapes import OpenCount
 from gradcli.primitives import catalogue, functions
 from gradcli.primitives.broadcasting import stretch
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script
-    from gradcli.lowering.open_shapes import OpenShapes
+    from gradcli.lowering.shapes.open_shapes import OpenShapes
 
 __all__ = ["Claim", "HandRule", "Lowered", "lower"]
 
@@ -85,7 +85,9 @@ def lower(
             lowered = _lowered(lowerer, wrt, claims or {})
         except OpenCount as open_count:
             if shapes is None:
-                from gradcli.lowering.open_sizes import OpenSizes  # most scripts have no range that ends at a free name
+                from gradcli.lowering.shapes.open_sizes import (
+                    OpenSizes,  # most scripts have no range that ends at a free name
+                )
 
                 shapes = OpenSizes()
             shapes.counting(open_count)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from gradcli.base.diagnostics import Diagnostic, error, visible
 from gradcli.graph.primitive import signature_of
+from gradcli.lowering.assigned_names import appended_names, assigned_names, derivative_targets
 from gradcli.lowering.lowered import Block, Claim
 from gradcli.lowering.names import Names
 from gradcli.lowering.operands import ScriptList
-from gradcli.lowering.scan import appended_names, assigned_names, derivative_targets
 from gradcli.lowering.statics import Settled
 
 TYPE_CHECKING = False

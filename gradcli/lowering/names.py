@@ -12,8 +12,8 @@ from gradcli.graph.exact import is_fraction
 from gradcli.graph.node import CONSTANT, LEAF, Builder, Node, is_reader, reachable
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
-from gradcli.lowering.open_shapes import OpenShapes
-from gradcli.lowering.scan import CONSTANTS
+from gradcli.lowering.assigned_names import CONSTANTS
+from gradcli.lowering.shapes.open_shapes import OpenShapes
 from gradcli.lowering.statics import Settled, Untraceable, exact_value, read_leaves
 
 TYPE_CHECKING = False
@@ -201,7 +201,7 @@ class Names:
         """A value with the loops that it reads written out, so that exact iterations stay exact."""
         if not self.has_loops or not any(is_reader(step) for step in reachable([node], self._exact)):
             return node
-        from gradcli.graph.unroll import unrolled
+        from gradcli.transforms.unroll import unrolled
 
         return unrolled(self.builder, [node])[node]
 

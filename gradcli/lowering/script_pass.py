@@ -10,12 +10,12 @@ from gradcli.base.diagnostics import GradcliError, error, visible
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
-from gradcli.lowering import calls, functions, statements
-from gradcli.lowering.expressions import evaluate
+from gradcli.lowering.assigned_names import DERIVATIVES, appended_names
+from gradcli.lowering.constructs import calls, functions, statements
+from gradcli.lowering.constructs.expressions import evaluate
 from gradcli.lowering.lowerer import Lowerer
 from gradcli.lowering.names import POISON, Poisoned
 from gradcli.lowering.operands import ScriptList, number, plain
-from gradcli.lowering.scan import DERIVATIVES, appended_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from gradcli.graph.primitive import Kink, Primitive, composite, elementwise
 from gradcli.primitives.axes import require_option
 from gradcli.primitives.comparison import and_, or_, where
 from gradcli.primitives.exponential import exp, expm1
+from gradcli.primitives.gamma_functions import erfc
 from gradcli.primitives.hyperbolic import tanh
 from gradcli.primitives.powers import sqrt
-from gradcli.primitives.special import erfc
 from gradcli.primitives.steps import step
 from gradcli.primitives.trigonometric import acos
 

@@ -10,7 +10,7 @@ from gradcli.graph.exact import number_text
 from gradcli.graph.types import size_of
 from gradcli.primitives.comparison import cast
 from gradcli.primitives.movement import broadcast, permute, reshape, slice_, unslice
-from gradcli.primitives.sizes import kept_shape
+from gradcli.primitives.size_arguments import kept_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

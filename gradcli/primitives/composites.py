@@ -20,7 +20,7 @@ from gradcli.primitives.extremes import max_, min_
 from gradcli.primitives.joining import joined
 from gradcli.primitives.movement import permute, sum_
 from gradcli.primitives.reductions import root_or_zero
-from gradcli.primitives.sizes import normalize_axes, normalize_axis, reduced_shape
+from gradcli.primitives.size_arguments import normalize_axes, normalize_axis, reduced_shape
 from gradcli.primitives.spectral import svdvals
 from gradcli.primitives.steps import abs_
 

@@ -10,7 +10,7 @@ from gradcli.graph.types import Type, broadcast_shapes, size_of
 from gradcli.primitives.axes import described, diagonal, part, permuted, reshaped
 from gradcli.primitives.broadcasting import stretch, together
 from gradcli.primitives.movement import concat, sum_
-from gradcli.primitives.sizes import bounded, normalize_axis, whole_number, whole_numbers
+from gradcli.primitives.size_arguments import bounded, normalize_axis, whole_number, whole_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from gradcli.graph.primitive import Operand, composite
 from gradcli.primitives.axes import filled
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import broadcast, reshape, unslice
-from gradcli.primitives.sizes import bounded, whole_number, whole_numbers
+from gradcli.primitives.size_arguments import bounded, whole_number, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

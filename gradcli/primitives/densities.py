@@ -15,10 +15,10 @@ from gradcli.graph.types import size_of
 from gradcli.primitives.axes import described, diagonal, require_square, reshaped
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.exponential import exp, log, log1p, xlogy
-from gradcli.primitives.linalg import cholesky, solve, symmetric
+from gradcli.primitives.gamma_functions import betaln, erfc, erfcinv, lgamma
+from gradcli.primitives.matrix_functions import cholesky, solve, symmetric
 from gradcli.primitives.movement import sum_
 from gradcli.primitives.powers import sqrt
-from gradcli.primitives.special import betaln, erfc, erfcinv, lgamma
 from gradcli.primitives.trigonometric import acos
 
 _AROUND = Closed(-2, 2)

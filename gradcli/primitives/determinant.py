@@ -19,7 +19,7 @@ from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.exact_matrices import cofactors, each_matrix
 from gradcli.primitives.exact_matrices import determinant as exact_determinant
 from gradcli.primitives.exponential import log
-from gradcli.primitives.linalg import inv
+from gradcli.primitives.matrix_functions import inv
 from gradcli.primitives.movement import sum_
 from gradcli.primitives.steps import abs_, sign
 

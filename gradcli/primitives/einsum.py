@@ -15,7 +15,7 @@ from gradcli.graph.types import size_of
 from gradcli.primitives.axes import described, diagonal, permuted, reshaped
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import sum_
-from gradcli.primitives.sizes import bounded
+from gradcli.primitives.size_arguments import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -16,7 +16,7 @@ from gradcli.primitives.broadcasting import together
 from gradcli.primitives.comparison import cast, equal, where
 from gradcli.primitives.movement import sum_
 from gradcli.primitives.ordering import gaps
-from gradcli.primitives.sizes import normalize_axes, reduced_shape
+from gradcli.primitives.size_arguments import normalize_axes, reduced_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from gradcli.primitives.exponential import exp, log
 from gradcli.primitives.hyperbolic import cosh, sinh
 from gradcli.primitives.joining import joined
 from gradcli.primitives.powers import hypot
-from gradcli.primitives.sizes import normalize_axes, normalize_axis, whole_number
+from gradcli.primitives.size_arguments import normalize_axes, normalize_axis, whole_number
 from gradcli.primitives.trigonometric import acos, atan2, cos, sin
 
 MOST_POWER = 16  # that is written as a product

@@ -6,8 +6,8 @@ from gradcli.graph.domain import NONNEGATIVE, POSITIVE, Closed, Interval, Open
 from gradcli.graph.primitive import Primitive, elementwise
 from gradcli.primitives.analytic import parametric
 from gradcli.primitives.exponential import exp, log
+from gradcli.primitives.gamma_functions import beta, digamma, gamma
 from gradcli.primitives.powers import pow_ball
-from gradcli.primitives.special import beta, digamma, gamma
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from gradcli.primitives.axes import (
 from gradcli.primitives.broadcasting import stretch, unequal
 from gradcli.primitives.movement import reshape, slice_
 from gradcli.primitives.positions import take_along, take_static
-from gradcli.primitives.sizes import normalize_axis, whole_number
+from gradcli.primitives.size_arguments import normalize_axis, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from gradcli.graph.domain import POSITIVE, REAL, Closed, Interval, Open, inf
 from gradcli.graph.primitive import Primitive, composite, elementwise
 from gradcli.primitives.analytic import analytic, parametric
 from gradcli.primitives.exponential import exp
+from gradcli.primitives.gamma_functions import pi_beside
 from gradcli.primitives.powers import sqrt
-from gradcli.primitives.special import pi_beside
 from gradcli.primitives.trigonometric import acos, cos, sin
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from gradcli.primitives.axes import described, part, placed, require_option, res
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.movement import broadcast, concat, reshape
 from gradcli.primitives.positions import take_static
-from gradcli.primitives.sizes import bounded, few_positions, normalize_axis, whole_number, whole_numbers
+from gradcli.primitives.size_arguments import bounded, few_positions, normalize_axis, whole_number, whole_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from gradcli.base.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Primitive, linear
 from gradcli.graph.types import Type, size_of
-from gradcli.primitives.sizes import bounded, kept_shape, normalize_axes, reduced_shape, whole_numbers
+from gradcli.primitives.size_arguments import bounded, kept_shape, normalize_axes, reduced_shape, whole_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

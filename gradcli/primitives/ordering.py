@@ -10,7 +10,7 @@ from gradcli.graph.types import Type, size_of
 from gradcli.primitives.axes import filled, kept, lanes_of, merged, part, require_entries, reshaped
 from gradcli.primitives.movement import concat, permute
 from gradcli.primitives.positions import take_along
-from gradcli.primitives.sizes import normalize_axes, normalize_axis, reduced_shape
+from gradcli.primitives.size_arguments import normalize_axes, normalize_axis, reduced_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

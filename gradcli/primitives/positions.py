@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.graph.primitive import Primitive, linear
 from gradcli.graph.types import Type
-from gradcli.primitives.sizes import bounded
+from gradcli.primitives.size_arguments import bounded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

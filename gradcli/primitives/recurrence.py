@@ -23,7 +23,7 @@ from gradcli.primitives.axes import (
     reversed_along,
 )
 from gradcli.primitives.movement import concat, permute
-from gradcli.primitives.sizes import normalize_axes, normalize_axis, reduced_shape
+from gradcli.primitives.size_arguments import normalize_axes, normalize_axis, reduced_shape
 
 if TYPE_CHECKING:
     Axes = tuple[int, ...]

@@ -10,7 +10,7 @@ from gradcli.primitives.axes import kept, lanes_of, stretched_back
 from gradcli.primitives.comparison import equal, not_equal, where
 from gradcli.primitives.movement import sum_
 from gradcli.primitives.powers import sqrt
-from gradcli.primitives.sizes import normalize_axes, reduced_shape, whole_number
+from gradcli.primitives.size_arguments import normalize_axes, reduced_shape, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

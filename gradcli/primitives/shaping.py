@@ -16,7 +16,7 @@ from gradcli.primitives.broadcasting import stretch, together
 from gradcli.primitives.indexing import index
 from gradcli.primitives.joining import joined
 from gradcli.primitives.movement import sum_
-from gradcli.primitives.sizes import bounded, normalize_axes, normalize_axis, whole_number, whole_numbers
+from gradcli.primitives.size_arguments import bounded, normalize_axes, normalize_axis, whole_number, whole_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

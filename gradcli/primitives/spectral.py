@@ -29,7 +29,7 @@ from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.closed_forms import entry_of, from_columns, larger_than_2x2
 from gradcli.primitives.comparison import where
 from gradcli.primitives.joining import joined
-from gradcli.primitives.linalg import inv, symmetric
+from gradcli.primitives.matrix_functions import inv, symmetric
 from gradcli.primitives.movement import broadcast, sum_
 from gradcli.primitives.powers import sqrt
 

@@ -9,7 +9,7 @@ from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Primitive, composite, linear
 from gradcli.primitives.axes import described, diagonal, require_matrix
 from gradcli.primitives.movement import reshape, unslice
-from gradcli.primitives.sizes import whole_number
+from gradcli.primitives.size_arguments import whole_number
 
 
 def _diag(x: Any, k: int = 0) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gradcli.rendering import plain, plots, tabular, vector_plots
+from gradcli.rendering import plain, tabular
+from gradcli.rendering.curves import plots, vector_plots
 from gradcli.rendering.document import Document, Style
-from gradcli.rendering.documents import calculus, formulas, planned, trace
+from gradcli.rendering.documents import calculus, formulas, planned, trace_tables
 from gradcli.rendering.graphs import formats
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ DOCUMENTS: dict[str, Callable[[Any, Style], Document]] = {
     "Hessian": calculus.hessian,
     "Jacobian": calculus.jacobian,
     "Derivation": formulas.derivation,
-    "Trace": trace.trace,
+    "Trace": trace_tables.trace,
     "Curves": plots.plot,
     "PlanReport": planned.report,
 }

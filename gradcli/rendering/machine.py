@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from json import dumps
 
-from gradcli.rendering.values import jsonable
+from gradcli.rendering.value_text import jsonable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from gradcli.language.syntax import (
 )
 from gradcli.language.unparse import unparse
 from gradcli.primitives import functions
-from gradcli.rendering.text import visible
-from gradcli.rendering.values import number, shape_of, size_of, summary, without_zero
+from gradcli.rendering.safe_text import visible
+from gradcli.rendering.value_text import number, shape_of, size_of, summary, without_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from gradcli.base.diagnostics import visible
-from gradcli.rendering.text import width
+from gradcli.rendering.safe_text import width
 
 BAR = 20  # cells between the brackets
 SHORTEST_LABEL = 8

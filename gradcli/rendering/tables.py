@@ -14,7 +14,7 @@ from rich.text import Text
 
 from gradcli.rendering.document import Facts, Grid, Line, separate
 from gradcli.rendering.documents.verdicts import DOUBTFUL, GOOD
-from gradcli.rendering.text import visible, width
+from gradcli.rendering.safe_text import visible, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

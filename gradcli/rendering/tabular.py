@@ -6,7 +6,7 @@ from html import escape as escaped
 
 from gradcli.rendering.document import Facts, Formula, Grid, Line
 from gradcli.rendering.mathematics import Mathematics, MathML, escaped_latex
-from gradcli.rendering.text import visible
+from gradcli.rendering.safe_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ What puts the sweeps of a Jacobian together is data movement, so beside the voca
 unslice, concat, permute.
 
 >>> from gradcli.graph.building import Builder
->>> from gradcli.graph.text import formulas
+>>> from gradcli.graph.node_text import formulas
 >>> from gradcli.primitives import catalogue
 >>> from gradcli.primitives.exponential import exp
 >>> x = Builder(catalogue()).leaf("x")

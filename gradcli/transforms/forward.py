@@ -44,7 +44,7 @@ def _pushed(builder: Builder, order: Sequence[Node], known: Tangents, active: se
         for arg in node.args:
             if arg in active:
                 if node in loops:  # what reads one loop moves together
-                    from gradcli.transforms.loops import pushed
+                    from gradcli.transforms.loop_derivatives import pushed
 
                     readers = [reader for reader in loops[node] if reader not in active]
                     builder.span = node.span

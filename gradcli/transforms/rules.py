@@ -40,7 +40,7 @@ def contributions(builder: Builder, passing: Mapping[Node, Cotangent], active: s
     if kind == "structured":
         return _structured(builder, node, cotangent, active, sweep)
     if is_reader(node):
-        from gradcli.transforms.loops import pulled
+        from gradcli.transforms.loop_derivatives import pulled
 
         return pulled(builder, passing, active, sweep)
     if kind == "composite":

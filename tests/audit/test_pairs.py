@@ -15,7 +15,7 @@ import pytest
 
 from gradcli.audit import guesses, judging, pairs
 from gradcli.audit.conventions import PairedCall
-from gradcli.audit.scan import scan
+from gradcli.audit.source_scan import scan
 from tests.audit.test_audit import run
 from tests.rendering.test_schema import validator
 

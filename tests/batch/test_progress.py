@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gradcli.interfaces import output
 from gradcli.rendering.progress import Progress, duration
-from gradcli.rendering.text import width
+from gradcli.rendering.safe_text import width
 
 
 def after(rate: float, seconds: int, cells: int = 200, total: int = 10_000, failed: int = 3) -> str:

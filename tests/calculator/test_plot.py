@@ -14,7 +14,8 @@ import pytest
 from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.plotting import plot
 from gradcli.interfaces import cli
-from gradcli.rendering import plain, plots, vector_plots
+from gradcli.rendering import plain
+from gradcli.rendering.curves import plots, vector_plots
 from gradcli.rendering.document import Style
 from tests.rendering.test_schema import validator
 

@@ -12,7 +12,7 @@ from gradcli.calculator.traces.folding import MOVING
 from gradcli.interfaces import cli
 from gradcli.rendering import plain
 from gradcli.rendering.document import Style
-from gradcli.rendering.documents import trace as listing
+from gradcli.rendering.documents import trace_tables
 from tests.rendering.test_snapshots import on_terminal
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def heading(text: str) -> str:
 @pytest.mark.parametrize("cells", [40, 60, 80, 100, 120])
 @pytest.mark.parametrize(("script", "at", "inserted"), SCRIPTS, ids=IDS)
 def test_the_local_partial_is_dropped_last(script: str, at: dict[str, Any], inserted: int, cells: int) -> None:
-    text = on_terminal(listing.trace(calculator.trace(script, at=at), Style(None, 40, cells)), cells)
+    text = on_terminal(trace_tables.trace(calculator.trace(script, at=at), Style(None, 40, cells)), cells)
     assert max(map(len, text.splitlines())) <= cells
     found = heading(text)
     if cells >= 80 or "receiver" in found or "so far" in found:
@@ -141,14 +141,14 @@ def test_the_local_partial_is_dropped_last(script: str, at: dict[str, Any], inse
 
 def test_six_digits_on_a_terminal_all_elsewhere() -> None:
     trace = calculator.trace("x/3 + y", at={"x": 1, "y": 2})
-    rounded = on_terminal(listing.trace(trace, Style(None, 40, 80)), 80)
+    rounded = on_terminal(trace_tables.trace(trace, Style(None, 40, 80)), 80)
     assert "0.333333" in rounded and "0.3333333" not in rounded and "--digits 17" in rounded
-    assert "0.33333333333333331" in on_terminal(listing.trace(trace, Style(17, 40, 80)), 80)
+    assert "0.33333333333333331" in on_terminal(trace_tables.trace(trace, Style(17, 40, 80)), 80)
     for style in (Style(), Style(None, 40, None)):
-        text = plain.render(listing.trace(trace, style))
+        text = plain.render(trace_tables.trace(trace, style))
         assert "0.3333333333333333" in text and "--digits" not in text
     whole = calculator.trace("x*y", at={"x": 2, "y": 3})
-    assert "--digits" not in on_terminal(listing.trace(whole, Style(None, 40, 80)), 80)
+    assert "--digits" not in on_terminal(trace_tables.trace(whole, Style(None, 40, 80)), 80)
 
 
 def answered(capsys: pytest.CaptureFixture[str], *args: str) -> str:
@@ -177,7 +177,7 @@ def test_large_arrays_are_shown_by_shape_and_norm(cells: int | None, few: int) -
     for size in (few, few + 1):
         x = np.linspace(1, 2, size)
         trace = calculator.trace("sum(x**2)", at={"x": x})
-        documents = [listing.trace(trace, Style(5, 40, cells), full=full) for full in (False, True)]
+        documents = [trace_tables.trace(trace, Style(5, 40, cells), full=full) for full in (False, True)]
         short, full = (plain.render(one) if cells is None else on_terminal(one, cells) for one in documents)
         norm = f"{size}, norm {np.linalg.norm(2 * x):.5g}"
         assert (norm in short) == ("--full" in short) == (size > few)

@@ -19,7 +19,7 @@ from gradcli.checks.inline_results import written
 from gradcli.interfaces import cli
 from gradcli.interfaces.command_parts.written_expectations import updated
 from gradcli.language import Source, parse
-from gradcli.language.inline_expectations import read_numbers
+from gradcli.language.comments.inline_expectations import read_numbers
 
 SCRIPT = "x = [2, 3]\nw = 0.5\nassert grad(sum(x**2), x) == 2*x\nw*sum(x**3)\n"
 

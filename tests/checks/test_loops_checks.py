@@ -20,9 +20,9 @@ from gradcli.execution.sparsity.patterns import pattern
 from gradcli.graph.loop import close
 from gradcli.graph.node import Builder, Node
 from gradcli.graph.types import FLOAT, Type
-from gradcli.graph.unroll import unrolled
 from gradcli.lowering.iteration import loops
 from gradcli.primitives import catalogue
+from gradcli.transforms.unroll import unrolled
 from tests.support import loop_bodies
 from tests.support.loop_bodies import Space
 

@@ -20,7 +20,7 @@ from gradcli.interfaces import cli
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import FixedShapes, probes
+from gradcli.lowering.shapes.ranks import FixedShapes, probes
 
 X = "x[n] in real; y[n] in real; A[m, n] in real; B[k, m] in real; "
 TIE = ", wherever no comparison is a tie"

@@ -19,7 +19,7 @@ from tests.support import array_programs, loop_scripts, random_programs
 from tests.support.forced import patches
 
 if TYPE_CHECKING:
-    from gradcli.interfaces.compiled import Compiled
+    from gradcli.interfaces.compiled_function import Compiled
 
 COUNTS = (1, 7, 150, 400, 1200)  # of points: on both sides of what makes a kernel worth its making
 KINDS = ("call", "grad", "hessian", "jacobian")

@@ -21,8 +21,8 @@ import pytest
 import gradcli
 from gradcli.calculator.questions import gradient_question, prepare, value_question
 from gradcli.execution.cuda import emit, kernels
+from gradcli.execution.cuda.device_plan import DevicePlan, device_plan, is_steady
 from gradcli.execution.cuda.kernels import Kernel
-from gradcli.execution.cuda.plan import DevicePlan, device_plan, is_steady
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.primitives import catalogue

@@ -11,7 +11,7 @@ import pytest
 from gradcli.base.diagnostics import GradcliError, Span
 from gradcli.calculator.notes.undefined_values import explain
 from gradcli.execution.compiler import emit_numba, lower, numpy_plan
-from gradcli.execution.cuda.plan import device_plan
+from gradcli.execution.cuda.device_plan import device_plan
 from gradcli.execution.emit_python import straight
 from gradcli.execution.evaluate import Tape, known_floats
 from gradcli.execution.namespaces import namespace

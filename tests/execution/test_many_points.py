@@ -12,7 +12,8 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated import blocks
-from gradcli.execution.compiler import emit_numba, emit_numpy, run, schedule, thread_pool
+from gradcli.execution.compiler import emit_numba, emit_numpy, schedule, thread_pool
+from gradcli.execution.compiler import workspace as run
 from tests.support.random_programs import make
 
 COUNT = 257

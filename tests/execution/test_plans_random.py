@@ -16,7 +16,7 @@ import pytest
 import gradcli
 from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.questions import value_question
-from gradcli.execution.compiler import demand, emit_numpy, run, schedule
+from gradcli.execution.compiler import demand, emit_numpy, schedule, workspace
 from gradcli.execution.compiler.numpy_plan import Plan
 from gradcli.execution.compiler.schedule import Loop
 from tests.execution.test_plans import question
@@ -68,8 +68,8 @@ def small(seed: int) -> list[Change]:
         (schedule, "ENTRIES", least),
         (schedule, "MOST_ENTRIES", max(least, int(random.choice([1, 8, 64])))),
         (schedule, "FEWEST_ROWS", int(random.choice([1, 2]))),
-        (run, "SMALL", int(random.choice([0, 16, 64]))),
-        (run, "WORTH_A_THREAD", 0),
+        (workspace, "SMALL", int(random.choice([0, 16, 64]))),
+        (workspace, "WORTH_A_THREAD", 0),
     ]
 
 

@@ -201,22 +201,22 @@ def test_a_plan_whose_threads_sleep_gives_the_same() -> None:
 
 
 def test_after_an_error_in_a_block_a_plan_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.execution.compiler import run
+    from gradcli.execution.compiler import workspace
 
     tape, values = question(LOOPS, {"x": numbers(700_001)})
     plan = Plan(tape, threads=2)
     expected = plan.run([values["x"]])
-    usual, calls = run.Frame.run, iter(range(100))
+    usual, calls = workspace.Frame.run, iter(range(100))
 
     def fail(self: Any, *args: Any) -> None:
         if next(calls) == 3:
             raise MemoryError("full")
         usual(self, *args)
 
-    monkeypatch.setattr(run.Frame, "run", fail)
+    monkeypatch.setattr(workspace.Frame, "run", fail)
     with pytest.raises(MemoryError):
         plan.run([values["x"]])
-    monkeypatch.setattr(run.Frame, "run", usual)
+    monkeypatch.setattr(workspace.Frame, "run", usual)
     assert all(np.array_equal(one, other) for one, other in zip(plan.run([values["x"]]), expected, strict=True))
 
 

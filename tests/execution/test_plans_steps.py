@@ -12,13 +12,13 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated.compiled import _gradient
-from gradcli.execution.compiler import demand, run, schedule, thread_pool
+from gradcli.execution.compiler import demand, schedule, thread_pool, workspace
 from gradcli.execution.compiler.emit_numpy import KERNELS, kernel, ties
 from gradcli.execution.compiler.ir import CHOICE, ENTRY, REDUCE, VIEW, Op, Value
 from gradcli.execution.compiler.numpy_plan import Plan
-from gradcli.execution.compiler.run import WIDEST, turned
 from gradcli.execution.compiler.schedule import Loop, follows
 from gradcli.execution.compiler.simplify import simplified
+from gradcli.execution.compiler.workspace import WIDEST, turned
 from tests.execution.test_plans import judge, question
 from tests.support.forced import busy_helper
 
@@ -222,7 +222,7 @@ def test_turned_blocks_give_what_others_give(
     at_once = [Plan(tape, threads=count).answer(values) for count in (1, 2, 3)]
     for other in at_once[1:]:
         assert all(np.array_equal(one, two) for one, two in zip(at_once[0] or (), other or (), strict=True))
-    monkeypatch.setattr(run, "turned", lambda loop: set())
+    monkeypatch.setattr(workspace, "turned", lambda loop: set())
     straight = Plan(tape).answer(values)
     for one, two in zip(at_once[0] or (), straight or (), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-11, atol=1e-11)

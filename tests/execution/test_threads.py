@@ -15,11 +15,11 @@ import pytest
 
 import gradcli
 from gradcli import eager as torch
-from gradcli.eager._core import node
+from gradcli.eager._core import grad_fn
 from gradcli.eager._engine import fastpath, plan, record
 from gradcli.graph.node import reachable
-from gradcli.graph.text import formulas
-from gradcli.interfaces.compiled import Compiled
+from gradcli.graph.node_text import formulas
+from gradcli.interfaces.compiled_function import Compiled
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
@@ -244,7 +244,7 @@ def test_the_first_use_of_operations_in_eight_threads(name: str) -> None:
     """Plans, recipes and classes are made anew in each round."""
 
     def fresh() -> Callable[[int], Any]:
-        for table in (plan._plans, fastpath.recipes, node._classes):
+        for table in (plan._plans, fastpath.recipes, grad_fn._classes):
             table.clear()
         record.fields.cache_clear()
         return EAGER[name]

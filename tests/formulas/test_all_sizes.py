@@ -23,7 +23,7 @@ from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import FixedShapes, probes
+from gradcli.lowering.shapes.ranks import FixedShapes, probes
 from gradcli.transforms.derivatives import grad
 from tests.support.rows import every
 

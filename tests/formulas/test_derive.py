@@ -22,7 +22,7 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.substitution import substituted
 from gradcli.language.syntax import Call, same
-from gradcli.lowering.ranks import assumed_shapes, nodes_of
+from gradcli.lowering.shapes.ranks import assumed_shapes, nodes_of
 from gradcli.primitives import functions
 from gradcli.rendering.mathematics import latex, mathml
 from tests.rendering.test_schema import validator

@@ -21,7 +21,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.flat import flatten, restore
 from gradcli.graph.node import reachable
-from gradcli.graph.text import formulas, step_names
+from gradcli.graph.node_text import formulas, step_names
 from gradcli.language.limits import Limits
 from gradcli.language.parser import parse
 from gradcli.language.unparse import unparse

@@ -9,7 +9,7 @@ import pytest
 
 from gradcli.audit import audit_report
 from gradcli.base.codes import CODES
-from gradcli.base.codes.verdicts import WORDS
+from gradcli.base.codes.verdict_codes import WORDS
 from gradcli.checks.report import CODE_OF_VERDICT, VERDICTS
 from gradcli.interfaces import cli
 

@@ -10,7 +10,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import Check, Report, check_script
 from gradcli.checks.oracle import oracle_client
 from gradcli.language import parse
-from gradcli.language.directives import longest_timeout
+from gradcli.language.comments.directives import longest_timeout
 
 
 def by_id(script: str, **options: object) -> dict[str, Check]:

@@ -13,12 +13,12 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.execution.evaluate import evaluate
 from gradcli.graph.building import building
 from gradcli.graph.node import LEAF, is_reader, reachable
-from gradcli.graph.unroll import unrolled
 from gradcli.language.limits import Limits
 from gradcli.language.parser import parse
 from gradcli.lowering import Lowered, lower
 from gradcli.lowering.iteration import loops
 from gradcli.transforms.derivatives import grad
+from gradcli.transforms.unroll import unrolled
 from tests.support import loop_scripts
 
 SAMPLES = Path(__file__).parents[2] / "samples"

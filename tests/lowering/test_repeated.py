@@ -15,7 +15,7 @@ from gradcli.language.parser import parse
 from gradcli.lowering import lower
 from gradcli.lowering.iteration import repeated
 
-functions = import_module("gradcli.lowering.functions")
+functions = import_module("gradcli.lowering.constructs.functions")
 
 
 def described(script: str, at: dict | None = None) -> tuple:

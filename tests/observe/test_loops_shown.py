@@ -91,9 +91,9 @@ def test_a_graph_has_a_box_for_the_loop_that_says_what_an_iteration_does(capsys:
 def test_why_names_the_iteration_in_which_a_value_stops_being_finite(
     monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    from gradcli.calculator.traces import turns
+    from gradcli.calculator.traces import shown_iterations
 
-    monkeypatch.setattr(turns, "MOST_STEPS", most)
+    monkeypatch.setattr(shown_iterations, "MOST_STEPS", most)
     script = "a = 1.0\nx = 1.0\nfor i in range(60):\n    x = sqrt(x) - 0.01*a*i\nx"
     found = calculator.why(script).findings
     assert found
@@ -101,9 +101,9 @@ def test_why_names_the_iteration_in_which_a_value_stops_being_finite(
 
 
 def test_why_names_the_iteration_around_an_inner_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.calculator.traces import turns
+    from gradcli.calculator.traces import shown_iterations
 
-    monkeypatch.setattr(turns, "MOST_STEPS", 0)
+    monkeypatch.setattr(shown_iterations, "MOST_STEPS", 0)
     script = "a = 1.5\nx = a\nfor t in range(40):\n    y = x\n    for j in range(35):\n        y = y + 0.01*sqrt(x + 40 - j - 0.2*t)\n    x = 0.1*y/(1 + y)\nx"
     (found,) = calculator.why(script).findings
     assert "line 6, iteration 32: `sqrt(" in found.message

@@ -28,7 +28,7 @@ from gradcli.base.results.findings import (
 )
 from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
 from gradcli.eager.torch_alias import aliases
-from gradcli.graph.text import kink_texts
+from gradcli.graph.node_text import kink_texts
 from gradcli.interfaces import cli
 from gradcli.primitives import catalogue
 from gradcli.recording import runs

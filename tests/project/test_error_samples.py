@@ -23,7 +23,7 @@ from gradcli.checks import check_script
 from gradcli.interfaces import cli
 from gradcli.language import parse, read_source
 from gradcli.lowering import lower
-from gradcli.rendering.diagnostics import render
+from gradcli.rendering.diagnostic_text import render
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "samples" / "errors"

@@ -23,7 +23,7 @@ from gradcli.base.results.curves import step_sequence
 from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
 from gradcli.eager.torch_alias import aliases
 from gradcli.interfaces import cli
-from gradcli.interfaces.command_parts.views import View, calculation
+from gradcli.interfaces.command_parts.result_views import View, calculation
 from gradcli.interfaces.commands.trace import planned_view, traced_view
 from gradcli.interfaces.commands.why import view as why_view
 from gradcli.language import read_source

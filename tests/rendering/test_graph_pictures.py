@@ -19,8 +19,8 @@ from gradcli.interfaces.cli import main
 from gradcli.interfaces.commands.graph import ran
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs import formats, numbers
-from gradcli.rendering.graphs.folding import unrolled
 from gradcli.rendering.graphs.layout import layout
+from gradcli.rendering.graphs.line_folding import unrolled
 from gradcli.rendering.graphs.picture import picture
 from gradcli.rendering.graphs.picture_boxes import Arrow
 from gradcli.rendering.graphs.svg import outlines, pieces, samples

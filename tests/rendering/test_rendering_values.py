@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcli.graph.arrays import subscript
+from gradcli.rendering.safe_text import visible, width
 from gradcli.rendering.tabular import csv_cell, latex_cell
-from gradcli.rendering.text import visible, width
-from gradcli.rendering.values import inline, jsonable, number, positions, summary
+from gradcli.rendering.value_text import inline, jsonable, number, positions, summary
 
 
 @given(st.floats(allow_nan=False))

@@ -24,14 +24,14 @@ from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
 from gradcli import checks
-from gradcli.base.codes.verdicts import VERDICT_CODES
+from gradcli.base.codes.verdict_codes import VERDICT_CODES
 from gradcli.base.diagnostics import Diagnostic, Span
 from gradcli.checks.report import VERDICTS
 from gradcli.language import read_source
 from gradcli.rendering import machine
 from gradcli.rendering.formats import WRITERS, writer, written
 from gradcli.rendering.formats.issues import BY_CODE, RULES, issues, posix, rule_of
-from gradcli.rendering.text import visible
+from gradcli.rendering.safe_text import visible
 from tests.rendering.test_schema import validator
 from tests.support import handmade
 from tests.support.report_views import commands_in

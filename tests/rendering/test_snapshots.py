@@ -16,12 +16,11 @@ from rich.console import Console
 
 from gradcli.base.codes import CODES
 from gradcli.base.diagnostics import Diagnostic, Span
-from gradcli.interfaces.command_parts.views import View, calculation
+from gradcli.interfaces.command_parts.result_views import View, calculation
 from gradcli.interfaces.commands.trace import planned_view
-from gradcli.rendering import diagnostics, machine, plain, tables, tabular
+from gradcli.rendering import diagnostic_text, machine, plain, tables, tabular
 from gradcli.rendering.document import Document, Style
-from gradcli.rendering.documents import catalogue
-from gradcli.rendering.documents import trace as listing
+from gradcli.rendering.documents import catalogue, trace_tables
 from tests.support import handmade
 from tests.support.report_views import report_view
 
@@ -30,10 +29,10 @@ FOLDER = Path(__file__).parents[1] / "snapshots" / "rendering"
 
 def traced(result: Any) -> View:
     return View(
-        document=lambda style: listing.trace(result, style),
+        document=lambda style: trace_tables.trace(result, style),
         payload=lambda: machine.trace("trace", result),
         lines=lambda: machine.trace_lines("trace", result),
-        tidy=lambda: listing.tidy(result),
+        tidy=lambda: trace_tables.tidy(result),
     )
 
 
@@ -145,6 +144,6 @@ def test_diagnostics() -> None:
         Diagnostic("GC601", "no such file", help="check the path\nor the folder", severity="warning"),
         Diagnostic("GC211", "the script does not use `z`", severity="note"),
     ]
-    compare("diagnostics", f"{diagnostics.render(found)}\n\n{diagnostics.render(found, colour=True)}\n")
+    compare("diagnostics", f"{diagnostic_text.render(found)}\n\n{diagnostic_text.render(found, colour=True)}\n")
     many = [Diagnostic("GC112", f"problem {number}") for number in range(30)]
-    assert diagnostics.render(many).endswith("problem 19\n... and 10 more")
+    assert diagnostic_text.render(many).endswith("problem 19\n... and 10 more")

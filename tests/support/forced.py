@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli.execution.compiler import allocate, run, schedule, thread_pool
+from gradcli.execution.compiler import allocate, schedule, thread_pool, workspace
 from gradcli.lowering.iteration import loops
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ Change = tuple[Any, str, Any]
 
 BLOCKS: list[Change] = [
     *[(schedule, name, 1) for name in ("WORTH", "ENTRIES", "MOST_ENTRIES", "FEWEST_ROWS")],
-    (run, "SMALL", 16),  # arrays that change from run to run
-    (run, "WORTH_A_THREAD", 0),
+    (workspace, "SMALL", 16),  # arrays that change from run to run
+    (workspace, "WORTH_A_THREAD", 0),
 ]
 LOOPS: list[Change] = [  # of few iterations and nodes are nodes of the graph
     (loops, "FEWEST", 4),

@@ -68,7 +68,7 @@ def main() -> None:
     import gradcli.calculator
     import gradcli.lowering.data_files.numpy_files
     import gradcli.lowering.data_files.text_files
-    import gradcli.rendering.diagnostics  # noqa: F401
+    import gradcli.rendering.diagnostic_text  # noqa: F401
     from gradcli.interfaces import cli
 
     prefixes = (str(HERE / "gradcli"), sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), "/usr/lib", "/lib")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.execution.compiler import allocate, emit_numba, emit_numpy, numpy_plan, run, schedule
+from gradcli.execution.compiler import allocate, emit_numba, emit_numpy, numpy_plan, schedule, workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,14 +50,14 @@ PASSES: dict[str, Pass] = {
         ((schedule, "simplified", lambda ops, *_: list(ops)),),
     ),
     "blocks": Pass("large arrays are computed block by block in cache", ((schedule, "_labels", lambda ops: ({}, [])),)),
-    "turning": Pass("blocks of short rows stand column by column", ((run, "turned", lambda loop: set()),)),
+    "turning": Pass("blocks of short rows stand column by column", ((workspace, "turned", lambda loop: set()),)),
     "memory": Pass("memory is used again", ((allocate.Layout, "leave", _none), (allocate, "_overwritten", _none))),
     "overlaps": Pass(
-        "parts of a gradient are added up where it stands, block by block", ((run, "_overlaps", lambda *_: []),)
+        "parts of a gradient are added up where it stands, block by block", ((workspace, "_overlaps", lambda *_: []),)
     ),
     "pool": Pass(
         "memory of large results is used again",
-        ((run, "new_arrays", _new_lines),),
+        ((workspace, "new_arrays", _new_lines),),
     ),
     "powers": Pass("whole powers are those of positive numbers", ((emit_numpy, "_is_whole", lambda exponent: False),)),
     "native": Pass(

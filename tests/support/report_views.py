@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradcli.batch.totals import Totals
-from gradcli.interfaces.command_parts.views import View
+from gradcli.interfaces.command_parts.result_views import View
 from gradcli.rendering.document import Column, Grid
 from gradcli.rendering.documents import verdicts
 from gradcli.rendering.formats import rows, writer, written

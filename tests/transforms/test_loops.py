@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import gradcli.transforms.loops as rules
+import gradcli.transforms.loop_derivatives as rules
 from gradcli.execution.evaluate import evaluate
 from gradcli.graph.flat import flatten, restore
 from gradcli.graph.loop import Opened, close, loop_of
@@ -231,7 +231,7 @@ def _mask_cleaned_at_the_border(monkeypatch: pytest.MonkeyPatch) -> None:
     def cleaned(builder: Any, *args: Any) -> Any:
         return [(arg, (rules.clean(builder, flow), None)) for arg, flow in pulled(builder, *args)]
 
-    monkeypatch.setattr("gradcli.transforms.loops.pulled", cleaned)
+    monkeypatch.setattr("gradcli.transforms.loop_derivatives.pulled", cleaned)
 
 
 @pytest.mark.parametrize(

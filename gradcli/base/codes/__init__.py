@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from gradcli.base.codes.domains import DOMAINS
 from gradcli.base.codes.files import FILES
-from gradcli.base.codes.limits import LIMITS
-from gradcli.base.codes.names import NAMES
+from gradcli.base.codes.limit_codes import LIMITS
+from gradcli.base.codes.name_codes import NAMES
 from gradcli.base.codes.options import OPTIONS
 from gradcli.base.codes.protocol import PROTOCOL
 from gradcli.base.codes.row import CodeDoc
 from gradcli.base.codes.shapes import SHAPES
-from gradcli.base.codes.text import TEXT
-from gradcli.base.codes.verdicts import VERDICT_CODES, WORDS
+from gradcli.base.codes.text_codes import TEXT
+from gradcli.base.codes.verdict_codes import VERDICT_CODES, WORDS
 
 __all__ = ["CODES", "FAMILIES", "VERDICTS", "CodeDoc"]
 

@@ -24,7 +24,7 @@ from gradcli.base.child_process import kill_group, start, whole_lines
 from gradcli.base.diagnostics import error
 from gradcli.batch.workers.transport import report_from_json
 from gradcli.checks.report import Check, Report
-from gradcli.language.directives import longest_timeout
+from gradcli.language.comments.directives import longest_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping

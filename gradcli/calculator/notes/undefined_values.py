@@ -13,7 +13,7 @@ from gradcli.base.diagnostics import Diagnostic
 from gradcli.execution.loops.scan import Scan
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
-from gradcli.graph.text import operand_text
+from gradcli.graph.node_text import operand_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

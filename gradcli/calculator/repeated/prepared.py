@@ -7,9 +7,9 @@ from gradcli.calculator.along import at_once
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import REFUSED
 from gradcli.graph.building import uncollected
-from gradcli.graph.surfaces import surfaces
 from gradcli.lowering import missing_values
 from gradcli.lowering.names import filled
+from gradcli.transforms.surfaces import surfaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Question:
         `moving` names the values whose first axis counts `count` points. If values are on the device, results stay
         there; with `fetch` they become arrays of NumPy.
         """
-        from gradcli.execution.cuda.plan import device_plan
+        from gradcli.execution.cuda.device_plan import device_plan
 
         moves = None if moving is None else frozenset(moving)
         key = ("cupy", dtype, moves)

@@ -8,7 +8,7 @@ from gradcli.calculator.repeated.prepared import Question
 from gradcli.calculator.traces.tracing import torch_name, trace_passes
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
-from gradcli.graph.text import body_text, formulas, step_names
+from gradcli.graph.node_text import body_text, formulas, step_names
 from gradcli.lowering import missing_values
 from gradcli.transforms import derivatives
 

@@ -19,7 +19,7 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.substitution import substituted
 from gradcli.lowering import lower
-from gradcli.lowering.ranks import FixedShapes
+from gradcli.lowering.shapes.ranks import FixedShapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from gradcli.calculator.traces.folding import Folding
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.building import building
 from gradcli.graph.node import CONSTANT, DATA, LEAF, dependents, is_reader
-from gradcli.graph.text import formulas, is_default, reader_params, step_names
+from gradcli.graph.node_text import formulas, is_default, reader_params, step_names
 from gradcli.transforms.masks import clean
 from gradcli.transforms.reverse import sweep
 from gradcli.transforms.rules import contributions

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcli.checks.decide import sample_points
+from gradcli.checks.decide import chosen_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.numerical import DIGITS, ByDifferences
 from gradcli.checks.differences.step_sequences import noise_of, seeded_directions
@@ -135,10 +135,10 @@ def beside(box: Box, survey: Survey, name: str, samples: int) -> list[Survey]:
     part = box.slices[name]
     surveys: list[Survey] = []
     value_at = box.x[part].reshape(box.shape_of(name))
-    values = [("", moved) for moved in sample_points.rescaled(box.x[part], samples, survey.seed)]
+    values = [("", moved) for moved in chosen_points.rescaled(box.x[part], samples, survey.seed)]
     if samples and np.unique(np.abs(value_at)).size > 1:
-        values += sample_points.off_structure(value_at, None, survey.seed)
-    values += [(sample_points.EQUAL, moved) for moved in sample_points.freed(value_at, None, survey.seed) if samples]
+        values += chosen_points.off_structure(value_at, None, survey.seed)
+    values += [(chosen_points.EQUAL, moved) for moved in chosen_points.freed(value_at, None, survey.seed) if samples]
     for lacks, moved in values:
         x = box.x.copy()
         x[part] = moved.reshape(-1)

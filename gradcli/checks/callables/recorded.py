@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.checks.decide import sample_points
+from gradcli.checks.decide import chosen_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.decide.numerical import ALIKE, STEPPED, of_differences, remark_on
@@ -333,7 +333,7 @@ def backed(box: Box, known: Recorded, subject: Subject, verdict: str) -> bool:
         exact, claimed = (y.reshape(-1) for y in both({**subject.values, **place}))
         return float(np.abs(exact - claimed).max() / (np.abs(exact).max() or 1.0))
 
-    near = sample_points.rescaled(box.x[part], BESIDE, subject.settings.seed or 0)
+    near = chosen_points.rescaled(box.x[part], BESIDE, subject.settings.seed or 0)
     if verdict in GOOD and min(map(gap_at, near), default=0.0) > ALIKE:
         return False
     rounded = all(surface.node.primitive.whole_steps for surface in subject.surfaces)
@@ -643,7 +643,7 @@ def by_entry(box: Box, known: Recorded, exact: Exact, subject: Subject, refuted:
     """The refutation of a Jacobian by its entry that is farthest off, instead of a combination of its rows."""
     leaf, arriving, (output,) = str(subject.leaf), subject.moving[-1], known.outputs
     both, units = evaluator(sides(subject)), np.eye(box.size).reshape(-1, *output.type.shape)
-    near = sample_points.rescaled(subject.values[leaf], BESIDE, box.size)
+    near = chosen_points.rescaled(subject.values[leaf], BESIDE, box.size)
     points = [subject.values, *({**subject.values, leaf: x} for x in near)]
     rows = [[both({**point, arriving: unit}) for unit in units] for point in points]
     right, claimed = np.moveaxis(np.array(rows).reshape(len(rows), box.size, 2, -1), 2, 0)

@@ -18,9 +18,9 @@ import numpy as np
 from gradcli.base.diagnostics import Diagnostic, did_you_mean, error, visible
 from gradcli.checks.decide.assumptions import by_normal_forms
 from gradcli.checks.decide.case import RIGHT, Outcome
+from gradcli.checks.decide.chosen_points import nearby
 from gradcli.checks.decide.granting import granted_on_set
 from gradcli.checks.decide.nonsmooth import jump, slopes
-from gradcli.checks.decide.sample_points import nearby
 from gradcli.checks.differences.step_sequences import Sides
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle.oracle_client import leaf_names

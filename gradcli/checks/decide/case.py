@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradcli.checks.decide import sample_points
+from gradcli.checks.decide import chosen_points
 from gradcli.checks.decide.assumptions import by_index_notation
 from gradcli.checks.decide.floats import evaluated, evaluator
 from gradcli.checks.formatting import point_text
@@ -179,7 +179,7 @@ class Case:
             return []  # a bare number or a tolerance holds at no other point
         count = self.subject.settings.samples
         near = [
-            zip(repeat(name), sample_points.nearby(self.values[name], self.domains.get(name), count, self.seed))
+            zip(repeat(name), chosen_points.nearby(self.values[name], self.domains.get(name), count, self.seed))
             for name in names
             if name is not None
         ]

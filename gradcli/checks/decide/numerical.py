@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.checks.decide.case import Outcome, parts_of
+from gradcli.checks.decide.chosen_points import EQUAL
 from gradcli.checks.decide.floats import moving
 from gradcli.checks.decide.nonsmooth import nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
-from gradcli.checks.decide.sample_points import EQUAL
 from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.base.diagnostics import Diagnostic, Span
-from gradcli.checks.decide import sample_points
+from gradcli.checks.decide import chosen_points
 from gradcli.checks.decide.case import OPEN, RIGHT, Outcome, differ, digits_of
 from gradcli.checks.decide.floats import LIMIT_ULPS, ulps
 from gradcli.checks.decide.granting import granted_to_digits
@@ -221,7 +221,7 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
         value = case.values[name]
         if name == case.own_leaf and (wrong := right_by_structure(case, name)) is not None:
             return wrong
-        off = sample_points.off_structure(value, case.domains.get(name), case.seed)
+        off = chosen_points.off_structure(value, case.domains.get(name), case.seed)
         for word, moved in off if value.size <= MOST_MATRIX else ():
             at = {**case.values, name: moved}
             answer = read_as(case, at, CONSTANTS)
@@ -241,7 +241,7 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
 def right_by_structure(case: Case, name: str) -> Outcome | None:
     """DISAGREES where a claim is wrong on both sides of the point as soon as no entries of a leaf are equal or 0."""
     value = case.values[name]
-    moved = sample_points.freed(value, case.domains.get(name), case.seed) if value.size <= MOST_MATRIX else []
+    moved = chosen_points.freed(value, case.domains.get(name), case.seed) if value.size <= MOST_MATRIX else []
     places = [{**case.values, name: other} for other in moved]
     answers = [in_floats_too(case, at, read_as(case, at, CONSTANTS, across=True)) for at in places]
     if not answers or not all(map(differ, answers)):

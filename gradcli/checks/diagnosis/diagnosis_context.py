@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.checks.decide import sample_points
+from gradcli.checks.decide import chosen_points
 from gradcli.checks.decide.floats import evaluator
 from gradcli.checks.diagnosis.ratios import Comparison
 from gradcli.checks.oracle.oracle_client import leaf_names
@@ -15,9 +15,9 @@ from gradcli.checks.subjects import cotangent, paired
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import LEAF, Node, reachable
-from gradcli.graph.unroll import unrolled
 from gradcli.primitives.movement import reshape
 from gradcli.transforms import derivatives
+from gradcli.transforms.unroll import unrolled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -186,7 +186,7 @@ class Judgement:
             place = dict(case.values)
             for position, name in enumerate(names):
                 seed = case.seed + 31 * draw + position
-                place[name] = next(sample_points.nearby(place[name], case.domains.get(name), 1, seed), place[name])
+                place[name] = next(chosen_points.nearby(place[name], case.domains.get(name), 1, seed), place[name])
             if all(np.isfinite(value).all() for value in self._both(place)):
                 places.append(place)
             if len(places) > PLACES:

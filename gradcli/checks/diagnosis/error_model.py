@@ -25,7 +25,7 @@ from gradcli.checks.subjects import paired
 from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.primitives.axes import stretched_back
 from gradcli.primitives.exponential import exp, log
-from gradcli.primitives.linalg import inv
+from gradcli.primitives.matrix_functions import inv
 from gradcli.primitives.movement import slice_
 from gradcli.primitives.powers import pow_, sqrt
 from gradcli.primitives.triangles import tril

@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.case import Case
-from gradcli.checks.decide.sample_points import scattered
+from gradcli.checks.decide.chosen_points import scattered
 from gradcli.checks.diagnosis import ratios
 from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Judgement
 from gradcli.checks.diagnosis.error_model import MOST_NEW, repeated_mistakes, single_mistakes

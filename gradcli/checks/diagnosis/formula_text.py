@@ -13,8 +13,8 @@ import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.case import RIGHT
+from gradcli.checks.decide.chosen_points import scattered
 from gradcli.checks.decide.floats import evaluated, evaluator
-from gradcli.checks.decide.sample_points import scattered
 from gradcli.checks.formatting import called, node_text
 from gradcli.formulas import formula_texts
 from gradcli.graph.building import building

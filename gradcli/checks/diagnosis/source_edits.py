@@ -22,10 +22,10 @@ from gradcli.checks.formatting import node_text
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
 from gradcli.primitives.axes import reversed_along, stretched_back
 from gradcli.primitives.exponential import exp, log
+from gradcli.primitives.gamma_functions import erf
 from gradcli.primitives.hyperbolic import tanh
 from gradcli.primitives.movement import slice_, sum_
 from gradcli.primitives.powers import sqrt
-from gradcli.primitives.special import erf
 from gradcli.transforms import derivatives
 
 if TYPE_CHECKING:

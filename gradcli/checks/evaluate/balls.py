@@ -48,7 +48,7 @@ from gradcli.execution.namespaces.cauchy import inside, series_of
 from gradcli.graph.node import reachable
 from gradcli.primitives.contraction import matmul
 from gradcli.primitives.exact_matrices import matrices
-from gradcli.primitives.linalg import cholesky, qr_q
+from gradcli.primitives.matrix_functions import cholesky, qr_q
 from gradcli.primitives.powers import pow_
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ class BallField(Field):
             return Tie(f"{name} has no derivative here", node) if exact else few_bits
         for position, (x, domain) in enumerate(zip(balls, primitive.domain, strict=False)):
             if is_outside(x, domain):
-                from gradcli.graph.text import operand_texts  # the writer of formulas: seldom needed here
+                from gradcli.graph.node_text import operand_texts  # the writer of formulas: seldom needed here
 
                 which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
                 return Undefined(f"{name} is undefined at {which}{digits(x, SHOWN)}", node)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.eager._core.grad_fn import Node
 from gradcli.eager._core.modes import spoken, sweeps, warn
-from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Tensor
 
 

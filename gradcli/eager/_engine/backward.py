@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core import anomaly_mode, events, tracer
+from gradcli.eager._core.grad_fn import Node
 from gradcli.eager._core.modes import SILENT, SPECIAL, state, sweeps, warn
-from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Handle, Tensor
 from gradcli.eager._engine.record import COPY, copied
 from gradcli.eager._engine.rule_node import fit, fitted_tensor, source_of

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core.dtypes import FLOATS
+from gradcli.eager._core.grad_fn import Saved, class_named, versions
 from gradcli.eager._core.modes import SPECIAL, ours, outside, sequence, state
-from gradcli.eager._core.node import Saved, class_named, versions
 from gradcli.eager._core.tensor import Counter, Tensor
 from gradcli.eager._engine.codegen import Script, straight
 from gradcli.eager._engine.plan import MOST_NODES, Cache, Plan, limited, plan_of

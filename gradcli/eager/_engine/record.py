@@ -21,8 +21,8 @@ import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.eager._core import devices, dtypes, events, tracer
+from gradcli.eager._core.grad_fn import Node, class_named, versions
 from gradcli.eager._core.modes import PLAIN, SILENT, SPECIAL, place, recording, sequence, state
-from gradcli.eager._core.node import Node, class_named, versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.plan import WARM, Vjp, plan_of

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core import dtypes, events
+from gradcli.eager._core.grad_fn import Node, Output, Packed, class_named, saved_result
 from gradcli.eager._core.modes import state
-from gradcli.eager._core.node import Node, Output, Packed, class_named, saved_result
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import numpy_kernels
 from gradcli.eager._engine.plan import Vjp

@@ -19,7 +19,7 @@ from gradcli.eager._engine import fastpath
 from gradcli.eager._engine.arguments import Operand, need_kind
 from gradcli.eager._engine.record import GradientNode, apply, cast, declared, kind_of, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
-from gradcli.eager._ops.complex_numbers import abs_
+from gradcli.eager._ops.complex_tensors import abs_
 from gradcli.eager._ops.table import FUNCTION, as_tensor_or_number, described, formula, op, rows
 from gradcli.primitives import catalogue
 

@@ -14,15 +14,15 @@ import numpy as np
 
 from gradcli.eager import random
 from gradcli.eager._core import events, modes, tracer
+from gradcli.eager._core.grad_fn import Saved, saved_result
 from gradcli.eager._core.modes import PLAIN, SPECIAL, place, recording, state
-from gradcli.eager._core.node import Saved, saved_result
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Operand, checked
 from gradcli.eager._engine.backward import hand_over
 from gradcli.eager._engine.plan import plan_of
 from gradcli.eager._engine.record import GradientNode, cast, copied, noded, record
 from gradcli.eager._engine.rule_node import fitted_tensor, source_of
-from gradcli.eager._ops import indexing
+from gradcli.eager._ops import subscripts
 from gradcli.eager._ops.elementwise import where
 from gradcli.eager._ops.table import METHOD, described, op
 from gradcli.eager._ops.views import AS_STRIDED, clone, follow
@@ -295,13 +295,13 @@ def fill_diagonal_(self: Tensor, fill_value: Operand, wrap: bool = False) -> Ten
         self.shape[1] + 1 if self.ndim == 2 else sum(np.cumprod(self.shape[1:])) + 1
     )
     node = fill_diagonal_.node
-    return change(self, lambda old: indexing.placed(old, positions, fill_value, node, 1), (fill_value,))
+    return change(self, lambda old: subscripts.placed(old, positions, fill_value, node, 1), (fill_value,))
 
 
 @op(name="__setitem__", only=METHOD, fast=True, node="CopySlices IndexPutBackward0")
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value."""
-    target, value, put = indexing.assignment(x, index, value, setitem.row.nodes[1])
+    target, value, put = subscripts.assignment(x, index, value, setitem.row.nodes[1])
     if put is None:
         copy_(target, value)
     else:

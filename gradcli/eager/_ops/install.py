@@ -15,14 +15,14 @@ from gradcli.eager._engine.arguments import Operand, checked
 from gradcli.eager._engine.record import TO_COPY, apply, cast, fitted, with_gradient
 from gradcli.eager._engine.rule_node import OPERANDS
 from gradcli.eager._ops import (
-    complex_numbers,
-    creation,
+    complex_tensors,
     elementwise,
-    indexing,
     inplace,
-    joining,
     matmul,
-    reductions,
+    subscripts,
+    tensor_creation,
+    tensor_joining,
+    tensor_reductions,
     views,
 )
 from gradcli.eager._ops.table import FUNCTION, LINALG, METHOD, Op, functions_of, saved_by
@@ -118,7 +118,7 @@ def iterated(self: Tensor) -> Any:
     """The parts along the first axis."""
     if not self.ndim:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(joining.unbind(self))
+    return iter(tensor_joining.unbind(self))
 
 
 def _formatted(kind: dtypes.dtype) -> Any:
@@ -135,7 +135,7 @@ _SHORT: dict[str, Any] = {
     "is_nonzero": lambda self: bool(self),
     "__pos__": lambda self: self,
     "__complex__": lambda self: complex(self.item()),
-    "__reversed__": lambda self: joining.flip(self, 0) if self.ndim else self,
+    "__reversed__": lambda self: tensor_joining.flip(self, 0) if self.ndim else self,
     "stride": lambda self, dim=None: _steps(self) if dim is None else _steps(self)[dim],
     "size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],
     **dict.fromkeys(("dim", "ndimension"), lambda self: int(self._raw.ndim)),
@@ -151,9 +151,9 @@ _SHORT: dict[str, Any] = {
 _PROPERTIES: dict[str, Any] = {
     "T": views.reversed_axes,
     "mT": matrix_transpose,
-    **dict.fromkeys(("H", "mH"), lambda self: matrix_transpose(complex_numbers.conj(self))),
-    "real": complex_numbers.real,
-    "imag": complex_numbers.imag,
+    **dict.fromkeys(("H", "mH"), lambda self: matrix_transpose(complex_tensors.conj(self))),
+    "real": complex_tensors.real,
+    "imag": complex_tensors.imag,
     "is_cuda": lambda self: self.device.type == "cuda",
     **dict.fromkeys(("is_sparse", "is_meta"), lambda self: False),
     "itemsize": lambda self: self.dtype.itemsize,
@@ -173,7 +173,8 @@ def _operator(function: Any, swapped: bool = False, other_kinds: Any = NotImplem
 
 
 OPERATIONS = functions_of(
-    *(linalg, elementwise, reductions, views, joining, indexing, matmul), *(complex_numbers, creation, inplace)
+    *(linalg, elementwise, tensor_reductions, views, tensor_joining, subscripts),
+    *(matmul, complex_tensors, tensor_creation, inplace),
 )
 IN_PLACE = {f"{name}_": inplace.form_of(function) for name, function in OPERATIONS.items() if function.row.inplace}
 
@@ -201,7 +202,7 @@ def equip() -> None:
         name: function for name, function in OPERATIONS.items() if _belongs(name, function.row, METHOD)
     }
     methods.update(IN_PLACE)
-    methods.update(creation.METHODS)
+    methods.update(tensor_creation.METHODS)
     methods = {
         name: function if getattr(function, "row", None) and function.row.fast else checked(function, method=True)
         for name, function in methods.items()
@@ -225,10 +226,10 @@ def equip() -> None:
     methods.update(__neg__=p["neg"], __abs__=p["abs"], __invert__=p["bitwise_not"], __matmul__=matmul.matmul)
     methods.update(__iter__=iterated)
     methods.update(backward=backward, register_hook=sweep.hook_on, retain_grad=sweep.retain, __reduce_ex__=reduce)
-    methods.update(bind=staticmethod(apply), _entries=staticmethod(creation.entries_of))
+    methods.update(bind=staticmethod(apply), _entries=staticmethod(tensor_creation.entries_of))
     methods.update(_take_over=inplace.renew, _fitted=fitted, to=to, type=type_)
     methods.update({f.__name__: checked(f, method=True) for f in (where, type_as)})
-    methods.update(bernoulli=creation.bernoulli, multinomial=checked(creation.multinomial, method=True))
+    methods.update(bernoulli=tensor_creation.bernoulli, multinomial=checked(tensor_creation.multinomial, method=True))
     methods.update(requires_grad_=Tensor.requires_grad_, storage_offset=storage_offset, **_SHORT)
     for name in ("float", "double", "half", "long", "int", "short", "bool", "cfloat", "cdouble", "uint8", "int8"):
         methods[{"uint8": "byte", "int8": "char"}.get(name, name)] = _formatted(getattr(dtypes, name))

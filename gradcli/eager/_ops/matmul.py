@@ -13,12 +13,12 @@ from gradcli.eager._engine.arguments import need_kind
 from gradcli.eager._engine.fastpath import again
 from gradcli.eager._engine.record import declared, operation, record
 from gradcli.eager._engine.rule_node import renamed
-from gradcli.eager._ops.complex_numbers import conj
+from gradcli.eager._ops.complex_tensors import conj
 from gradcli.eager._ops.elementwise import mul
-from gradcli.eager._ops.joining import diagonal
-from gradcli.eager._ops.reductions import graph_norm
-from gradcli.eager._ops.reductions import sum as summed
 from gradcli.eager._ops.table import FUNCTION, formula, op
+from gradcli.eager._ops.tensor_joining import diagonal
+from gradcli.eager._ops.tensor_reductions import graph_norm
+from gradcli.eager._ops.tensor_reductions import sum as summed
 from gradcli.eager._ops.views import axis_of, expand, permute, reshape, squeeze, unsafe_view, unsqueeze, view
 from gradcli.primitives import catalogue
 from gradcli.primitives.broadcasting import stretch

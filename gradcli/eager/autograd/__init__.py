@@ -7,7 +7,7 @@ from gradcli.eager._core.anomaly_mode import detect_anomaly, set_detect_anomaly
 from gradcli.eager._core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.backward import backward
-from gradcli.eager._ops.creation import Variable
+from gradcli.eager._ops.tensor_creation import Variable
 from gradcli.eager.autograd import forward_ad, functional, graph
 from gradcli.eager.autograd.function import Function
 from gradcli.eager.autograd.functional import grad

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.eager._core import dtypes
+from gradcli.eager._core.grad_fn import Saved
 from gradcli.eager._core.modes import enable_grad, state
-from gradcli.eager._core.node import Saved
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.record import cast, copied

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core import events, modes, tracer
+from gradcli.eager._core.grad_fn import Node, versions
 from gradcli.eager._core.modes import place, recording, state, warn
-from gradcli.eager._core.node import Node, versions
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.rule_node import fitted_tensor, kept, kept_result, source_of
 from gradcli.eager._ops.inplace import refuse, rewrite

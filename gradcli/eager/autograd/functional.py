@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core import tracer
+from gradcli.eager._core.grad_fn import AccumulateGrad
 from gradcli.eager._core.modes import enable_grad, warn
-from gradcli.eager._core.node import AccumulateGrad
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.backward import run as sweep
 from gradcli.eager._engine.backward import seeds_of, tensors_of
-from gradcli.eager._ops.creation import ones_like, zeros_like
-from gradcli.eager._ops.joining import stack, unbind
+from gradcli.eager._ops.tensor_creation import ones_like, zeros_like
+from gradcli.eager._ops.tensor_joining import stack, unbind
 from gradcli.eager._ops.views import view
 from gradcli.graph.building import building
 from gradcli.graph.node import Node, reachable

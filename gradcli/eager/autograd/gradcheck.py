@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.base.diagnostics import GradcliError
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._ops.complex_numbers import view_as_real
+from gradcli.eager._ops.complex_tensors import view_as_real
 from gradcli.eager._trace import record
 from gradcli.eager.autograd import forward_ad
 from gradcli.eager.autograd.functional import grad, units

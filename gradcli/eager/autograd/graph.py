@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from gradcli.eager._core.grad_fn import AccumulateGrad, Node
 from gradcli.eager._core.modes import state, sweeps
-from gradcli.eager._core.node import AccumulateGrad, Node
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
 from gradcli.eager._engine.backward import running

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
-from gradcli.eager._ops.joining import stack
+from gradcli.eager._ops.tensor_joining import stack
 from gradcli.eager.func._batching import vmap
 from gradcli.eager.func._derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
 

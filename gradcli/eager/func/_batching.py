@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core import tracer
+from gradcli.eager._core.grad_fn import Node as GradNode
+from gradcli.eager._core.grad_fn import class_named
 from gradcli.eager._core.modes import place, recording, set_grad_enabled
-from gradcli.eager._core.node import Node as GradNode
-from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.rule_node import source_of
-from gradcli.eager._ops.joining import movedim, stack, unbind
+from gradcli.eager._ops.tensor_joining import movedim, stack, unbind
 from gradcli.eager._trace import Trace
 from gradcli.eager.autograd.functional import flatten
 from gradcli.execution.evaluate import Tape

@@ -13,7 +13,7 @@ from typing import Any
 from gradcli.eager._core import tracer
 from gradcli.eager._core.modes import is_grad_enabled
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._ops.creation import ones_like
+from gradcli.eager._ops.tensor_creation import ones_like
 from gradcli.eager.autograd.functional import Linearized, flatten
 
 Argnums = int | tuple[int, ...]

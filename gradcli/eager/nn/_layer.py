@@ -21,8 +21,8 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Options, checked, constructor, options
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops import inplace as in_place
-from gradcli.eager._ops.creation import empty
 from gradcli.eager._ops.table import LAYER, op
+from gradcli.eager._ops.tensor_creation import empty
 from gradcli.eager.nn import init
 from gradcli.eager.nn._module import Module
 from gradcli.eager.nn.parameter import Parameter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.eager._core import events
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._ops.creation import empty
+from gradcli.eager._ops.tensor_creation import empty
 
 
 class Parameter(Tensor):

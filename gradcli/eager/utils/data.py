@@ -16,8 +16,8 @@ from gradcli.eager._core.devices import cuda_is_available
 from gradcli.eager._core.modes import once, warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import ON_TORCH, room
-from gradcli.eager._ops.creation import tensor
-from gradcli.eager._ops.joining import stack
+from gradcli.eager._ops.tensor_creation import tensor
+from gradcli.eager._ops.tensor_joining import stack
 
 __all__ = ["DataLoader", "Dataset", "Subset", "TensorDataset", "default_collate", "default_convert", "random_split"]
 __getattr__, __dir__ = room("utils.data", __all__)

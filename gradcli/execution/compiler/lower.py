@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.compiler.ir import CALL, RESHAPE, SLICE, Recording, live
-from gradcli.execution.compiler.tracing import Operations, batched, lead_of
+from gradcli.execution.compiler.recording_namespace import Operations, batched, lead_of
 from gradcli.execution.loops.cores import Core
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 from gradcli.graph.types import Type

@@ -17,10 +17,10 @@ from gradcli.execution.compiler.emit_numba import compiled_loops
 from gradcli.execution.compiler.emit_numpy import constants
 from gradcli.execution.compiler.ir import SCAN, Op
 from gradcli.execution.compiler.lower import record, record_iterations
-from gradcli.execution.compiler.run import Workspace
+from gradcli.execution.compiler.recording_namespace import Unrecordable
 from gradcli.execution.compiler.schedule import Schedule, steps_of
 from gradcli.execution.compiler.thread_pool import processors
-from gradcli.execution.compiler.tracing import Unrecordable
+from gradcli.execution.compiler.workspace import Workspace
 from gradcli.execution.inputs import Unbatched, leaf_value, plain_result
 from gradcli.execution.loops.cores import Core
 from gradcli.execution.namespaces import REFUSED, namespace

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.execution.compiler import emit_numba
 from gradcli.execution.compiler.ir import live
-from gradcli.execution.compiler.tracing import Operations
+from gradcli.execution.compiler.recording_namespace import Operations
 from gradcli.execution.emit_python import printed_core
 from gradcli.execution.loops.array_turns import ArrayTurns
 from gradcli.execution.namespaces import IEEE_DIFFERS, Unavailable

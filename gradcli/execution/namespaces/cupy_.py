@@ -10,7 +10,7 @@ import cupyx
 import numpy as np
 
 from gradcli.base.diagnostics import error
-from gradcli.execution.namespaces.arrays import ArrayNamespace
+from gradcli.execution.namespaces.array_namespace import ArrayNamespace
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

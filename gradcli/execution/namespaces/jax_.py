@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import expm
 
-from gradcli.execution.namespaces.arrays import ArrayNamespace
+from gradcli.execution.namespaces.array_namespace import ArrayNamespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.namespaces.arrays import ArrayNamespace
+from gradcli.execution.namespaces.array_namespace import ArrayNamespace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

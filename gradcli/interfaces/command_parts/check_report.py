@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from gradcli.base.diagnostics import GradcliError, error, visible
-from gradcli.interfaces.command_parts.views import View
+from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
 
 TYPE_CHECKING = False

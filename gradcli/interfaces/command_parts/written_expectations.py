@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.interfaces.options.shared_options import Output
-    from gradcli.language import inline_expectations, source
+    from gradcli.language import source
+    from gradcli.language.comments import inline_expectations
 else:
     inline_expectations, source = room("inline_expectations"), room("source")
 

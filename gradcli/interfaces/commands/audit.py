@@ -7,7 +7,7 @@ import os
 from gradcli.base.diagnostics import error, visible
 from gradcli.base.records import NamedTuple
 from gradcli.interfaces.command_parts.check_inputs import permitted
-from gradcli.interfaces.command_parts.views import View
+from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration, Operand, Option
 from gradcli.interfaces.options.shared_options import OUTPUT
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gradcli.audit import audit_report
     from gradcli.audit import command as commands
     from gradcli.audit import pairs as pair_files
-    from gradcli.audit import scan as scanning
+    from gradcli.audit import source_scan as scanning
     from gradcli.interfaces.options.shared_options import Output
     from gradcli.rendering import formats, machine
     from gradcli.rendering.documents import audits

@@ -7,7 +7,7 @@ import re
 from gradcli.base.diagnostics import error, visible
 from gradcli.base.records import NamedTuple
 from gradcli.interfaces.command_parts import quiz_session
-from gradcli.interfaces.command_parts.views import derivation
+from gradcli.interfaces.command_parts.result_views import derivation
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration, Option
 from gradcli.interfaces.options.shared_options import EVALUATION, FORMATS, SCRIPT, allowed, load, names, presentation

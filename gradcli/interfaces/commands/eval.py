@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.interfaces.command_parts.views import calculation
+from gradcli.interfaces.command_parts.result_views import calculation
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration
 from gradcli.interfaces.options.shared_options import (

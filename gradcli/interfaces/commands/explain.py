@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.base.codes import CODES, VERDICTS
 from gradcli.base.diagnostics import did_you_mean, error, visible
-from gradcli.interfaces.command_parts.views import View
+from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration, Operand
 from gradcli.interfaces.options.shared_options import OUTPUT

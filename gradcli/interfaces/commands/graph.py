@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.base.diagnostics import error
 from gradcli.interfaces.command_parts.python_file import EVERY, ON, Recording, on_torch, recorded, show_failure
-from gradcli.interfaces.command_parts.views import View
+from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration, Operand, Option
 from gradcli.interfaces.options.shared_options import EVALUATION, Point, evaluation, presentation

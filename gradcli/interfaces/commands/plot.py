@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.base.diagnostics import error
 from gradcli.interfaces.command_parts.check_inputs import boxes, one_claim, ranges_apart
-from gradcli.interfaces.command_parts.views import View
+from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration, Option
 from gradcli.interfaces.options.shared_options import EVALUATION, SCRIPT, allowed, load, names, presentation
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.calculator import plotting
     from gradcli.interfaces.options.shared_options import Output
-    from gradcli.rendering import plots, vector_plots
+    from gradcli.rendering.curves import plots, vector_plots
 else:
     plotting, plots, vector_plots = room("plotting"), room("plots"), room("vector_plots")
 

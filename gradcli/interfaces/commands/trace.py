@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.base.records import NamedTuple
 from gradcli.interfaces.command_parts import quiz_session
-from gradcli.interfaces.command_parts.views import View
+from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration, Option
 from gradcli.interfaces.options.shared_options import EVALUATION, OUTPUT, SCRIPT, Point, evaluation
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gradcli.interfaces.options.shared_options import Output
     from gradcli.rendering import machine
     from gradcli.rendering.documents import planned
-    from gradcli.rendering.documents import trace as listing
+    from gradcli.rendering.documents import trace_tables as listing
 else:
     calculator, listing, machine, planned = room("calculator"), room("trace"), room("machine"), room("planned")
     quizzes = room("quizzes")

@@ -16,7 +16,7 @@ from gradcli.interfaces.command_parts.python_file import (
     recorded,
     show_failure,
 )
-from gradcli.interfaces.command_parts.views import View
+from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration, Operand, Option
 from gradcli.interfaces.options.shared_options import OUTPUT, Point, evaluation
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gradcli.interfaces.options.shared_options import Output
     from gradcli.recording import runs
     from gradcli.recording.runs import step_rows as run_steps
-    from gradcli.rendering.documents import reasons
+    from gradcli.rendering.documents import explanations as reasons
     from gradcli.rendering.graphs import formats
 else:
     calculator, watching, reasons = room("calculator"), room("watching"), room("reasons")

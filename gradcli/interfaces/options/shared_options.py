@@ -7,7 +7,7 @@ import re
 
 from gradcli.base.diagnostics import GradcliError, error, visible
 from gradcli.base.records import NamedTuple
-from gradcli.interfaces.command_parts.views import calculation, derivation
+from gradcli.interfaces.command_parts.result_views import calculation, derivation
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Operand, Option
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradcli.base.diagnostics import Diagnostic
     from gradcli.batch import points as many
     from gradcli.derivation import deriving
-    from gradcli.interfaces.command_parts.views import View
+    from gradcli.interfaces.command_parts.result_views import View
     from gradcli.language import limits, source
     from gradcli.language.limits import Limits
     from gradcli.language.source import Source

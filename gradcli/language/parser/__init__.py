@@ -64,7 +64,7 @@ def in_the_language(source: Source, limits: Limits) -> Source:
 
 def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Directive, ...], tuple[Expected, ...]]:
     """Return the pragmas and the expected results in the comments of a script; the parser gets their problems."""
-    from gradcli.language import directives, inline_expectations
+    from gradcli.language.comments import directives, inline_expectations
 
     layout = directives.Layout(statements, parser.source)
     read: list[Directive] = []

@@ -14,11 +14,11 @@ On one line, `return` ends a function's suite: what follows the `;` belongs to t
 from __future__ import annotations
 
 from gradcli.base.diagnostics import ERROR, Diagnostic, Span, cover
+from gradcli.language.comments.pragmas import read_remark
 from gradcli.language.lexer import BROKEN, DEDENT, END, INDENT, NAME, NEWLINE
 from gradcli.language.parser import messages
 from gradcli.language.parser.parser_errors import Stop
 from gradcli.language.parser.parser_simple import ENDS, SimpleParser
-from gradcli.language.remarks import read_remark
 from gradcli.language.syntax import (
     Assert,
     Assign,

@@ -10,7 +10,7 @@ from gradcli.base.diagnostics import error
 from gradcli.graph.node import Node
 from gradcli.language import syntax as s
 from gradcli.language.syntax import Comprehension
-from gradcli.lowering.expressions import index
+from gradcli.lowering.constructs.expressions import index
 from gradcli.lowering.iteration import loops, vectorized
 from gradcli.lowering.iteration.ranges import counted, repeat
 from gradcli.lowering.iteration.vectorized import REDUCTIONS

@@ -17,10 +17,10 @@ from gradcli.graph.loop import close
 from gradcli.graph.node import Node
 from gradcli.graph.primitive import Complex
 from gradcli.language import syntax as s
-from gradcli.lowering.expressions import evaluate
+from gradcli.lowering.constructs.expressions import evaluate
 from gradcli.lowering.iteration.ranges import length, range_of
 from gradcli.lowering.iteration.snapshot import Snapshot
-from gradcli.lowering.iteration.turns import Trace
+from gradcli.lowering.iteration.traced_iterations import Trace
 from gradcli.lowering.names import POISON, Poisoned
 from gradcli.lowering.operands import ScriptList
 from gradcli.lowering.statics import Untraceable

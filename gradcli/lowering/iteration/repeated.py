@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from gradcli.graph.primitive import signature_of
 from gradcli.language import syntax as s
+from gradcli.lowering.assigned_names import CONSTANTS, scoped
 from gradcli.lowering.operands import ScriptList
-from gradcli.lowering.scan import CONSTANTS, scoped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from gradcli.graph.node import Node, reachable
 from gradcli.graph.types import Type
 from gradcli.language.syntax import Binary, Call, Name, Subscript, Unary, children, names_in, nodes_of
 from gradcli.language.unparse import unparse
-from gradcli.lowering.calls import result_value
-from gradcli.lowering.expressions import evaluate, index
+from gradcli.lowering.assigned_names import CONSTANTS
+from gradcli.lowering.constructs.calls import result_value
+from gradcli.lowering.constructs.expressions import evaluate, index
 from gradcli.lowering.iteration.loops import number_of_iteration
 from gradcli.lowering.iteration.ranges import length, range_of
 from gradcli.lowering.iteration.snapshot import Snapshot
-from gradcli.lowering.iteration.turns import Trace, affine, moves, selected
+from gradcli.lowering.iteration.traced_iterations import Trace, affine, moves, selected
 from gradcli.lowering.names import Poisoned, without_value
-from gradcli.lowering.open_shapes import LengthsDiffer, OpenCount, Reach
 from gradcli.lowering.operands import ScriptList, number, plain, truth
-from gradcli.lowering.scan import CONSTANTS
+from gradcli.lowering.shapes.open_shapes import LengthsDiffer, OpenCount, Reach
 from gradcli.lowering.statics import Untraceable
 from gradcli.primitives.arithmetic import div, mul
 from gradcli.primitives.axes import diagonal, permuted, positions_of

@@ -22,12 +22,12 @@ from gradcli.primitives import called_elsewhere, functions
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.comparison import cast, greater, not_equal
 from gradcli.primitives.extremes import argmax, argmin
-from gradcli.primitives.linalg import cholesky, inv, qr_q
+from gradcli.primitives.matrix_functions import cholesky, inv, qr_q
 from gradcli.primitives.movement import broadcast, reshape, slice_
 from gradcli.primitives.ordering import argsort
 from gradcli.primitives.positions import put_along, put_static, take_along, take_static
 from gradcli.primitives.rounding import trunc
-from gradcli.primitives.sizes import normalize_axes
+from gradcli.primitives.size_arguments import normalize_axes
 from gradcli.recording.calls.gradient_libraries import listed
 from gradcli.transforms.reverse import pull
 

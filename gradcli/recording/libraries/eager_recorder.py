@@ -10,8 +10,8 @@ from operator import attrgetter
 from typing import Any
 
 from gradcli.eager._core import events
+from gradcli.eager._core.grad_fn import Node
 from gradcli.eager._core.modes import state
-from gradcli.eager._core.node import Node
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager.optim.optimizer import Optimizer

@@ -9,8 +9,8 @@ from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style,
 from gradcli.rendering.documents.cards import card
 from gradcli.rendering.documents.verdicts import without_diagnosis
 from gradcli.rendering.machine import check_fields, opening
-from gradcli.rendering.text import visible
-from gradcli.rendering.values import jsonable
+from gradcli.rendering.safe_text import visible
+from gradcli.rendering.value_text import jsonable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

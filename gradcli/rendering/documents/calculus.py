@@ -12,7 +12,7 @@ from functools import partial
 
 from gradcli.graph.arrays import subscript
 from gradcli.rendering.document import Column, Document, Facts, Formula, Grid, Line, Style, document
-from gradcli.rendering.values import (
+from gradcli.rendering.value_text import (
     derivative,
     entry,
     inline,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from gradcli.base.records import NamedTuple
-from gradcli.rendering.diagnostics import bare, headline, snippet
+from gradcli.rendering.diagnostic_text import bare, headline, snippet
 from gradcli.rendering.document import GAP, Column, Facts, Grid, Line, Style
-from gradcli.rendering.values import inline, number, without_zero
+from gradcli.rendering.value_text import inline, number, without_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

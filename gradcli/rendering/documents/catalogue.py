@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Style, document
-from gradcli.rendering.values import inline, jsonable
+from gradcli.rendering.value_text import inline, jsonable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gradcli.rendering.document import GAP, Column, Grid, Line, Style
-from gradcli.rendering.values import derivative, number, without_zero
+from gradcli.rendering.value_text import derivative, number, without_zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from gradcli.base.results.graph_vertices import Extent
 from gradcli.rendering.document import Column, Document, Grid, Line, Style, document
 from gradcli.rendering.graphs.numbers import extent_of, extent_text, norm_of
 from gradcli.rendering.machine import opening
-from gradcli.rendering.values import inline, jsonable, number, positions
+from gradcli.rendering.value_text import inline, jsonable, number, positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.batch.totals import Totals
 from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
 from gradcli.rendering.documents.cards import TABLES, card, subject, table_card
-from gradcli.rendering.text import path_text
+from gradcli.rendering.safe_text import path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.rendering.formats.issues import EXPRESSION, incomplete, issues
-from gradcli.rendering.text import path_text, visible
+from gradcli.rendering.safe_text import path_text, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

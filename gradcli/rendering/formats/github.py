@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gradcli.rendering.formats.issues import RANKS, incomplete, issues
 from gradcli.rendering.formats.markdown import Markdown
-from gradcli.rendering.text import visible
+from gradcli.rendering.safe_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gradcli.rendering.formats.issues import EXPRESSION, incomplete, issues
 from gradcli.rendering.machine import text
-from gradcli.rendering.text import visible
+from gradcli.rendering.safe_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

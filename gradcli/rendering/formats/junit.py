@@ -11,7 +11,7 @@ from gradcli.rendering.document import Style
 from gradcli.rendering.documents.cards import evidence_facts, subject
 from gradcli.rendering.documents.verdicts import sentence, title
 from gradcli.rendering.formats.issues import incomplete, suppression
-from gradcli.rendering.text import visible
+from gradcli.rendering.safe_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import re
 
 from gradcli.rendering.documents import verdicts
 from gradcli.rendering.formats.issues import incomplete, issues
+from gradcli.rendering.safe_text import visible
 from gradcli.rendering.tabular import code_cell
-from gradcli.rendering.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

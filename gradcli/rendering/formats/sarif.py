@@ -10,11 +10,11 @@ import os
 from urllib.parse import quote
 
 from gradcli import __version__
-from gradcli.base.codes.verdicts import VERDICT_CODES
+from gradcli.base.codes.verdict_codes import VERDICT_CODES
 from gradcli.rendering.documents.verdicts import title
 from gradcli.rendering.formats.issues import BY_CODE, incomplete, issues
 from gradcli.rendering.machine import text
-from gradcli.rendering.text import visible
+from gradcli.rendering.safe_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

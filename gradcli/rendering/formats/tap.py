@@ -12,7 +12,7 @@ import json
 from gradcli.rendering.documents.cards import subject
 from gradcli.rendering.documents.verdicts import title
 from gradcli.rendering.formats.issues import incomplete, issues, suppression
-from gradcli.rendering.text import visible
+from gradcli.rendering.safe_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from gradcli.rendering.graphs.numbers import norm_of
 from gradcli.rendering.graphs.picture_boxes import box, shortened
-from gradcli.rendering.text import visible
+from gradcli.rendering.safe_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

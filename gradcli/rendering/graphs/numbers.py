@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.base.results.graph_vertices import Extent
-from gradcli.rendering.values import inline, nested, number, shape_of, size_of
+from gradcli.rendering.value_text import inline, nested, number, shape_of, size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

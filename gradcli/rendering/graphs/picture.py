@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.base.results.graph_vertices import Extent
 from gradcli.rendering.graphs.picture_boxes import MOST_BOXES, Arrow, Picture, box, flows, number
-from gradcli.rendering.values import jsonable
+from gradcli.rendering.value_text import jsonable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def picture(graph: Graph, style: Style, *, torch: bool = False, most: int = MOST_BOXES, short: bool = True) -> Picture:
     """The boxes and arrows of a graph; over `most` nodes, a box per source line. `short`: numbers fit into boxes."""
     if len(graph.vertices) > most:
-        from gradcli.rendering.graphs.folding import folded
+        from gradcli.rendering.graphs.line_folding import folded
 
         return folded(graph, style, torch)
     ends = {**dict.fromkeys(graph.outputs, "output"), **{at: f"d/d{name}" for name, at in graph.gradient.items()}}

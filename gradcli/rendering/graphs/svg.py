@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from gradcli.base.diagnostics import error
 from gradcli.rendering.graphs.layout import layout
-from gradcli.rendering.text import visible, width
+from gradcli.rendering.safe_text import visible, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.rendering.graphs.picture_boxes import shortened
-from gradcli.rendering.text import pad, visible, width
+from gradcli.rendering.safe_text import pad, visible, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

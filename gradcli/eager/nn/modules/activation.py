@@ -17,10 +17,10 @@ from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.record import cast, declared, record
-from gradcli.eager._ops import elementwise, reductions
+from gradcli.eager._ops import elementwise, tensor_reductions
 from gradcli.eager._ops import inplace as in_place
-from gradcli.eager._ops.creation import empty_like, full, zeros_like
 from gradcli.eager._ops.table import described
+from gradcli.eager._ops.tensor_creation import empty_like, full, zeros_like
 from gradcli.eager.nn._layer import Layer, layer, layers, need_tensor, one_node, records, weighted
 from gradcli.eager.nn.parameter import Parameter
 from gradcli.primitives.indexing import index
@@ -208,9 +208,9 @@ def _along_axis(name: str, summary: str, along: Any) -> Any:
     return described(function, name, f"{summary} along an axis; UserWarning where the axis is not named.")
 
 
-softmax = _along_axis("softmax", "Exponentials divided by their sum", reductions.softmax)
-log_softmax = _along_axis("log_softmax", "The logarithm of softmax", reductions.log_softmax)
-softmin = _along_axis("softmin", "softmax(-x)", lambda x, dim: reductions.softmax(-x, dim))
+softmax = _along_axis("softmax", "Exponentials divided by their sum", tensor_reductions.softmax)
+log_softmax = _along_axis("log_softmax", "The logarithm of softmax", tensor_reductions.log_softmax)
+softmin = _along_axis("softmin", "softmax(-x)", lambda x, dim: tensor_reductions.softmax(-x, dim))
 
 
 @checked
@@ -220,7 +220,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     `hard`: the nearest row of zeros and a one, with the gradient of the shares.
     """
     noise = -empty_like(logits).exponential_().log()
-    shares = reductions.softmax((logits + noise) / tau, dim)
+    shares = tensor_reductions.softmax((logits + noise) / tau, dim)
     if not hard:
         return shares
     nearest = shares.max(dim, keepdim=True)[1]

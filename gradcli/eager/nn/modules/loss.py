@@ -18,12 +18,12 @@ from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.numpy_kernels import in_range
 from gradcli.eager._engine.record import declared
 from gradcli.eager._engine.rule_node import renamed
-from gradcli.eager._ops import reductions
-from gradcli.eager._ops.creation import from_numpy
+from gradcli.eager._ops import tensor_reductions
 from gradcli.eager._ops.elementwise import ROWS as POINTWISE
 from gradcli.eager._ops.elementwise import where
-from gradcli.eager._ops.reductions import norm
 from gradcli.eager._ops.table import LAYER, op
+from gradcli.eager._ops.tensor_creation import from_numpy
+from gradcli.eager._ops.tensor_reductions import norm
 from gradcli.eager.nn._layer import Layer, combined, fused, layers, need_tensor, records, with_number
 from gradcli.primitives.positions import take_along
 
@@ -286,7 +286,7 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0, but it is {label_smoothing}")
     axis = 0 if input.ndim == 1 else 1
-    scores = reductions.log_softmax(input, axis)
+    scores = tensor_reductions.log_softmax(input, axis)
     if target._raw.shape == input._raw.shape:
         return _of_probabilities(scores, target, axis, weight, reduction, label_smoothing)
     if not label_smoothing:

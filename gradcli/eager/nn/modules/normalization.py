@@ -13,7 +13,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import checked
 from gradcli.eager._engine.numpy_kernels import sums
 from gradcli.eager._engine.record import declared
-from gradcli.eager._ops.creation import ones, tensor, zeros
+from gradcli.eager._ops.tensor_creation import ones, tensor, zeros
 from gradcli.eager.nn import init
 from gradcli.eager.nn._layer import Layer, combined, fused, layer, records, weighted, with_number
 from gradcli.primitives.axes import reshaped

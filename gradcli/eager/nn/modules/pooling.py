@@ -14,8 +14,8 @@ import numpy as np
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Extents, Shape, Wished, checked
 from gradcli.eager._engine.record import declared
-from gradcli.eager._ops.reductions import mean
 from gradcli.eager._ops.table import LAYER, described, op
+from gradcli.eager._ops.tensor_reductions import mean
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn._layer import Layer, Windows, combined, fused, layer, records, spread, taken
 from gradcli.primitives.axes import reshaped

@@ -8,9 +8,9 @@ from typing import Any
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
-from gradcli.eager._ops.creation import tensor
-from gradcli.eager._ops.joining import cat, stack
-from gradcli.eager._ops.reductions import norm
+from gradcli.eager._ops.tensor_creation import tensor
+from gradcli.eager._ops.tensor_joining import cat, stack
+from gradcli.eager._ops.tensor_reductions import norm
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
 __getattr__, __dir__ = room("nn.utils", __all__)

@@ -26,7 +26,7 @@ from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.closed_forms import exponential, exponential_along
 from gradcli.primitives.exact_matrices import cholesky_factor, each_matrix, inverse, orthonormal_columns
 from gradcli.primitives.movement import concat, unslice
-from gradcli.primitives.sizes import whole_number
+from gradcli.primitives.size_arguments import whole_number
 from gradcli.primitives.triangles import tril, triu
 
 _SQUARE = [(Closed(-2, 2), (3, 3))]

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.base.diagnostics import LOG_COMMAND, escaped
-from gradcli.rendering.text import visible, visible_character, width
+from gradcli.rendering.safe_text import visible, visible_character, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -11,7 +11,7 @@ from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style,
 from gradcli.rendering.documents.calculus import head
 from gradcli.rendering.documents.convergence import NO_DIFFERENCES, convergence, in_words, measured
 from gradcli.rendering.machine import opening
-from gradcli.rendering.values import jsonable, number
+from gradcli.rendering.value_text import jsonable, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

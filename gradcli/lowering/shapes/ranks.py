@@ -28,13 +28,13 @@ from gradcli.language.syntax import (
     nodes_of,
 )
 from gradcli.lowering import lower
-from gradcli.lowering.open_shapes import OpenShapes
-from gradcli.lowering.open_sizes import OpenSizes, factors, in_names, value_of
+from gradcli.lowering.shapes.open_shapes import OpenShapes
+from gradcli.lowering.shapes.open_sizes import OpenSizes, factors, in_names, value_of
 from gradcli.primitives import functions
 from gradcli.primitives.comparison import cast
 from gradcli.primitives.movement import broadcast, reshape
 from gradcli.primitives.positions import take_along
-from gradcli.primitives.sizes import MAX_ENTRIES, MOST_MORE, named_size, sum_of_sizes, sum_text
+from gradcli.primitives.size_arguments import MAX_ENTRIES, MOST_MORE, named_size, sum_of_sizes, sum_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gradcli.eager._core.modes import warn
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Dims, Number, Operand, Order, Sizes, Spread
 from gradcli.eager._engine.record import apply, cast, declared, fields, one_node, operation, record
-from gradcli.eager._ops.complex_numbers import abs_
+from gradcli.eager._ops.complex_tensors import abs_
 from gradcli.eager._ops.elementwise import ROWS
 from gradcli.eager._ops.table import FUNCTION, LINALG, described, formula, op
 from gradcli.eager._ops.views import axis_of, length_of

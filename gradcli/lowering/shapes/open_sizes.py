@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError, error
-from gradcli.lowering.open_shapes import LengthsDiffer, OpenShapes, Reach
-from gradcli.primitives.sizes import named_size, sum_of_sizes
+from gradcli.lowering.shapes.open_shapes import LengthsDiffer, OpenShapes, Reach
+from gradcli.primitives.size_arguments import named_size, sum_of_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.lowering.open_shapes import OpenCount
+    from gradcli.lowering.shapes.open_shapes import OpenCount
 
 # primes whose sums in pairs are far apart, so that a sum shows what it consists of
 GUESSED = (101, 127, 173, 317, 557, 821, 1163, 1447, 1931, 2459, 2861, 3659)

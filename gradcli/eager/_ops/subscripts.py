@@ -10,16 +10,16 @@ import numpy as np
 
 from gradcli.eager._core import dtypes, tracer
 from gradcli.eager._core.events import noted
+from gradcli.eager._core.grad_fn import class_named
 from gradcli.eager._core.modes import no_grad
-from gradcli.eager._core.node import class_named
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.arguments import Shape
 from gradcli.eager._engine.record import cast, declared, record, with_gradient
 from gradcli.eager._engine.rule_node import FixedNode, RuleNode, fitted_tensor
 from gradcli.eager._ops.elementwise import need_mask, where
-from gradcli.eager._ops.reductions import chosen, entries_at, itself, order_along, sort
 from gradcli.eager._ops.table import METHOD, op
+from gradcli.eager._ops.tensor_reductions import chosen, entries_at, itself, order_along, sort
 from gradcli.eager._ops.views import axis_of, expand, length_of, reshape, unsqueeze, viewed
 from gradcli.primitives import catalogue
 from gradcli.primitives.indexing import index as graph_index

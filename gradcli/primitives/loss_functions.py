@@ -22,7 +22,7 @@ from gradcli.primitives.exponential import exp, log, xlogy
 from gradcli.primitives.movement import sum_
 from gradcli.primitives.positions import take_along
 from gradcli.primitives.reductions import average
-from gradcli.primitives.sizes import normalize_axis
+from gradcli.primitives.size_arguments import normalize_axis
 from gradcli.primitives.steps import abs_, maximum
 
 REDUCTIONS = ("mean", "sum", "none")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-from gradcli.rendering.documents.convergence import NO_DIFFERENCES, in_words, measured
-from gradcli.rendering.plots import (
+from gradcli.rendering.curves.plots import (
     BLUE,
     GREY,
     LEVELS,
@@ -20,7 +19,8 @@ from gradcli.rendering.plots import (
     title,
     without_poles,
 )
-from gradcli.rendering.text import visible
+from gradcli.rendering.documents.convergence import NO_DIFFERENCES, in_words, measured
+from gradcli.rendering.safe_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

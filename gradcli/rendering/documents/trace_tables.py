@@ -15,7 +15,7 @@ from gradcli.rendering.document import Column, Document, Facts, Grid, Line, Styl
 from gradcli.rendering.documents.calculus import entry_rows, head, unused
 from gradcli.rendering.graphs.numbers import extent_of
 from gradcli.rendering.tabular import is_number
-from gradcli.rendering.values import derivative, inline, number, shape_of, size_of
+from gradcli.rendering.value_text import derivative, inline, number, shape_of, size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.base.results.findings import GradientPath
 from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.machine import opening
-from gradcli.rendering.values import jsonable, number
+from gradcli.rendering.value_text import jsonable, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from gradcli.graph.exact import is_fraction, rational, whole_or_fraction
 from gradcli.graph.node import CONSTANT, Node, reachable
 from gradcli.graph.types import FLOAT
-from gradcli.lowering.expressions import index, index_item
+from gradcli.lowering.constructs.expressions import index, index_item
 from gradcli.lowering.statics import Untraceable, exact_value, read_leaves, sign_of
 from gradcli.primitives.arithmetic import add, div, mul, neg, sub
 from gradcli.primitives.comparison import and_, not_, or_

@@ -11,7 +11,7 @@ from math import gcd
 
 from gradcli.rendering.graphs.numbers import norm_of
 from gradcli.rendering.graphs.picture_boxes import MOST_BOXES, Arrow, Box, Picture, box, shortened
-from gradcli.rendering.values import number
+from gradcli.rendering.value_text import number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

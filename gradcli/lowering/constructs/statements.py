@@ -13,11 +13,11 @@ from gradcli.graph.node import LEAF, Node
 from gradcli.graph.types import Type
 from gradcli.language import syntax as s
 from gradcli.language.unparse import unparse
-from gradcli.lowering.expressions import binary, evaluate, index
+from gradcli.lowering.assigned_names import CONSTANTS, is_closed, loads_data
+from gradcli.lowering.constructs.expressions import binary, evaluate, index
 from gradcli.lowering.lowered import Claim, shape_help
 from gradcli.lowering.names import POISON, Poisoned, filled, shape_of
 from gradcli.lowering.operands import ScriptList, number, plain, refuse_ragged, tagged
-from gradcli.lowering.scan import CONSTANTS, is_closed, loads_data
 from gradcli.primitives.broadcasting import stretch, together
 
 TYPE_CHECKING = False

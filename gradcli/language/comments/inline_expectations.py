@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from gradcli.base.diagnostics import Diagnostic, Span, did_you_mean, visible
-from gradcli.language.directives import directive_at, read_directive
+from gradcli.language.comments.directives import directive_at, read_directive
 from gradcli.language.syntax import Expected
 
 TYPE_CHECKING = False

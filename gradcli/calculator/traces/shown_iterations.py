@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from operator import attrgetter
 
 from gradcli.base.diagnostics import error
-from gradcli.calculator.sizes import finite
+from gradcli.calculator.magnitudes import finite
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.loops.scan import Scan
 from gradcli.execution.namespaces import namespace
@@ -14,8 +14,8 @@ from gradcli.graph.building import building
 from gradcli.graph.exact import count_text
 from gradcli.graph.loop import loop_of, readers_by_loop, written_nodes
 from gradcli.graph.node import is_reader
-from gradcli.graph.unroll import every_iteration, unrolled
 from gradcli.lowering import Lowered
+from gradcli.transforms.unroll import every_iteration, unrolled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gradcli.graph.loop import Loop
     from gradcli.graph.node import Node
-    from gradcli.graph.unroll import Iterations
+    from gradcli.transforms.unroll import Iterations
 
 
 MOST_STEPS = 20_000  # of a program that `why` reads with all iterations of its loops

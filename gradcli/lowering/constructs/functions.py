@@ -10,9 +10,9 @@ from gradcli.base.diagnostics import error, visible
 from gradcli.graph.node import Node
 from gradcli.graph.program import HandRule, Leaf
 from gradcli.language import syntax as s
+from gradcli.lowering.assigned_names import DERIVATIVES, appended_names, assigned_names, derivative_targets
 from gradcli.lowering.iteration import repeated
 from gradcli.lowering.operands import number, plain, tagged
-from gradcli.lowering.scan import DERIVATIVES, appended_names, assigned_names, derivative_targets
 from gradcli.lowering.statics import read_leaves
 from gradcli.primitives.broadcasting import stretch
 from gradcli.transforms.handwritten import by_hand

@@ -16,7 +16,7 @@ from gradcli.eager._engine.arguments import Dims, Shape, Sizes, Tensors, sizes
 from gradcli.eager._engine.record import GradientNode, declared, noded, operation, record
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.elementwise import sub
-from gradcli.eager._ops.indexing import fixed, flat, index_select, narrow, numbers, picked, select, selected, sliced
+from gradcli.eager._ops.subscripts import fixed, flat, index_select, narrow, numbers, picked, select, selected, sliced
 from gradcli.eager._ops.table import FUNCTION, METHOD, described, formula, op
 from gradcli.eager._ops.views import axis_of, clone, expand, length_of, permute, reshape, unsqueeze, view, viewed
 from gradcli.primitives import catalogue

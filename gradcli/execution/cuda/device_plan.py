@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.execution.compiler.emit_numpy import constants, show_view
 from gradcli.execution.compiler.ir import ENTRY, PRODUCT, REDUCE, VIEW, base, index_of
 from gradcli.execution.compiler.lower import record
-from gradcli.execution.compiler.tracing import ImplCall
+from gradcli.execution.compiler.recording_namespace import ImplCall
 from gradcli.execution.cuda.emit import OPTIONS
 from gradcli.execution.cuda.fuse import Group, Groups
 from gradcli.execution.cuda.kernels import THREADS, Kernel, Writer

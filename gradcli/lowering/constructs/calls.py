@@ -16,10 +16,10 @@ from gradcli.graph.primitive import Closed, Complex, signature_of
 from gradcli.graph.types import Type, broadcast_shapes
 from gradcli.language.parser import messages
 from gradcli.language.unparse import unparse
-from gradcli.lowering.expressions import raised, refuse_entry_beside_array
+from gradcli.lowering.assigned_names import DERIVATIVES
+from gradcli.lowering.constructs.expressions import raised, refuse_entry_beside_array
 from gradcli.lowering.lowerer import SEVERAL
 from gradcli.lowering.operands import ScriptList, number, tagged, truth
-from gradcli.lowering.scan import DERIVATIVES
 from gradcli.primitives import plugins
 from gradcli.primitives.broadcasting import stretch, together
 from gradcli.transforms import derivatives

@@ -1,0 +1,1 @@
+"""Comments that a script is read with: settings (`# gradcli: ...`), expected results (`#> ...`), pragmas."""

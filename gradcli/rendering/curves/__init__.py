@@ -1,0 +1,1 @@
+"""Functions and gradients as plots: in the terminal (`plots.py`), as SVG (`vector_plots.py`)."""
