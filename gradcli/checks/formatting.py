@@ -98,9 +98,7 @@ def node_text(node: Node, longest: int = 60) -> str:
     order = down_to(names, node)
     if len(order) > MOST_NODES:
         return node.primitive.name + ("" if node.span is None else f" in line {node.span.line}")
-    from gradcli.graph.node_text import (
-        formulas,  # the writer of formulas: most processes of exact arithmetic write none
-    )
+    from gradcli.graph.node_text import formulas  # a writer, which most processes of exact arithmetic do not need
 
     # a shared part is repeated: texts may explode
     text = formulas(order, lambda _: "...", names, longest=4 * longest)[node]
