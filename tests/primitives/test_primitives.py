@@ -29,7 +29,7 @@ CASELESS = {
     "linspace": "made of numbers known while lowering",
     "rand": "made of sizes and a seed",
     "randn": "made of sizes and a seed",
-    "name": "only a script that differentiates with respect to an intermediate makes it: tests/lowering/test_lowering.py",
+    "named": "only a script that differentiates with respect to an intermediate makes it: tests/lowering/test_lowering.py",
     "real_part": "only a program on complex numbers has it: the law complex_gradient runs through it",
     "times_i": "only a program on complex numbers has it: the law complex_gradient runs through it",
     "fftfreq": "made of numbers known while lowering",

@@ -63,7 +63,7 @@ UNJUDGED = {
     "peak": "it cancels from every result, so no oracle sees it; the test of overflow below does",
     "magnitude": "it cancels from every result, so no oracle sees it; the test of overflow below does",
     "larger_than_2x2": "it is NaN, and stands for the absence of a closed form",
-    "name": "only a script that differentiates with respect to an intermediate makes it",
+    "named": "only a script that differentiates with respect to an intermediate makes it",
 }
 
 
