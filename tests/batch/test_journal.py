@@ -238,6 +238,19 @@ def test_a_data_file_that_changes_vanishes_and_returns(project: Path) -> None:
         assert look() is None
 
 
+def test_what_is_known_of_a_data_file_ends_with_its_signature(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RACY", -(10**18))  # no file is too new to be remembered
+    data = project / "models" / "data" / "x.csv"
+    with Journal(None) as journal:
+        look = stored(journal, "models/a.grad")
+        line = look()
+        assert line is not None and look() == line
+        data.write_text("1\n3000\n")
+        assert look() is None
+        data.write_text("1\n2\n")
+        assert look() == line
+
+
 def test_a_missing_data_file_that_appears(project: Path) -> None:
     data = project / "models" / "data" / "x.csv"
     data.unlink()

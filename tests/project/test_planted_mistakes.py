@@ -25,27 +25,22 @@ MISTAKES: tuple[tuple[str, str, str], ...] = (
     # transforms
     ("(other, (ct, both(builder, mask, builder.call(\"not\", condition))))", "(other, (ct, both(builder, mask, condition)))", "transforms/test_graphs.py"),
     ("return jvp(grad(output, [target]), [target], [direction])[0]", "return grad(output, [target])[0]", "transforms/test_transforms.py"),
+    ('elif node.primitive.kind != "nondifferentiable":', 'elif node.primitive.kind != "structured":', "transforms/test_transforms.py"),
+    ("    if partial == -1:", "    if partial == 1:", "transforms/test_transforms.py"),
     ("for j in range((k + 1) // 2):", "for j in range(k // 2):", "transforms/test_taylor.py"),
     ("places = [place * whole + first + stride * i for place in places for i in range(count)]", "places = [place * whole + first + i for place in places for i in range(count)]", "transforms/test_accumulation.py"),
     # execution
     ("T smaller_(T x, T y) { return x < y || x != x ? x : y; }", "T smaller_(T x, T y) { return x < y ? x : y; }", "execution/test_cupy_plans.py"),
     ("np.flatnonzero((above == i) & (left == j))", "np.flatnonzero((above == i) & (left == i))", "execution/test_structure.py"),
-    ("pair = (negated, y) if position == 0 else (x, negated)", "pair = (negated, y)", "execution/test_plans.py execution/test_plans_random.py"),
+    ("pair = (negated, y) if position == 0 else (x, negated)", "pair = (negated, y)", "execution/test_plans_steps.py execution/test_plans_running.py execution/test_plans_attack.py"),
     ("last = [slot for slot in reads[out] if slot not in needed]", "last = [slot for slot in reads[out]]", "execution/test_evaluate.py"),
-    # formulas
-    ("fixed = whole < min(self.near, default=whole + 1)", "fixed = whole <= min(self.near, default=whole + 1)", "formulas/test_all_sizes.py"),
-    ("[step for _, step in place.parts] != [1]", "[step for _, step in place.parts] == []", "formulas/test_all_sizes.py formulas/test_derive.py"),
     # checks: a verdict granted too early, a bound too loose
     ('"IMPRECISE" if outcome.verdict == "IMPRECISE" else "PROVED" if proved else "CERTIFIED"', '"PROVED" if proved else "CERTIFIED"', "checks/test_granting.py checks/test_verdicts.py"),
     ('outcome._replace(verdict="PROVED", message=', 'outcome._replace(verdict="CERTIFIED", message=', "checks/test_granting.py checks/test_verdicts.py checks/test_claims.py"),
     ("    if worst.ulps <= LIMIT_ULPS:", "    if worst.ulps <= LIMIT_ULPS * 1e9:", "checks/test_verdicts.py"),
-    ("if relation(exact, other, None) == DISJOINT:", "if relation(exact, other, None) != DISJOINT:", "checks/test_series.py checks/test_series_laws.py checks/test_verdicts.py"),
-    ("return bool(order[-1].enclosed(2 * int(bound) + START_BITS).abs_upper() < arb(2) ** -int(bound + 1))", "return bool(order[-1].enclosed(2 * int(bound) + START_BITS).abs_upper() < arb(2))", "checks/test_forms.py checks/test_traps.py"),
+    ("if relation(exact, other, None) == DISJOINT:", "if relation(exact, other, None) != DISJOINT:", "checks/test_series.py checks/test_boxes.py"),
+    ("return bool(order[-1].enclosed(2 * int(bound) + START_BITS).abs_upper() < arb(2) ** -int(bound + 1))", "return bool(order[-1].enclosed(2 * int(bound) + START_BITS).abs_upper() < arb(2))", "checks/test_ties.py"),
     ('"PROVED": {"defined", "kink", "apart"}', '"PROVED": {"defined", "kink", "apart", "sign"}', "checks/test_sets.py checks/test_granting.py"),
-    ("right = (ratios > ORDER / 5.0) & (ratios < ORDER * 5.0)", "right = ratios > 0", "checks/test_differences.py"),
-    ('wrong = case.subject.kind == "gradient" and "!" in relations', 'wrong = case.subject.kind == "claim" and "!" in relations', "checks/test_ties.py"),
-    ("if name in EDGES and abs(self.s[0]) == EDGES[name]:", "if name in EDGES and self.s[0] == EDGES[name]:", "checks/test_series.py checks/test_series_laws.py"),
-    ('Slip("wrong sign", "the sign of the part through {arg} is wrong", 3) if factor == -1 else other', "other", "checks/test_diagnosis_planted.py checks/test_corrections.py"),
     # functions of other libraries
     ("    if np.isfinite(gap) and gap > LINEAR * scale:", "    if np.isfinite(gap) and gap > 1e9 * scale:", "callables/test_callables.py"),
     ("        if not gap <= LINEAR:", "        if not gap <= 1e9:", "callables/test_callables.py"),
@@ -54,26 +49,23 @@ MISTAKES: tuple[tuple[str, str, str], ...] = (
     # runs
     ("        if known is not None and known[0] == signature:", "        if known is not None:", "batch/test_journal.py"),
     ("    if not 1 <= number <= count:", "    if not 1 <= number < count:", "batch/test_selection.py"),
-    ("any(self.decision(place, place != path) for place in places)", "any(self.decision(place, True) for place in places)", "batch/test_selection.py batch/test_discovery.py interfaces/test_settings.py"),
-    ('known["key"] == self.key and os.path.getsize(self.part) >= known["bytes"]', 'os.path.getsize(self.part) >= known["bytes"]', "batch/test_points.py batch/test_points_hostile.py"),
+    ('known["key"] == self.key and os.path.getsize(self.part) >= known["bytes"]', 'os.path.getsize(self.part) >= known["bytes"]', "batch/test_points.py"),
     # the command line
     ("FINE, USAGE, INTERNAL, BROKEN_PIPE, SIGNALLED = 0, 2, 4, 141, 128", "FINE, USAGE, INTERNAL, BROKEN_PIPE, SIGNALLED = 0, 4, 2, 141, 128", "interfaces/test_main.py interfaces/test_exit_codes.py"),
     ("return stopped() if received and argv[:1] != [\"run\"] else code", "return code", "interfaces/test_signals.py"),
-    ("    except (KeyboardInterrupt, Terminated) as stop:\n        return stopped(stop)\n    except Exception as problem:", "    except Terminated as stop:\n        return stopped(stop)\n    except BaseException as problem:", "interfaces/test_signals.py"),
     ('return 0 if code == NOTHING and "empty" in self.allow else code', "return 0 if code == NOTHING else code", "interfaces/test_exit_codes.py interfaces/test_operands.py batch/test_check_runs.py"),
     ("        (1, failed, ", "        (3, failed, ", "interfaces/test_exit_codes.py"),
+    ("        (4, totals.broken,", "        (1, totals.broken,", "interfaces/test_exit_codes.py"),
     ("if option is None or (equals and (option.kind == \"flag\" or \"=\" in meaning)):", "if option is None:", "interfaces/test_readers.py"),
     # results
     ("    yield from range(size - tail, size)", "    yield from range(size - tail - 1, size - 1)", "rendering/test_rendering_values.py"),
-    ("    spare = room - sum(sizes)", "    spare = room - sum(sizes) + 1", "rendering/test_rendering_results.py rendering/test_cards.py"),
+    ("finite = value[(value == value) & (abs(value) != INFINITY)]", "finite = value[value == value]", "rendering/test_rendering_values.py"),
     # tensors
-    ("        cts = ct if node.outputs > 1 else [ct]", "        cts = [ct] if node.outputs > 1 else [ct]", "eager/test_engine.py"),
+    ("        cts = ct if node.outputs > 1 else [ct]", "        cts = [ct] if node.outputs > 1 else [ct]", "eager/test_laws.py"),
     ("shape = tuple([size // rest if n == -1 and rest else n for n in shape])", "shape = tuple([rest if n == -1 and rest else n for n in shape])", "eager/test_views.py"),
-    ("square = square - mean * mean", "square = square + mean * mean", "eager/test_optim.py"),
+    ("square = square - mean * mean", "square = square + mean * mean", "eager/test_nn_against_torch.py"),
     ('shares = np.ones_like(result) if reduce == "sum"', 'shares = np.ones_like(result) if reduce != "sum"', "eager/test_func.py eager/test_against_torch.py"),
     # why, audit, pytest
-    ("if len(still) < SEVERAL or 2 * len(still) < len(updates):", "if len(still) < SEVERAL:", "observe/test_why.py"),
-    ("    gaps = sent - slopes", "    gaps = sent + slopes", "audit/test_audit.py audit/test_pairs.py"),
     ('if check.verdict == "INCONCLUSIVE" and self.config.getini("gradcli_inconclusive") == "skip":', 'if check.verdict == "INCONCLUSIVE":', "interfaces/test_pytest_plugin.py"),
 )  # fmt: skip
 
