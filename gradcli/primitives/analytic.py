@@ -34,7 +34,8 @@ def analytic(
     fields.setdefault("ball", lambda fl, *xs: fl.analytic(function, inside, *xs))
 
     def impl(xp: Any, *xs: Any) -> Any:
-        return xp.analytic((primitive.called("scipy") or "").removeprefix("scipy.special."), function, domain, *xs)
+        address = primitive.called("jax" if xp.name == "jax" else "scipy") or ""
+        return xp.analytic(address.rpartition(".")[2], function, domain, *xs)
 
     primitive = elementwise(name, summary, impl=impl, domain=domain, **fields)
     return primitive

@@ -63,7 +63,7 @@ hyp2f1: Primitive = parametric(
     sample=[_SIZE, _SIZE, _SIZE, Closed(-2, 0.8)],
     examples=[("hyp2f1(0.5, 0.5, 1, 0.3)", 1.0910959103627816)],
     formula="₂F₁(a, b; c; x)",
-    names="scipy.special. jax.scipy.special.",
+    names="scipy.special.",
 )
 
 exprel: Primitive = analytic(

@@ -270,7 +270,7 @@ def test_records_of_runs_import_no_library_of_tensors() -> None:
 BUDGETS = {
     "checks": (68, 17_749),
     "eager": (71, 15_095),
-    "execution": (43, 8_588),
+    "execution": (43, 8_590),
     "formulas": (10, 4_650),
     "why": (23, 4_980),
 }

@@ -165,6 +165,8 @@ class ArrayNamespace(LinearAlgebra):
 
     def analytic(self, name: str, function: Any, domain: Any, *xs: Any) -> Any:
         """A special function of real numbers, which a function of complex balls defines, by the library's own."""
+        if not name:
+            raise Unavailable(f"{self.name} has no such function, or not for all of its domain")
         return getattr(self, name)(*map(self.as_real, xs))
 
     def derivative(self, function: Any, orders: Sequence[int], domain: Any, *xs: Any) -> Any:
