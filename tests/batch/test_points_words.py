@@ -203,22 +203,31 @@ def test_what_was_read_of_a_parquet_file_is_not_kept(groups: int, tmp_path: Path
 
 
 class Terminal(io.StringIO):
-    """Results and the bar go to the same one."""
-
     def isatty(self) -> bool:
         return True
 
 
-def test_the_bar_does_not_stand_between_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+ROWS = "value,d_x,d_y\n" + "1.0,1.0,1.0\n" * 200
+
+
+@pytest.mark.parametrize("place", ["terminal", "pipe", "file"])
+def test_the_bar_does_not_stand_between_results(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows on the terminal show by themselves how far the work is; where they go elsewhere, the bar does."""
     monkeypatch.setattr(sweep, "ENTRIES", 1)  # 64 rows in a block
+    monkeypatch.delenv("TERM", raising=False)
     np.save(tmp_path / "in.npy", np.ones((200, 2)))
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stdout", screen)
+    screen, pipe, out = Terminal(), io.StringIO(), tmp_path / "out.csv"
+    monkeypatch.setattr(sys, "stdout", pipe if place == "pipe" else screen)
     monkeypatch.setattr(sys, "stderr", screen)
-    assert main(["grad", "x*y", "--points", str(tmp_path / "in.npy"), "--color", "never"]) == 0
+    options = ["--output", str(out)] if place == "file" else []
+    assert main(["grad", "x*y", "--points", str(tmp_path / "in.npy"), "--color", "never", *options]) == 0
+    if place == "terminal":
+        assert screen.getvalue() == ROWS
+        return
+    assert (out.read_text() if place == "file" else pipe.getvalue()) == ROWS
     assert "#" in screen.getvalue(), "there is a bar"
     seen = [line.rpartition("\r\x1b[K")[2] for line in screen.getvalue().split("\n")]
-    assert seen == ["value,d_x,d_y", *["1.0,1.0,1.0"] * 200, ""]
+    assert seen == ([""] if place == "pipe" else [f"200 points in {out}", ""])
 
 
 def test_who_interrupts_is_told_how_to_go_on(

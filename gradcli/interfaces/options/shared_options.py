@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 from gradcli.base.diagnostics import GradcliError, error, visible
 from gradcli.base.records import NamedTuple
@@ -267,6 +268,7 @@ def many_points(
         raise error("GC721", f"--format {form} does not go with --points", help=hint)
     source, options = evaluation(output, script, point)
     place = output.settings["output"]
+    streams = place is None and sys.stdout.isatty()  # rows on a terminal would meet the progress line
     try:
         done = many.answer_points(
             source,
@@ -276,7 +278,7 @@ def many_points(
             gradient=gradient,
             relax=relax,
             write=output.line,
-            progress=None if place is None else output.progress,  # rows on the same terminal would meet the line
+            progress=None if streams else output.progress,
             cluster=cluster,
         )
     except KeyboardInterrupt:
