@@ -98,7 +98,7 @@ WORDS: dict[str, CodeDoc] = {
         "enclosed in exact numbers",
         "Exact enclosures of both sides agree at the points, and the number is within 1,024 units in its last place.",
         "Two functions may agree at some points by luck, so a proof would be stronger.",
-        "bessel_j0(x)  # with --at x=2",
+        "lambertw(x)  # with --at x=2",
         "Nothing; --samples checks at more points.",
     ),
     "AGREES": CodeDoc(
