@@ -290,7 +290,7 @@ trigamma = composite(
     arity=1,
     domain=[REAL],
     sample=[Closed(0.5, 4)],
-    examples=[("trigamma(1)", 1.6449340668482264)],
+    examples=[("trigamma(1)", 1.6449340668482264), ("trigamma([1, 2])", [1.6449340668482264, 0.6449340668482264])],
     formula="ψ'(x)",
 )
 

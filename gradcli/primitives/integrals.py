@@ -186,6 +186,10 @@ fresnel = composite(
     definition=lambda x: (fresnels(x), fresnelc(x)),
     domain=[REAL],
     sample=[_AROUND],
-    examples=[("fresnel(1)[0]", 0.43825914739035476), ("fresnel(1)[1]", 0.7798934003768228)],
+    examples=[
+        ("fresnel(1)[0]", 0.43825914739035476),
+        ("fresnel(1)[1]", 0.7798934003768228),
+        ("fresnel([0, 1])[0]", [0, 0.43825914739035476]),
+    ],
     formula="S(x), C(x)",
 )

@@ -117,8 +117,8 @@ READINGS = (
 
 VERDICTS = (
     ("gated(x, b)", "x=0.5,b=2", "x = sigmoid(b*x) + b*x*sigmoid(b*x)*(1 - sigmoid(b*x))", ["PROVED"] * 3),
-    ("dawson(x)", "x=0.5", "x = 1 - 2*x*dawson(x)", ["CERTIFIED", "CERTIFIED"]),
-    ("dawson(x)", "x=0.5", "x = 1 - x*dawson(x)", ["CERTIFIED", "DISAGREES"]),
+    ("dawson(x)", "x=0.5", "x = 1 - 2*x*dawson(x)", ["PROVED", "PROVED"]),
+    ("dawson(x)", "x=0.5", "x = 1 - x*dawson(x)", ["PROVED", "DISAGREES"]),
     ("softmax2(x, y)", "x=1,y=2", "x = 1/(1 + exp(y - x))", ["PROVED"] * 3),
     ("quadratic_form(A, x)", "A=[[1,2],[3,4]],x=[1,2]", "x = A@x", ["PROVED", "PROVED", "DISAGREES"]),
 )

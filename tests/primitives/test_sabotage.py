@@ -33,7 +33,7 @@ SCORE: Counter[str] = Counter()  # printed at the end by conftest.py
 # Functions that are the same with their first two operands exchanged: checked to 80 digits below.
 SYMMETRIC = (
     "equal", "not_equal", "and", "or", "hypot", "maximum", "minimum", "clamp", "logaddexp", "beta", "betaln", "dot", "inner",
-    "vecdot", "mse_loss", "l1_loss", "huber_loss", "cosine_similarity",
+    "vecdot", "mse_loss", "l1_loss", "huber_loss", "cosine_similarity", "hyp2f1",
 )  # fmt: skip
 _SHIFT = "a shift of all entries cancels, whatever it is"
 # (operation, rule, damage): why the damaged rule is as good as the right one.
