@@ -136,7 +136,7 @@ def test_what_is_not_reached_has_zeros_in_its_shape() -> None:
 def test_a_named_value_is_a_variable_of_its_own() -> None:
     g = Graph()
     x = g.leaf("x")
-    a, c = g.name(x * x, id="a"), g.name(x * x, id="c")
+    a, c = g.named(x * x, id="a"), g.named(x * x, id="c")
     y = a + 3 * c
     assert values([*grad(y, [a]), *grad(y, [c]), *grad(y, [x])], {"x": 2.0}) == [1.0, 3.0, 16.0]
 
