@@ -200,10 +200,10 @@ def test_one_operation_has_the_gradient_of_the_script_bit_for_bit(name: str) -> 
     count = len(primitive.sample)
     generator = np.random.default_rng(3)
     points = {}
-    for letter, interval in zip("xyz", primitive.sample, strict=False):
+    for letter, interval in zip("xyzw", primitive.sample, strict=False):
         low, high = (float(max(min(bound, 5), -5)) for bound in (interval.low, interval.high))
         points[letter] = low + (high - low) * generator.uniform(0.05, 0.95, 7)
-    letters = "xyz"[:count]
+    letters = "xyzw"[:count]
     script = gradcli.grad(f"sum({name}({', '.join(letters)}))", at=points).gradient
     xs = [torch.tensor(points[letter], requires_grad=True) for letter in letters]
     primitive(*xs).sum().backward()

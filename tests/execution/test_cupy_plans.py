@@ -25,7 +25,8 @@ from gradcli.execution.cuda.device_plan import DevicePlan, device_plan, is_stead
 from gradcli.execution.cuda.kernels import Kernel
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import Unavailable, namespace
-from gradcli.primitives import catalogue
+from gradcli.graph.primitive import Primitive
+from gradcli.primitives import bessel, catalogue, gamma_functions, hypergeometric, integrals
 from tests.benchmarks import devices
 from tests.support.cases import cases
 from tests.support.emulated_device import COMPILER, MACHINE, SIGNATURE, Array, Counts, emulated, units_of
@@ -247,13 +248,20 @@ EDGES = [
     )
 ]
 BY_GAMMA = "gamma lgamma gammaln factorial t_logpdf gamma_logpdf chi2_logpdf poisson_logpmf betaln".split()
+# at infinities and far out the libraries differ, where they have the function at all
+DIFFERENT = {
+    one.name
+    for room in (bessel, gamma_functions, hypergeometric, integrals)
+    for one in vars(room).values()
+    if isinstance(one, Primitive) and one.name not in ("j0", "j1", "i0", "i1")
+}
 
 
 def test_edges(device: Counts) -> None:
     """Entry-by-entry operations at zeros, subnormal and huge numbers, infinities and NaN: what NumPy gives."""
     known = [
         name for name, one in catalogue().items()
-        if one.pointwise and not one.internal and not one.static and name not in (*BY_GAMMA, "erfinv")
+        if one.pointwise and not one.internal and not one.static and name not in {*BY_GAMMA, *DIFFERENT, "erfinv"}
     ]  # fmt: skip
     left, right = (np.array(one).reshape(-1) for one in np.meshgrid(EDGES, EDGES))
     made = []

@@ -86,8 +86,8 @@ def test_parts_of_a_row_are_chosen_by_name(capsys: pytest.CaptureFixture[str], t
 
 def test_a_pass_is_left_out_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "as_it_is.py").write_text(
-        "from gradcli.execution.compiler import run\n"
-        "def found(size): return (lambda: None), float(run.turned.__name__ == 'turned')\n"
+        "from gradcli.execution.compiler import workspace\n"
+        "def found(size): return (lambda: None), float(workspace.turned.__name__ == 'turned')\n"
     )
     monkeypatch.setattr(driver, "environment", lambda: {**os.environ, "PYTHONPATH": f"{tmp_path}:{driver.ROOT}"})
     for left_out, expected in (("", 1.0), ("marks,turning", 0.0)):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import ON_TORCH
 from gradcli.eager._engine.arguments import Shape
-from gradcli.eager._engine.record import record
+from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops.table import described
 from gradcli.eager._ops.views import squeeze, unsqueeze
 from gradcli.eager.nn._layer import Affine, Windows, combined, dense, layer, records, spread, weighted
@@ -24,7 +24,7 @@ def _convolved(x: Any, weight: Any, bias: Any, *, windows: Windows, groups: int)
     rows, length = channels // groups * math.prod(windows.kernel), math.prod(windows.out)
     lead = (groups,) if groups > 1 else ()
     left = reshaped(weight, (*lead, filters // groups, rows))
-    product = left @ reshaped(windows.columns(x), (batch, *lead, rows, length))
+    product = declared("matmul", left, reshaped(windows.columns(x), (batch, *lead, rows, length)))
     return reshaped(_biased(reshaped(product, (batch, filters, length)), bias), (batch, filters, *windows.out))
 
 
