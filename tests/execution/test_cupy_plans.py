@@ -247,7 +247,9 @@ EDGES = [
         -746.0,
     )
 ]
-BY_GAMMA = "gamma lgamma gammaln factorial t_logpdf gamma_logpdf chi2_logpdf poisson_logpmf betaln".split()
+BY_GAMMA = (
+    "gamma gammainc gammaincc lgamma gammaln factorial t_logpdf gamma_logpdf chi2_logpdf poisson_logpmf betaln".split()
+)
 # at infinities and far out the libraries differ, where they have the function at all
 DIFFERENT = {
     one.name
