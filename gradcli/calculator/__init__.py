@@ -3,6 +3,9 @@
 Every function takes the script (a text or a `Source`), and by keyword the point `at` (a mapping of numbers, nested
 lists or arrays, or texts as for `--at`), the leaves `wrt` to differentiate with respect to (default: all that are not
 const), `dtype` ("float64", "float32", "complex128"), `backend` ("auto", "numpy", "cupy", "jax") and `limits`.
+
+Many points (`along`, `sweeping`, `repeated`) stand here and not in `execution`: they read lowered scripts, and lowering
+computes constants by `execution`.
 """
 
 from __future__ import annotations
