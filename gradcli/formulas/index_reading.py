@@ -409,7 +409,10 @@ class Reader:
             if is_reader(node) and written_nodes([node]) > MOST_READ:
                 raise NoFormula("it is a long loop")
             closed = node.primitive.closed
-            self.written[node] = node.builder.expanded(node) if closed is None else closed(*node.args, **node.params)
+            written = node.builder.expanded(node) if closed is None else closed(*node.args, **node.params)
+            if written is None:  # such as a derivative by the order of a Bessel function
+                raise NoFormula(STEPS)
+            self.written[node] = written
         return (yield self.written[node], at)
 
     def _beside_diagonal(self, node: Node, at: At) -> Rule:

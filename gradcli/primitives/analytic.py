@@ -11,7 +11,7 @@ from gradcli.graph.primitive import Primitive, elementwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from gradcli.graph.domain import Interval
@@ -49,13 +49,24 @@ def parametric(
     domain: Sequence[Interval],
     smooth: Sequence[Interval] | None = None,
     closed: Function | None = None,
+    texts: Mapping[tuple[int, ...], str] | None = None,
     **fields: Any,
 ) -> Primitive:
-    """Such a function with its `derivative`: an operation that is one of given `orders` in the arguments."""
+    """Such a function with its `derivative`: an operation that is one of given `orders` in the arguments.
+
+    `closed` is that derivative in public operations, or None for orders without such a form, by default what the last
+    partial says; `texts` are formulas for people, by their orders, in x, y and z.
+    """
+    written = texts or {}
 
     def partials(*xs: Any, out: Any, orders: tuple[int, ...]) -> tuple[Any, ...]:
         raised = [tuple(n + (i == k) for k, n in enumerate(orders)) for i in range(len(xs))]
         return tuple(primitive.derivative(*xs, orders=each) for each in raised)
+
+    def by_last(*xs: Any, orders: tuple[int, ...]) -> Any:
+        if orders[-1] != 1 or any(orders[:-1]):
+            return None
+        return primitive.partials(*xs, out=primitive(*xs))[-1]  # type: ignore[misc]
 
     inside = domain if smooth is None else smooth
     primitive = analytic(name, summary, function, domain=domain, smooth=smooth, **fields)
@@ -68,7 +79,8 @@ def parametric(
         arity=primitive.arity,
         internal=True,
         static=("orders",),
-        closed=closed,
+        closed=closed or by_last,
+        formula=lambda *, orders: written.get(orders, ""),
         traits="real_only",
         domain=domain,
         sample=primitive.sample,

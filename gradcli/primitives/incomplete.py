@@ -47,6 +47,23 @@ def _incomplete(function: Any, method: str, smooth: Any) -> Any:
     return ball
 
 
+def _incomplete_closed(density: Any, sign: int = 1) -> Any:
+    """What is a derivative by x, and by one parameter at most: the density, or the partial of the density."""
+
+    def closed(*xs: Any, orders: tuple[int, ...]) -> Any:
+        *parameters, last = orders
+        if last != 1 or sum(parameters) > 1:
+            return None
+        value = density(*xs)
+        derivative = value if not any(parameters) else density.partials(*xs, out=value)[parameters.index(1)]
+        return derivative if sign > 0 else -derivative
+
+    return closed
+
+
+GAMMA_DENSITY = "y**(x - 1)*exp(-y)/gamma(x)"
+BETA_DENSITY = "z**(x - 1)*(1 - z)**(y - 1)/beta(x, y)"
+
 gamma_density: Primitive = elementwise(
     "gamma_density",
     "The derivative of gammainc by x.",
@@ -55,6 +72,7 @@ gamma_density: Primitive = elementwise(
     ball=lambda fl, a, x: pow_ball(fl, x, a - 1) * (-x).exp() * a.rgamma(),
     partials=lambda a, x, *, out: (out * (log(x) - digamma(a)), gamma_density(a - 1, x) - out),
     closed=lambda a, x: x ** (a - 1) * exp(-x) / gamma(a),
+    formula=GAMMA_DENSITY,
     internal=True,
     domain=[POSITIVE, NONNEGATIVE],
     sample=[_SHAPE, _SIZE],
@@ -68,6 +86,8 @@ gammainc: Primitive = parametric(
     symbolic=lambda sp, a, x: sp.lowergamma(a, x) / sp.gamma(a),
     ball=_incomplete(_lower, "gamma_lower", (POSITIVE, POSITIVE)),
     partials=lambda a, x, *, out: (gammainc.derivative(a, x, orders=(1, 0)), gamma_density(a, x)),
+    closed=_incomplete_closed(gamma_density),
+    texts={(0, 1): GAMMA_DENSITY, (1, 1): f"{GAMMA_DENSITY}*(log(y) - digamma(x))"},
     aliases=("igamma",),
     domain=[POSITIVE, NONNEGATIVE],
     sample=[_SHAPE, _SIZE],
@@ -89,6 +109,8 @@ gammaincc: Primitive = parametric(
     symbolic=lambda sp, a, x: sp.uppergamma(a, x) / sp.gamma(a),
     ball=_incomplete(lambda a, x: x.gamma_upper(a, 1), "gamma_upper", (POSITIVE, POSITIVE)),
     partials=lambda a, x, *, out: (gammaincc.derivative(a, x, orders=(1, 0)), -gamma_density(a, x)),
+    closed=_incomplete_closed(gamma_density, -1),
+    texts={(0, 1): f"-{GAMMA_DENSITY}", (1, 1): f"-{GAMMA_DENSITY}*(log(y) - digamma(x))"},
     aliases=("igammac",),
     domain=[POSITIVE, NONNEGATIVE],
     sample=[_SHAPE, _SIZE],
@@ -130,6 +152,7 @@ beta_density: Primitive = elementwise(
         (a + b - 1) * (beta_density(a - 1, b, x) - beta_density(a, b - 1, x)),
     ),
     closed=lambda a, b, x: x ** (a - 1) * (1 - x) ** (b - 1) / beta(a, b),
+    formula=BETA_DENSITY,
     internal=True,
     domain=[POSITIVE, POSITIVE, UNIT],
     sample=[_SHAPE, _SHAPE, _PART],
@@ -147,6 +170,12 @@ betainc: Primitive = parametric(
         betainc.derivative(a, b, x, orders=(0, 1, 0)),
         beta_density(a, b, x),
     ),
+    closed=_incomplete_closed(beta_density),
+    texts={
+        (0, 0, 1): BETA_DENSITY,
+        (1, 0, 1): f"{BETA_DENSITY}*(log(z) - digamma(x) + digamma(x + y))",
+        (0, 1, 1): f"{BETA_DENSITY}*(log(1 - z) - digamma(y) + digamma(x + y))",
+    },
     domain=[POSITIVE, POSITIVE, UNIT],
     sample=[_SHAPE, _SHAPE, _PART],
     examples=[

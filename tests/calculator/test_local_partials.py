@@ -13,21 +13,32 @@ from gradcli.interfaces import cli
 from gradcli.primitives import functions
 from tests.rendering.test_schema import validator
 
-POINT = {"x": 0.3, "y": 0.4, "z": 0.6}
+POINT = {"x": 0.3, "y": 0.4, "z": 0.6, "w": 0.7}
 ELEMENTWISE = sorted(
     name
     for name, one in functions().items()
     if one.kind == "elementwise" and not one.internal and name == one.name and not one.static
 )
+ELSEWHERE = {"acosh": 1.5, "zeta": 1.5}  # the first argument of those that 0.3 is no argument of
+NO_CLOSED_FORM = {  # arguments by which there is no derivative in public operations
+    **dict.fromkeys(("iv", "ive", "jn", "kv", "yn", "hyp0f1", "gammainc", "gammaincc", "zeta"), (0,)),
+    "betainc": (0, 1),
+    "hyp1f1": (0, 1),
+    "hyp2f1": (0, 1, 2),
+}
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_every_partial_has_a_formula_with_its_number(name: str) -> None:
     names = list(POINT)[: functions()[name].arity]
-    at = {"x": 1.5} if name == "acosh" else {one: POINT[one] for one in names}
+    at = {one: POINT[one] for one in names}
+    at["x"] = ELSEWHERE.get(name, at["x"])
     trace = calculator.trace(f"{name}({', '.join(names)})", at=at, symbolic=True)
     for step in trace.backward:
-        for sent in step.contributions:
+        for place, sent in enumerate(step.contributions):
+            if place in NO_CLOSED_FORM.get(name, ()):
+                assert not sent.formula
+                continue
             assert sent.formula
             assert calculator.evaluate(sent.formula, at=at).value == pytest.approx(sent.partial, rel=1e-9)
 
