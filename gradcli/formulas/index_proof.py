@@ -292,8 +292,7 @@ class SymbolicReader(Reader):
         if name in REFUSED or node.primitive.name == EIGENVECTORS:
             return refused(f"it reads `{name}`")
         composite = node.primitive.kind == "composite" and not node.primitive.internal
-        closed = node.primitive.closed
-        composite = composite or (closed is not None and closed(*node.args, **node.params) is not None)
+        composite = composite or (node.primitive.closed is not None and self._in_others(node) is not None)
         if composite and not (node.primitive.pointwise and form(name) is not None):
             return self._definition(node, at)
         return self._call(node, at) if node.primitive.pointwise else self._whole(node, at)

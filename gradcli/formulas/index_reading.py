@@ -93,7 +93,7 @@ class Reader:
         self.names = names or Names()
         self.called = dict(called or {})
         self.known: dict[Any, tuple[At, Sum]] = {}
-        self.written: dict[Node, Node] = {}  # definitions
+        self.written: dict[Node, Node | None] = {}  # definitions
         self.data: dict[str, Any] = {}
         self.shapes: dict[str, Shape] = {}  # of inputs and nodes with names
         self.decimals = False  # whether numbers are written as decimals
@@ -405,15 +405,19 @@ class Reader:
         return single(Whole(ONE_HOT, (("size", size),), ((rows, chosen),), (*outer, place)))
 
     def _definition(self, node: Node, at: At) -> Rule:
+        written = self._in_others(node)
+        if written is None:
+            raise NoFormula(STEPS)
+        return (yield written, at)
+
+    def _in_others(self, node: Node) -> Node | None:
+        """An operation in others; None where there is no such form, as for derivatives by the order of a function."""
         if node not in self.written:
             if is_reader(node) and written_nodes([node]) > MOST_READ:
                 raise NoFormula("it is a long loop")
             closed = node.primitive.closed
-            written = node.builder.expanded(node) if closed is None else closed(*node.args, **node.params)
-            if written is None:  # such as a derivative by the order of a Bessel function
-                raise NoFormula(STEPS)
-            self.written[node] = written
-        return (yield self.written[node], at)
+            self.written[node] = node.builder.expanded(node) if closed is None else closed(*node.args, **node.params)
+        return self.written[node]
 
     def _beside_diagonal(self, node: Node, at: At) -> Rule:
         """Entries on one side of a diagonal: i + k <= j of triu."""

@@ -11,6 +11,7 @@ import sys
 
 from gradcli.graph.arrays import ArrayData
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
+from gradcli.graph.primitive import OPERATORS
 from gradcli.language import trees
 from gradcli.language.substitution import expression_of, replaced
 from gradcli.language.syntax import Expression, Name
@@ -25,22 +26,7 @@ if TYPE_CHECKING:
     from gradcli.graph.primitive import Kink
     from gradcli.language.syntax import Item
 
-SIGNS = {  # of operations that are operators
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "matmul": "@",
-    "pow": "**",
-    "neg": "-",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "equal": "==",
-    "not_equal": "!=",
-    **{name: name for name in ("and", "or", "not")},
-}
+SIGNS = {**{name: sign for sign, name in OPERATORS.items()}, "neg": "-", "not": "not"}  # of operations
 _OPERANDS = ("x", "y", "z")
 _CALL = re.compile(r"\w+\([^()]*\)")
 _MOST_NUMBERS = 4  # of an array that is written out

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     Self_ = TypeVar("Self_", bound="Operand")
     T = TypeVar("T", bound="Operand")
 
+OPERATORS = {  # of the script language, between two operands, and the operations that they stand for
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "@": "matmul", "**": "pow", "<": "less", "<=": "less_equal",
+    ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal", "and": "and", "or": "or",
+}  # fmt: skip
+
 
 class Operand:
     """Base of everything that a derivative rule may combine: nodes, tensors, closed values."""

@@ -13,7 +13,7 @@ from gradcli.primitives.gamma_functions import erfc
 from gradcli.primitives.hyperbolic import tanh
 from gradcli.primitives.powers import sqrt
 from gradcli.primitives.steps import step
-from gradcli.primitives.trigonometric import acos
+from gradcli.primitives.trigonometric import PI
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
     require_option(approximate, ("none", "tanh"), "approximate", "gelu")
     if approximate == "tanh":
         # (1 + tanh(u))/2 is sigmoid(2*u), which does not cancel
-        return x * sigmoid(2 * sqrt(2 / acos(-1)) * (x + 0.044715 * x**3))
+        return x * sigmoid(2 * sqrt(2 / PI) * (x + 0.044715 * x**3))
     return x * erfc(-x / sqrt(2)) / 2
 
 

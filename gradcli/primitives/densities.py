@@ -19,14 +19,10 @@ from gradcli.primitives.gamma_functions import betaln, erfc, erfcinv, lgamma
 from gradcli.primitives.matrix_functions import cholesky, solve, symmetric
 from gradcli.primitives.movement import sum_
 from gradcli.primitives.powers import sqrt
-from gradcli.primitives.trigonometric import acos
+from gradcli.primitives.trigonometric import PI
 
 _AROUND = Closed(-2, 2)
 _SHAPE = Closed(0.5, 3)
-
-
-def _two_pi() -> Any:
-    return 2 * acos(-1)
 
 
 # --- the normal distribution ------------------------------------------------------------------------------------
@@ -34,7 +30,7 @@ def _two_pi() -> Any:
 
 def _norm_logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     z = (x - loc) / scale
-    return -(z * z) / 2 - log(scale) - log(_two_pi()) / 2
+    return -(z * z) / 2 - log(scale) - log(2 * PI) / 2
 
 
 norm_logpdf = composite(
@@ -51,7 +47,7 @@ norm_logpdf = composite(
 
 def _norm_pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     z = (x - loc) / scale
-    return exp(-(z * z) / 2) / sqrt(_two_pi()) / scale
+    return exp(-(z * z) / 2) / sqrt(2 * PI) / scale
 
 
 norm_pdf = composite(
@@ -99,7 +95,7 @@ norm_ppf = composite(
 def _t_logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     z = (x - loc) / scale
     half = (df + 1) / 2
-    return lgamma(half) - lgamma(df / 2) - log(df * acos(-1)) / 2 - log(scale) - half * log1p(z * z / df)
+    return lgamma(half) - lgamma(df / 2) - log(df * PI) / 2 - log(scale) - half * log1p(z * z / df)
 
 
 t_logpdf = composite(
@@ -223,7 +219,7 @@ def _multivariate_normal_logpdf(x: Any, mean: Any, cov: Any) -> Any:
     scaled = solve(factor, away.mT)
     distances = sum_(scaled * scaled, axis=(-2,))
     logdet = 2 * sum_(log(diagonal(factor)), axis=(-1,))
-    constant = stretch(logdet + size * log(_two_pi()), distances.shape)
+    constant = stretch(logdet + size * log(2 * PI), distances.shape)
     return reshaped(-(distances + constant) / 2, lead)
 
 

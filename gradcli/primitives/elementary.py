@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cache
 
+from gradcli.graph.primitive import OPERATORS
 from gradcli.language.substitution import expression_of
 from gradcli.language.syntax import Binary, Call, Compare, Name, Number, Unary
 
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
 
     from gradcli.graph.primitive import Primitive
     from gradcli.language.syntax import Syntax
-
-OPERATORS = {
-    "+": "add", "-": "sub", "*": "mul", "/": "div", "<": "less", "<=": "less_equal", ">": "greater",
-    ">=": "greater_equal", "==": "equal", "!=": "not_equal", "and": "and", "or": "or",
-}  # fmt: skip
 
 expression = cache(expression_of)
 

@@ -24,7 +24,7 @@ from gradcli.primitives.hyperbolic import cosh, sinh
 from gradcli.primitives.joining import joined
 from gradcli.primitives.powers import hypot
 from gradcli.primitives.size_arguments import normalize_axes, normalize_axis, whole_number
-from gradcli.primitives.trigonometric import acos, atan2, cos, sin
+from gradcli.primitives.trigonometric import PI, atan2, cos, sin
 
 MOST_POWER = 16  # that is written as a product
 MOST_EXACT = 64  # entries that exact readings multiply by cosines and sines
@@ -38,7 +38,7 @@ def _waves(x: Any, wave: Primitive) -> Any:
     if n > MOST_EXACT:
         return larger_than_2x2(x, shape=x.shape)
     steps = joined([filled(x, j, (1, 1)) for j in range(n)], -1)
-    angles = (steps.mT @ steps) * filled(x, 1, (n, n)) * (2 * acos(-1) / n)
+    angles = (steps.mT @ steps) * filled(x, 1, (n, n)) * (2 * PI / n)
     rows = reshaped(x, (1, n)) if len(x.shape) == 1 else reshaped(x, (_count(x), n))
     return reshaped(rows @ wave(angles), x.shape)
 

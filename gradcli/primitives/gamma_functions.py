@@ -10,7 +10,7 @@ from gradcli.graph.domain import POSITIVE, REAL, Closed, Open
 from gradcli.graph.exact import number_text
 from gradcli.graph.primitive import Primitive, composite, elementwise
 from gradcli.primitives.exponential import log
-from gradcli.primitives.trigonometric import acos
+from gradcli.primitives.trigonometric import PI
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def multigammaln_call(a: Any, d: Any) -> Any:
     """SciPy's `multigammaln(a, d)`; raises GradcliError GC306 unless d is 1, 2, 3, ..."""
     if not isinstance(d, int) or not 1 <= d <= MOST_POLYGAMMA:
         raise error("GC306", f"the dimension of multigammaln is a whole number from 1, not {number_text(d)}")
-    total = d * (d - 1) * log(acos(-1)) / 4
+    total = d * (d - 1) * log(PI) / 4
     for j in range(d):
         total = total + lgamma(a - j / 2)
     return total

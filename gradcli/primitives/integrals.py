@@ -8,17 +8,13 @@ from gradcli.primitives.analytic import analytic, parametric
 from gradcli.primitives.exponential import exp
 from gradcli.primitives.gamma_functions import pi_beside
 from gradcli.primitives.powers import sqrt
-from gradcli.primitives.trigonometric import acos, cos, sin
+from gradcli.primitives.trigonometric import PI, cos, sin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _AROUND, _SIZE = Closed(-2, 2), Closed(0.5, 3)
-
-
-def _pi() -> Any:
-    return acos(-1)
 
 
 # --- of the normal distribution -----------------------------------------------------------------------------
@@ -44,7 +40,7 @@ erfi: Primitive = analytic(
     "Imaginary error function: erf(i*x)/i.",
     lambda x: x.erfi(),
     symbolic=lambda sp, x: sp.erfi(x),
-    partials=lambda x, *, out: (2 * exp(x * x) / sqrt(_pi()),),
+    partials=lambda x, *, out: (2 * exp(x * x) / sqrt(PI),),
     domain=[REAL],
     sample=[_AROUND],
     examples=[("erfi(0)", 0), ("erfi(1)", 1.6504257587975429)],
@@ -73,7 +69,7 @@ log_ndtr: Primitive = analytic(
     lambda x: ((-x * (x * 0 + 0.5).sqrt()).erfc() / 2).log(),
     ball=lambda fl, x: ((-(x / fl.integer(2).sqrt())).erfc() / 2).log(),
     symbolic=lambda sp, x: sp.log(sp.erfc(-x / sp.sqrt(2)) / 2),
-    partials=lambda x, *, out: (sqrt(2 / _pi()) / erfcx(-x / sqrt(2)),),
+    partials=lambda x, *, out: (sqrt(2 / PI) / erfcx(-x / sqrt(2)),),
     domain=[REAL],
     sample=[_AROUND],
     examples=[("log_ndtr(0)", -0.6931471805599453), ("log_ndtr(-30)", -454.32124395634327)],
@@ -164,7 +160,7 @@ fresnels: Primitive = analytic(
     lambda x: x.fresnel_s(),
     symbolic=lambda sp, x: sp.fresnels(x),
     ball=lambda fl, x: x.fresnel_s(),
-    partials=lambda x, *, out: (sin(_pi() * (x * x) / 2),),
+    partials=lambda x, *, out: (sin(PI * (x * x) / 2),),
     domain=[REAL],
     sample=[_AROUND],
     examples=[("fresnels(1)", 0.43825914739035476)],
@@ -177,7 +173,7 @@ fresnelc: Primitive = analytic(
     lambda x: x.fresnel_c(),
     symbolic=lambda sp, x: sp.fresnelc(x),
     ball=lambda fl, x: x.fresnel_c(),
-    partials=lambda x, *, out: (cos(_pi() * (x * x) / 2),),
+    partials=lambda x, *, out: (cos(PI * (x * x) / 2),),
     domain=[REAL],
     sample=[_AROUND],
     examples=[("fresnelc(1)", 0.7798934003768228)],

@@ -88,11 +88,12 @@ acos = elementwise(
     formula="acos(x)",
     names="c. numpy.arccos torch.",
 )
+PI = acos(-1)  # to the digits of any arithmetic
 
 radians = composite(
     "radians",
     "An angle converted from degrees to radians.",
-    definition=lambda x: x * (acos(-1) / 180),
+    definition=lambda x: x * (PI / 180),
     pointwise=True,
     arity=1,
     aliases=("deg2rad",),
@@ -106,7 +107,7 @@ radians = composite(
 degrees = composite(
     "degrees",
     "An angle converted from radians to degrees.",
-    definition=lambda x: x * (180 / acos(-1)),
+    definition=lambda x: x * (180 / PI),
     pointwise=True,
     arity=1,
     aliases=("rad2deg",),

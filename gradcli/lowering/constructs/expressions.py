@@ -11,7 +11,7 @@ import sys
 from gradcli.base.diagnostics import GradcliError, error
 from gradcli.graph.exact import number_text, rational
 from gradcli.graph.node import DATA, LEAF, Node
-from gradcli.graph.primitive import Complex
+from gradcli.graph.primitive import OPERATORS, Complex
 from gradcli.language.syntax import (
     Binary,
     Call,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from gradcli.language.syntax import Expression, Slice, Subscript, Syntax
     from gradcli.lowering.lowerer import Lowerer
 
-_OPERATIONS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "@": "matmul"}
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "raise"}
 
 
@@ -191,7 +190,7 @@ def binary(lowerer: Lowerer, syntax: Binary, x: Any, y: Any) -> Any:
         if op in "+-" and lowerer.open_shapes.guessed and not (x.shape and y.shape):
             refuse_entry_beside_array(lowerer, syntax, x if y.shape else y)
         x, y = _fit(syntax, x, y, _VERBS[op])
-    return builder.apply(lowerer.vocabulary[_OPERATIONS[op]], (x, y), {})
+    return builder.apply(lowerer.vocabulary[OPERATORS[op]], (x, y), {})
 
 
 def refuse_entry_beside_array(lowerer: Lowerer, syntax: Expression, entry: Node) -> None:
