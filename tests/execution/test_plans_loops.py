@@ -124,9 +124,8 @@ def test_second_derivatives() -> None:
 
 def test_a_sum_over_iterations_is_one_step() -> None:
     plan = within(loop("h = x[t]*w", "sum(sin(h))"), values_of())
-    assert not any(
-        core.core for core in plan.cores()
-    )  # one carry is replaced in each iteration, none is computed from itself
+    # one carry is replaced in each iteration, none is computed from itself
+    assert not any(core.core for core in plan.cores())
     assert len(plan.schedule.events) < 60
 
 

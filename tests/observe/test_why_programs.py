@@ -50,9 +50,8 @@ def explained(kind: str, tmp_path: Path, text: str) -> tuple[tuple[Finding, ...]
     module, name = WATCHES[kind]
     library = import_module(kind)
     watch = getattr(import_module(module), name)(library, str(tmp_path) + os.sep)
-    wide = (
-        kind == "jax" and library.config.jax_enable_x64
-    )  # other tests ask for it: programs start as they do by themselves
+    # other tests ask for it: programs start as they do by themselves
+    wide = kind == "jax" and library.config.jax_enable_x64
     try:
         if wide:
             library.config.update("jax_enable_x64", False)

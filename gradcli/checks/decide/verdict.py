@@ -39,9 +39,8 @@ MOST_DATA = 32  # entries of a constant array; with more, normal forms are long,
 MOST_WORK = 100_000  # operations on entries of the enclosures of one leaf; before more, index notation is tried
 FLOAT_TOLERANCE = 1e-9
 FAR = 1e-6  # a float value so far from the enclosed one is that of another function
-NAMELESS = re.compile(
-    r"~(carry|row|fixed|index)\d"
-)  # what the iterations of a loop read, which has no name in the script
+# what the iterations of a loop read, which has no name in the script
+NAMELESS = re.compile(r"~(carry|row|fixed|index)\d")
 WIDE = "the enclosures overlap, but are too wide"
 INDEPENDENT = "the output does not depend on this name"
 CONVENTION = "dL/dx + i*dL/dy of the real part L; a claim states dL/dx - i*dL/dy, the derivative f'(z)"

@@ -395,9 +395,8 @@ def special_arrays(judged: Judgement) -> Iterator[Candidate]:
     paired_with = output.args[0].args if output is not None and output.args else ()
     arrays = [node for node in reachable(sides) if node.type.kind == "float" and node.type.size > 1]
     arrays = [node for node in arrays if node not in sides and (node.args or node.primitive is LEAF)]
-    arrays = [
-        node for node in arrays if node.primitive.name not in ("broadcast", "reshape")
-    ]  # written as their operand
+    # written as their operand
+    arrays = [node for node in arrays if node.primitive.name not in ("broadcast", "reshape")]
     arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))
     for name, words, possible, change in SHAPES:
         fitting = [x for x in arrays if possible(x) and not (possible is _is_kernel and x in paired_with)]

@@ -116,9 +116,8 @@ class ArrayTurns:
     def _text(self) -> str:
         before: list[str] = []  # the iterations
         inside: list[str] = []
-        shared = {
-            value.serial for value in (*self._buffers, *self._owned, *self.fixed)
-        }  # the same arrays in all iterations
+        # the same arrays in all iterations
+        shared = {value.serial for value in (*self._buffers, *self._owned, *self.fixed)}
         for op in self.ops:
             moves = op.out.serial in self._moving
             called = f"_k{op.out.serial}({', '.join([self._word(arg, op) for arg in op.args])}"
