@@ -112,8 +112,13 @@ def hessian(
     dtype: str = "float64",
     backend: str = "auto",
     limits: LimitsLike = None,
+    sparse: bool | None = None,
 ) -> Hessian:
     """Value, gradient and second derivatives of a scalar script; `hessian[a][b]` has shape a + shape b.
+
+    With `sparse`, blocks are CSR arrays of SciPy: a row for each entry of a, a column for each of b, and the entries
+    that may differ from 0 by the structure of the script. By default a Hessian is sparse if a dense block would have
+    too many entries.
 
     Raises GradcliError as `grad` does.
 
@@ -121,7 +126,7 @@ def hessian(
     {'x': {'x': 6.0, 'y': 2.0}, 'y': {'x': 2.0, 'y': 0.0}}
     """
     lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
-    return ask_hessian(hessian_question(lowered), point, dtype, backend, notes)
+    return ask_hessian(hessian_question(lowered, sparse), point, dtype, backend, notes)
 
 
 def jacobian(
@@ -132,16 +137,18 @@ def jacobian(
     dtype: str = "float64",
     backend: str = "auto",
     limits: LimitsLike = None,
+    sparse: bool | None = None,
 ) -> Jacobian:
     """All first derivatives of one or several outputs; each has the shape of the output, then that of the leaf.
 
-    For several outputs the Jacobian is a tuple, with a table by leaf for each. Raises GradcliError as `evaluate` does.
+    For several outputs the Jacobian is a tuple, with a table by leaf for each. `sparse` is as in `hessian`:
+    arrays have a row for each entry of the output. Raises GradcliError as `evaluate` does.
 
     >>> jacobian("[x*y, x**2]", at={"x": 2, "y": 3}).jacobian
     {'x': array([3., 4.]), 'y': array([2., 0.])}
     """
     lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
-    return ask_jacobian(jacobian_question(lowered), point, dtype, backend, notes)
+    return ask_jacobian(jacobian_question(lowered, sparse), point, dtype, backend, notes)
 
 
 def trace(

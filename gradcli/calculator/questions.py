@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.base.diagnostics import error, pointing_into, visible
+from gradcli.base.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.calculator import sweeping
 from gradcli.calculator.repeated.prepared import Question
 from gradcli.graph.building import uncollected
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.graph.node import Node
+    from gradcli.graph.types import Shape
     from gradcli.language.limits import Limits
     from gradcli.lowering import Lowered
 
@@ -88,33 +89,50 @@ def gradient_question(lowered: Lowered, order: int = 1, instead: str = "jacobian
 
 
 @located
-def hessian_question(lowered: Lowered) -> Question:
-    """Value, gradient and second derivatives, which take few sweeps if they are sparse."""
+def hessian_question(lowered: Lowered, sparse: bool | None = False) -> Question:
+    """Value, gradient and second derivatives, which take few sweeps if they are sparse; `sparse` is as in `hessian`."""
     output, names = scalar_output(lowered), leaf_names(lowered)
     targets = {name: lowered.program.leaves[name].node for name in names}
     output.builder.require_holomorphic([output], list(targets.values()), "second derivatives")
     gradient = derivatives.grad(output, list(targets.values()))
     question = Question(lowered, names, [output, *gradient])
-    for target in targets.values():
-        sweeping.room_for(lowered, gradient, target.type.shape * 2)
-    question.compressed = sweeping.compressed_hessian(lowered, output, gradient, list(targets.values()))
+    shapes = [target.type.shape * 2 for target in targets.values()]
+    question.sparse = chosen_sparse(sparse, lowered, gradient, shapes)
+    question.compressed = sweeping.compressed_hessian(
+        lowered, output, gradient, list(targets.values()), question.sparse
+    )
     question.make_sweeps(lambda: sweeping.hessian_sweeps(lowered, gradient, targets))
     return question
 
 
 @located
-def jacobian_question(lowered: Lowered) -> Question:
-    """The outputs and all first derivatives, which take few sweeps if they are sparse."""
+def jacobian_question(lowered: Lowered, sparse: bool | None = False) -> Question:
+    """The outputs and all first derivatives, in few sweeps if they are sparse; `sparse` is as in `jacobian`."""
     program, names = lowered.program, leaf_names(lowered)
     targets = {name: program.leaves[name].node for name in names}
     question = Question(lowered, names, program.outputs)
     program.builder.require_holomorphic(program.outputs, list(targets.values()), "a Jacobian")
-    for output in program.outputs:
-        for target in targets.values():
-            sweeping.room_for(lowered, [output], output.type.shape + target.type.shape)
-    question.compressed, question.by_leaf = sweeping.best_jacobian(lowered, targets)
+    shapes = [output.type.shape + target.type.shape for output in program.outputs for target in targets.values()]
+    question.sparse = chosen_sparse(sparse, lowered, program.outputs, shapes)
+    question.compressed, question.by_leaf = sweeping.best_jacobian(lowered, targets, question.sparse)
     question.make_sweeps(lambda: sweeping.jacobian_sweeps(lowered, targets))
     return question
+
+
+def chosen_sparse(wanted: bool | None, lowered: Lowered, nodes: Sequence[Node], shapes: Sequence[Shape]) -> bool:
+    """Whether the blocks of a matrix are sparse; None: where a dense one would have too many entries (else GC508)."""
+    if wanted:
+        return True
+    try:
+        for shape in shapes:
+            sweeping.room_for(lowered, nodes, shape)
+    except GradcliError as problem:
+        if wanted is None:
+            return True
+        message, span = problem.diagnostics[0].message, problem.diagnostics[0].span
+        hint = "use sparse=True in Python, --format mtx on the command line, or raise --limit elements=..."
+        raise error("GC508", message, span, help=hint) from None
+    return False
 
 
 def scalar_output(lowered: Lowered, instead: str = "jacobian") -> Node:

@@ -48,7 +48,7 @@ class Compressed:
     """
 
     __slots__ = (
-        "_across", "_along", "_blocks", "_compression", "_seeded", "_shapes", "tape", "trusted", "values",
+        "_across", "_along", "_blocks", "_compression", "_seeded", "_shapes", "sparse", "tape", "trusted", "values",
     )  # fmt: skip
 
     def __init__(
@@ -59,8 +59,10 @@ class Compressed:
         compression: Compression,
         blocks: Blocks,
         across: bool,
+        sparse: bool,
     ) -> None:
         self.tape = Tape([*values, *swept])
+        self.sparse = sparse
         self.values = len(values)
         self.trusted: bool | None = None
         self._shapes = [(node.type.size, len(node.type.shape)) for node in swept]
@@ -76,23 +78,25 @@ class Compressed:
         return self._compression.sweeps * sum(size for size, _ in self._shapes)
 
     def run(self, run: Callable[[Along], list[Any]], probe: Callable[[Along], list[Any]]) -> Found | None:
-        """The values, and a function that makes the blocks of the matrix as flat arrays; None without a usable pattern.
+        """The values, and a function that makes the blocks of the matrix; None without a usable pattern.
 
-        That is so if the pattern is wrong, and if a swept value is not finite: then an entry outside the pattern need
-        not be 0. The first time, the results of `run` along the seeds have to agree with those of `probe` along random
-        directions. Call the function last: clearing large blocks removes everything else from the processor's cache.
+        That is so if the pattern is wrong, and, unless the blocks are sparse, if a swept value is not finite: then an
+        entry outside the pattern need not be 0. The first time, the results of `run` along the seeds have to agree with
+        those of `probe` along random directions. Call the function last: clearing large blocks removes everything else
+        from the processor's cache.
         """
         if self.trusted is False:
             return None
         compression = self._compression
         if self._along is None:
-            self._along = self._directions(compression.seeds)
+            self._along = self._directions(compression.seeds())
         results = run(self._along)
         swept = self._swept(results, compression.sweeps)
-        if not all_finite(swept):
+        finite = all_finite(swept)
+        if not finite and not self.sparse:
             return None
         entries = compression.entries(swept)
-        if self.trusted is None:
+        if self.trusted is None and finite:
             directions = compression.probes()
             seen = self._swept(probe(self._directions(directions)), len(directions))
             self.trusted = compression.agrees(entries, directions, seen, self._across)
@@ -106,7 +110,7 @@ class Compressed:
         if results is None:
             return None
         swept = self._swept(results, self._compression.sweeps)
-        if not all_finite(swept):
+        if not self.sparse and not all_finite(swept):
             return None
         return results[: self.values], partial(self._blocks.filled, self._compression.entries(swept))
 
@@ -140,33 +144,40 @@ class Compressed:
 
 
 def compressed_hessian(
-    lowered: Lowered, output: Node, gradient: Sequence[Node], targets: Sequence[Node]
+    lowered: Lowered, output: Node, gradient: Sequence[Node], targets: Sequence[Node], sparse: bool
 ) -> Compressed | None:
-    """Value, gradient and second derivatives in few sweeps; None if the Hessian has no structure to use."""
+    """Value, gradient and second derivatives in few sweeps; None if the Hessian has no structure to use.
+
+    With `sparse` only None if the pattern or the results of the sweeps have too many entries.
+    """
     total = sum(target.type.size for target in targets)
-    if total < FEWEST:
+    if total < FEWEST and not sparse:
         return None
     from gradcli.execution.sparsity.compressed import Blocks, symmetric
     from gradcli.execution.sparsity.patterns import pattern
 
-    flow = pattern(gradient, targets)
+    most = output.builder.entries if sparse else None
+    flow = pattern(gradient, targets, most=most)
     if flow is None:
         return None
     compression = symmetric(flow)
-    if SAVED * compression.sweeps > total:
+    if SAVED * compression.sweeps > total if most is None else compression.sweeps * total > most:
         return None
     seeded = fresh(lowered, [output, *gradient], targets)
     columns = derivatives.jvp(gradient, targets, seeded)
     sizes = [target.type.size for target in targets]
-    return Compressed([output, *gradient], columns, seeded, compression, Blocks(compression, sizes, sizes), False)
+    blocks = Blocks(compression, sizes, sizes, sparse)
+    return Compressed([output, *gradient], columns, seeded, compression, blocks, False, sparse)
 
 
-def best_jacobian(lowered: Lowered, targets: Mapping[str, Node]) -> tuple[Compressed | None, dict[str, Compressed]]:
+def best_jacobian(
+    lowered: Lowered, targets: Mapping[str, Node], sparse: bool
+) -> tuple[Compressed | None, dict[str, Compressed]]:
     """First derivatives in few sweeps: of all leaves together, or of those that have more structure by themselves."""
-    together = compressed_jacobian(lowered, list(targets.values()), lowered.program.outputs)
+    together = compressed_jacobian(lowered, list(targets.values()), lowered.program.outputs, sparse)
     if len(targets) == 1:
         return together, {}
-    by_leaf = {name: compressed_jacobian(lowered, [target], ()) for name, target in targets.items()}
+    by_leaf = {name: compressed_jacobian(lowered, [target], (), sparse) for name, target in targets.items()}
     alone = {name: compressed for name, compressed in by_leaf.items() if compressed is not None}
     heights = sum(output.type.size for output in lowered.program.outputs)
     cost = sum(alone[name].cost if name in alone else heights * target.type.size for name, target in targets.items())
@@ -175,28 +186,32 @@ def best_jacobian(lowered: Lowered, targets: Mapping[str, Node]) -> tuple[Compre
     return None, alone
 
 
-def compressed_jacobian(lowered: Lowered, targets: Sequence[Node], values: Sequence[Node]) -> Compressed | None:
-    """Values and first derivatives in few sweeps, forward or reverse; None if there is no structure to use."""
+def compressed_jacobian(
+    lowered: Lowered, targets: Sequence[Node], values: Sequence[Node], sparse: bool
+) -> Compressed | None:
+    """Values and first derivatives in few sweeps, forward or reverse; None as in `compressed_hessian`."""
     outputs = lowered.program.outputs
     heights = [output.type.size for output in outputs]
     widths = [target.type.size for target in targets]
     dense = sum(min(height, width) for height in heights for width in widths)
-    if dense < FEWEST:
+    if dense < FEWEST and not sparse:
         return None
     from gradcli.execution.sparsity.compressed import Blocks, by_columns, by_rows
     from gradcli.execution.sparsity.patterns import pattern
 
-    flow = pattern(outputs, targets)
+    most = outputs[0].builder.entries if sparse else None
+    flow = pattern(outputs, targets, most=most)
     if flow is None:
         return None
     along, across = by_columns(flow, sum(widths)), by_rows(flow, sum(widths))
     reverse = across.sweeps < along.sweeps
     chosen = across if reverse else along
-    if SAVED * chosen.sweeps > dense:
+    largest = chosen.sweeps * max(sum(heights), sum(widths))
+    if SAVED * chosen.sweeps > dense if most is None else largest > most:
         return None
     seeded = fresh(lowered, outputs, outputs if reverse else targets)
     swept = derivatives.vjp(outputs, seeded, targets) if reverse else derivatives.jvp(outputs, targets, seeded)
-    return Compressed(values, swept, seeded, chosen, Blocks(chosen, heights, widths), reverse)
+    return Compressed(values, swept, seeded, chosen, Blocks(chosen, heights, widths, sparse), reverse, sparse)
 
 
 def fresh(lowered: Lowered, nodes: Sequence[Node], like: Sequence[Node]) -> list[Node]:
@@ -259,6 +274,13 @@ def runs_forward(output: Node, target: Node) -> bool:
 def shaped(block: Any, shape: Shape) -> Any:
     """A flat block as an array of this shape, or as a number."""
     return block.reshape(shape) if shape else block.item()
+
+
+def as_csr(block: Any, rows: int) -> Any:
+    """A dense block as a sparse array with so many rows."""
+    from scipy.sparse import csr_array
+
+    return csr_array(array_of(block).reshape(rows, -1))
 
 
 def as_last_axes(value: Any, shape: Shape, batch: Shape) -> Any:

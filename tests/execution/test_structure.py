@@ -176,7 +176,7 @@ def test_compressed_matrices_come_back(made: tuple[Flow, int], seed: int) -> Non
     matrix = np.zeros((flow.rows, columns))
     matrix[flow.row_of_each(), flow.columns] = random.standard_normal(flow.pairs)
     forward, reverse = compressed.by_columns(flow, columns), compressed.by_rows(flow, columns)
-    for one, swept, across in ((forward, forward.seeds @ matrix.T, False), (reverse, reverse.seeds @ matrix, True)):
+    for one, swept, across in ((forward, forward.seeds() @ matrix.T, False), (reverse, reverse.seeds() @ matrix, True)):
         entries = one.entries(swept)
         block = compressed.Blocks(one, [flow.rows], [columns]).filled(entries)[0][0]
         assert (block.reshape(matrix.shape) == matrix).all()
@@ -187,7 +187,7 @@ def test_compressed_matrices_come_back(made: tuple[Flow, int], seed: int) -> Non
         whole = matrix + matrix.T
         one = compressed.symmetric(flow)
         cut = [size // 3, size - size // 3]
-        blocks = compressed.Blocks(one, cut, cut).filled(one.entries(one.seeds @ whole))
+        blocks = compressed.Blocks(one, cut, cut).filled(one.entries(one.seeds() @ whole))
         parts = [[b.reshape(h, w) for b, w in zip(row, cut, strict=True)] for row, h in zip(blocks, cut, strict=True)]
         assert (np.block(parts) == whole).all()
 
@@ -237,6 +237,34 @@ def hessians(script: str, point: dict[str, Any], dtype: str = "float64") -> tupl
     return told, full, question
 
 
+def assert_sparse(script: str, point: dict[str, Any], derivative: str = "hessian") -> None:
+    """Sparse arrays hold what the dense ones hold, in canonical CSR format, first and again, at other points too."""
+    from scipy.sparse import csr_array
+
+    f = gradcli.compile(script)
+    other = {name: value if name == "i" else np.asarray(value) * 0.75 for name, value in point.items()}
+    for at in (point, point, other):
+        sparse, dense = (getattr(getattr(f, derivative)(sparse=choice, **at), derivative) for choice in (True, False))
+        once = getattr(getattr(gradcli, derivative)(script, at=at, sparse=True), derivative)
+        for ours, again, full in zip(*(leaf_blocks(table) for table in (sparse, once, dense)), strict=True):
+            assert type(ours) is csr_array
+            assert ours.has_canonical_format and ours.shape[0] * ours.shape[1] == np.size(full)
+            assert (ours.indptr == again.indptr).all() and (ours.indices == again.indices).all()
+            matrix = np.reshape(full, ours.shape)
+            for block in (ours, again):
+                assert np.allclose(block.toarray(), matrix, rtol=1e-12, atol=1e-12 * np.abs(matrix).max(initial=1)), (
+                    script
+                )
+            ours.indices[:] = 0  # what a caller does to a result changes no later one
+
+
+def leaf_blocks(table: Any) -> list[Any]:
+    """The blocks of nested tables, in order."""
+    if isinstance(table, dict):
+        table = list(table.values())
+    return [block for part in table for block in leaf_blocks(part)] if isinstance(table, (list, tuple)) else [table]
+
+
 def assert_same(told: Any, full: Any, exact: bool) -> None:
     assert np.shape(told) == np.shape(full)
     assert type(told) is type(full)
@@ -260,6 +288,71 @@ def test_hessians_of_random_programs(parts: list[tuple[str, bool]], seed: int) -
         assert np.array_equal(told.gradient[row], full.gradient[row])
         for column, block in columns.items():
             assert_same(told.hessian[row][column], block, False)
+
+
+X24 = {"x": np.linspace(-1.2, 1.7, 24)}
+LOOP = "z = x\nfor k in range(300):\n  z = z + 0.001*sin(z)*x\n"
+SPARSE = {
+    "hessian": (
+        ("3*sum(x) + 1", X24), ("sum(x**3)", X24), ("sum(x[1:]*x[:-1])", {"x": np.ones(2)}), ("x**3", {"x": 2.0}),
+        ("x*y**2", {"x": 2.0, "y": 3.0}), ("s*sum(x**2)", {**X24, "s": 2.0}), ("x[0]*x[23] + 0*sum(x)", X24),
+        ("sum(where(x > 0, x**2, x**3))", X24), ("sum(x[[0, 5, 5, 7]]**3)", X24), ("logsumexp(x)", X24),
+        ("sum((x[:, None] - y)**4)", {"x": np.ones(3), "y": np.arange(4.0)}), ("sum(tanh(A @ x)**2)", {"A": np.eye(4), "x": np.ones(4)}),
+        ("sum(x)**2 + sum(x**4)", X24), ("x[0]*sum(x) + sum(x[1:]**2*x[:-1])", X24), (LOOP + "sum(z**2)", X24),
+        ("sum(x[1:]*x[:-1]) + sum(A**2*s)", {**X24, "A": np.ones((2, 3)), "s": 1.5}), ("sum(max(x, 0)**2)", X24),
+    ),
+    "jacobian": (
+        ("[1.0, 2.0] + 0*detach(x[:2])", X24), ("x**2", X24), ("x**2", {"x": 2.0}), ("x*y", {"x": 2.0, "y": np.ones(3)}),
+        ("x[1:]*x[:-1], sum(x), 3*x[0]", X24), ("reshape(x, (4, 6))**2 * s", {**X24, "s": 2.0}), ("roll(x, 2)*x", X24),
+        ("where(x > 0, x, y)", {**X24, "y": np.ones(24)}), ("A @ x", {"A": np.eye(3), "x": np.ones(3)}),
+        ("x[:, None]*y", {"x": np.ones(3), "y": np.arange(4.0)}), ("concat([x*x[0], [sum(x)]])", X24), (LOOP + "z[2:] - z[:-2]", X24),
+        ("floor(x)", X24), ("sum(x, axis=0)", {"x": np.ones((3, 5))}), ("x[:12]*y[0], sin(y)", {**X24, "y": np.ones(2)}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("derivative", "script", "point"),
+    [(kind, script, point) for kind, rows in SPARSE.items() for script, point in rows],
+)
+def test_sparse_arrays_equal_dense_ones(derivative: str, script: str, point: dict[str, Any]) -> None:
+    assert_sparse(script, point, derivative)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(PIECES), st.booleans()), min_size=1, max_size=4), st.integers(0, 2**31))
+def test_sparse_hessians_of_random_programs(parts: list[tuple[str, bool]], seed: int) -> None:
+    script = " + ".join(piece.format(*(("y", "x") if swap else ("x", "y"))) for piece, swap in parts)
+    assert_sparse(script + " + 0*s + 0*sum(x) + 0*sum(y)", point_from(seed))
+
+
+def test_sparse_patterns_do_not_depend_on_values() -> None:
+    f, x = gradcli.compile("sum(x[1:]**2*x[:-1])"), np.ones(40)
+    blocks = [f.hessian(sparse=True, x=at).hessian["x"]["x"] for at in (x, 0 * x)]
+    assert [block.nnz for block in blocks] == [117, 117]
+
+
+CHAIN = "sum(100*(x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2)"
+
+
+@pytest.mark.parametrize(("derivative", "script"), [("hessian", CHAIN), ("jacobian", "x[2:] - 2*x[1:-1]**2 + x[:-2]")])
+def test_matrices_beyond_the_limit_are_sparse_by_themselves(derivative: str, script: str) -> None:
+    point = {"x": np.linspace(0.5, 1.5, 20_000)}
+    blocks = [
+        leaf_blocks(getattr(call, derivative))[0]
+        for call in (
+            getattr(gradcli.compile(script), derivative)(**point),
+            getattr(gradcli, derivative)(script, at=point),
+        )
+    ]
+    assert all(block.nnz < 60_001 for block in blocks)
+    small = {"x": point["x"][:50]}
+    dense = leaf_blocks(getattr(getattr(gradcli, derivative)(script, at=small), derivative))[0]
+    height = 40
+    assert np.array_equal(blocks[0][:height, :height].toarray(), dense[:height, :height])
+    with pytest.raises(gradcli.GradcliError, match="entries") as caught:
+        getattr(gradcli, derivative)(script, at=point, sparse=False)
+    assert "sparse=True" in str(caught.value)
 
 
 def test_a_band_is_the_same_bit_for_bit() -> None:
@@ -322,11 +415,11 @@ def test_jacobians_choose_the_cheaper_side() -> None:
     wide = questions.jacobian_question(questions.prepare("sum(reshape(x, (40, 10)), axis=1)**2", {"x": np.ones(400)}))
     assert wide.compressed is not None
     assert wide.compressed._across
-    assert len(wide.compressed._compression.seeds) == 1
+    assert wide.compressed._compression.sweeps == 1
     tall = questions.jacobian_question(questions.prepare("concat([x, x, x])**2", {"x": np.ones(400)}))
     assert tall.compressed is not None
     assert not tall.compressed._across
-    assert len(tall.compressed._compression.seeds) == 1
+    assert tall.compressed._compression.sweeps == 1
 
 
 def test_leaves_are_taken_apart_where_all_together_have_no_structure() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from _thread import RLock
-from functools import wraps
+from functools import partial, wraps
 
 from gradcli.base.diagnostics import error, pointing_into, visible
 from gradcli.calculator.answers import ask_hessian, ask_jacobian, hessian_again
@@ -217,24 +217,32 @@ class CompiledScript:
         return columns, {name for name, column in columns.items() if name not in shared and column.shape}
 
     @named
-    def hessian(self, /, **leaves: Any) -> Hessian:
-        """Value, gradient and second derivatives at one point; see `calculator.hessian`."""
-        recent = self._recent.get("hessian")
+    def hessian(self, /, *, sparse: bool | None = None, **leaves: Any) -> Hessian:
+        """Value, gradient and second derivatives at one point; see `calculator.hessian`.
+
+        >>> f = CompiledScript("sum((x[1:] - x[:-1]**2)**2)")
+        >>> f.hessian(sparse=True, x=[1.0, 1.0, 1.0]).hessian["x"]["x"].toarray()
+        array([[ 8., -4.,  0.],
+               [-4., 10., -4.],
+               [ 0., -4.,  2.]])
+        """
+        kind = f"hessian {sparse}"
+        recent = self._recent.get(kind)
         if recent is not None and self.backend in ("auto", "numpy"):
             result = hessian_again(recent[0], leaves, self.dtype)
             if result is not None:
                 return result
-        question, point = self._question("hessian", hessian_question, leaves)
+        question, point = self._question(kind, partial(hessian_question, sparse=sparse), leaves)
         return ask_hessian(question, point, self.dtype, self.backend, again=True)
 
     @named
-    def jacobian(self, /, **leaves: Any) -> Jacobian:
+    def jacobian(self, /, *, sparse: bool | None = None, **leaves: Any) -> Jacobian:
         """All first derivatives of the outputs at one point; see `calculator.jacobian`.
 
         >>> CompiledScript("[x*y, x**2]").jacobian(x=2, y=3).jacobian
         {'x': array([3., 4.]), 'y': array([2., 0.])}
         """
-        question, point = self._question("jacobian", jacobian_question, leaves)
+        question, point = self._question(f"jacobian {sparse}", partial(jacobian_question, sparse=sparse), leaves)
         return ask_jacobian(question, point, self.dtype, self.backend, again=True)
 
     @named

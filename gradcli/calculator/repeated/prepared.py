@@ -40,6 +40,7 @@ class Question:
         "fillable",
         "lowered",
         "names",
+        "sparse",
         "tape",
     )
 
@@ -47,6 +48,7 @@ class Question:
         self.lowered = lowered
         self.names = tuple(names)
         self.tape = Tape(list(outputs))
+        self.sparse = False  # whether blocks of matrices are sparse arrays
         self.compressed: Compressed | None = None
         self.by_leaf: dict[str, Compressed] = {}
         self._plans: dict[Any, Any] = {}
@@ -112,6 +114,7 @@ class Question:
         """The outputs and a function that makes the blocks of a matrix, from few sweeps; None without compression."""
         if compressed is None:
             return None
+        backend = "numpy" if self.sparse and backend in ("auto", "math") else backend  # directions are arrays
         return compressed.run(
             lambda along: self.run_along(along, values, backend, dtype, again),
             lambda along: self.run_along(along, values, backend, dtype),

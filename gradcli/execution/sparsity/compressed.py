@@ -98,27 +98,18 @@ class Compression:
     `seeds` has a direction per row. Swept results are `[sweeps, width]`; `source` counts their entries in C order.
     """
 
-    __slots__ = ("_colours", "_seeds", "columns", "rows", "size", "source", "sweeps")
+    __slots__ = ("_colours", "columns", "rows", "source", "sweeps")
 
-    def __init__(
-        self, colours: Places, sweeps: int, rows: Places, columns: Places, source: Places, size: tuple[int, int]
-    ) -> None:
+    def __init__(self, colours: Places, sweeps: int, rows: Places, columns: Places, source: Places) -> None:
         self._colours = colours
-        self._seeds: Array | None = None
         self.sweeps = sweeps
         self.rows = rows
         self.columns = columns
         self.source = source
-        self.size = size
 
-    @property
     def seeds(self) -> Array:
-        """For each colour, 1 at its members and 0 elsewhere."""
-        if self._seeds is None:
-            self._seeds = np.zeros((self.sweeps, len(self._colours)))
-            members = np.flatnonzero(self._colours >= 0)
-            self._seeds[self._colours[members], members] = 1.0
-        return self._seeds
+        """For each colour, 1 at its members and 0 elsewhere; colour -1 has a zero column."""
+        return np.eye(self.sweeps + 1)[:-1, self._colours]
 
     def entries(self, swept: Array) -> Array:
         """The value of each pair, from the results of the sweeps."""
@@ -155,7 +146,7 @@ def by_columns(flow: Flow, columns: int) -> Compression:
     colours = coloured(flow, columns)
     rows = flow.row_of_each()
     source = colours.of[flow.columns] * flow.rows + rows
-    return Compression(colours.of, colours.number, rows, flow.columns, source, (flow.rows, columns))
+    return Compression(colours.of, colours.number, rows, flow.columns, source)
 
 
 def by_rows(flow: Flow, columns: int) -> Compression:
@@ -163,7 +154,7 @@ def by_rows(flow: Flow, columns: int) -> Compression:
     colours = coloured(transposed(flow, columns), flow.rows)
     rows = flow.row_of_each()
     source = colours.of[rows] * columns + flow.columns
-    return Compression(colours.of, colours.number, rows, flow.columns, source, (flow.rows, columns))
+    return Compression(colours.of, colours.number, rows, flow.columns, source)
 
 
 def symmetric(flow: Flow) -> Compression:
@@ -176,41 +167,49 @@ def symmetric(flow: Flow) -> Compression:
     hub[hubs] = True
     rows, columns = whole.row_of_each(), whole.columns
     kept = ~hub[rows] & ~hub[columns]
-    rest = coloured(of_pairs(rows[kept], columns[kept], size), size)
+    rest = coloured(of_pairs(rows[kept], columns[kept], size) if len(hubs) else whole, size)
     of = rest.of
     of[hubs] = rest.number + np.arange(len(hubs))
     turned = hub[rows] & ~hub[columns]
     source = np.where(turned, of[rows] * size + columns, of[columns] * size + rows)
-    return Compression(of, rest.number + len(hubs), rows, columns, source, (size, size))
+    return Compression(of, rest.number + len(hubs), rows, columns, source)
 
 
 class Blocks:
-    """The places of the entries in the blocks of a matrix, whose rows and columns are cut at some sizes."""
+    """The places of the entries in the blocks of a matrix, whose rows and columns are cut at some sizes.
 
-    __slots__ = ("parts", "sizes")
+    Blocks are flat arrays, or with `sparse` CSR arrays of SciPy with the entries of the pattern alone.
+    """
 
-    def __init__(self, compression: Compression, rows: Sequence[int], columns: Sequence[int]) -> None:
-        self.sizes = (tuple(rows), tuple(columns))
+    def __init__(
+        self, compression: Compression, rows: Sequence[int], columns: Sequence[int], sparse: bool = False
+    ) -> None:
+        self._sparse = sparse
         row_ends, column_ends = np.cumsum([0, *rows]), np.cumsum([0, *columns])
-        above = np.searchsorted(row_ends, compression.rows, side="right") - 1
         left = np.searchsorted(column_ends, compression.columns, side="right") - 1
-        inside = compression.rows - row_ends[above]
-        places = inside * np.asarray(columns, dtype=np.int64)[left] + compression.columns - column_ends[left]
-        self.parts: list[list[tuple[Any, Any]]] = []
-        single = len(rows) == len(columns) == 1
-        for i in range(len(rows)):
-            self.parts.append([])
-            for j in range(len(columns)):
-                chosen = slice(None) if single else np.flatnonzero((above == i) & (left == j))
-                self.parts[-1].append((chosen, places[chosen]))
+        self._parts: list[list[tuple[Any, Any, Any, tuple[int, int]]]] = []
+        for first, height in zip(row_ends, rows, strict=False):
+            among = slice(*np.searchsorted(compression.rows, [first, first + height]))  # rows are in order
+            self._parts.append([])
+            for j, width in enumerate(columns):
+                chosen = among if len(columns) == 1 else among.start + np.flatnonzero(left[among] == j)
+                high, wide = compression.rows[chosen] - first, compression.columns[chosen] - column_ends[j]
+                starts = np.searchsorted(high, np.arange(height + 1)).astype(np.int32) if sparse else None
+                places = wide.astype(np.int32) if sparse else high * width + wide
+                self._parts[-1].append((chosen, places, starts, (height, width)))
 
-    def filled(self, entries: Array) -> list[list[Array]]:
-        """The blocks, flat, with zeros where the pattern has nothing."""
-        blocks: list[list[Array]] = []
-        for height, row in zip(self.sizes[0], self.parts, strict=True):
+    def filled(self, entries: Array) -> list[list[Any]]:
+        """The blocks; dense ones have zeros where the pattern has nothing."""
+        if self._sparse:
+            from scipy.sparse import csr_array
+        blocks: list[list[Any]] = []
+        for row in self._parts:
             blocks.append([])
-            for width, (chosen, places) in zip(self.sizes[1], row, strict=True):
-                block = np.zeros(height * width, dtype=entries.dtype)
-                block[places] = entries[chosen]
+            for chosen, places, starts, shape in row:
+                if self._sparse:
+                    block: Any = csr_array((entries[chosen], places.copy(), starts.copy()), shape)
+                else:
+                    block = np.zeros(shape[0] * shape[1], dtype=entries.dtype)
+                    block[places] = entries[chosen]
                 blocks[-1].append(block)
         return blocks

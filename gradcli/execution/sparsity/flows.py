@@ -92,7 +92,7 @@ def _of_keys(keys: Places, count: int, most: float) -> Flow:
     if len(keys) > most:
         raise TooDense
     rows = keys >> SHIFT
-    flow = Flow(np.searchsorted(rows, np.arange(count + 1)), keys & (1 << SHIFT) - 1)
+    flow = Flow(np.append(0, np.cumsum(np.bincount(rows, minlength=count))), keys & (1 << SHIFT) - 1)
     flow._rows, flow._keys = rows, keys
     return flow
 

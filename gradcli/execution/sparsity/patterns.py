@@ -50,7 +50,7 @@ def pattern(
 
     A pattern of derivatives leaves out what carries none: conditions, positions, comparisons, `detach`. With `values`
     it holds every way in which a value may change. `held` gives leaves whose values stay as they are. None where the
-    pattern is nearly full (has more than `most` pairs), or is too long to find.
+    pattern has more than `most` pairs; without `most`, where it is nearly full, or is too long to find.
 
     >>> from gradcli.graph.building import Builder
     >>> from gradcli.primitives import catalogue
@@ -59,7 +59,7 @@ def pattern(
     [0, 1, 2, 3, 4, 5, 6, 7]
     """
     order = reachable(outputs)
-    if nodes_in(order) > MOST_NODES:
+    if most is None and nodes_in(order) > MOST_NODES:
         return None
     rows = sum(output.type.size for output in outputs)
     columns = sum(target.type.size for target in targets)

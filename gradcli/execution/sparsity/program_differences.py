@@ -44,7 +44,8 @@ def central_differences(program: Program, point: Floats, eps: float) -> Floats:
     moves = None if flow is None else by_columns(flow, size)
     if moves is None or 2 * moves.sweeps > size:
         return _one_by_one(program, point, eps)
-    points = np.concatenate([eps * moves.seeds, -eps * moves.seeds, np.zeros((1, size))]) + point.reshape(-1)
+    steps = eps * moves.seeds()
+    points = np.concatenate([steps, -steps, np.zeros((1, size))]) + point.reshape(-1)
     rows = evaluated(Tape(parts), {**known, name: points.reshape(-1, *point.shape)}, len(points))
     above, below = (moves.entries(moved - rows[-1]) for moved in (rows[: moves.sweeps], rows[moves.sweeps : -1]))
     if cut is None:

@@ -29,7 +29,7 @@ def hessian(output: Output, script: str, *, point: Point) -> int:
       gradcli hessian loss.grad --wrt w --format json
     """
     source, options = evaluation(output, script, point)
-    result = partial(calculator.hessian, source, **options)
+    result = partial(calculator.hessian, source, sparse=False, **options)
     return answered(output, source, options, "hessian", result, quantity="hessian")
 
 

@@ -28,7 +28,7 @@ def jacobian(output: Output, script: str, *, point: Point) -> int:
       gradcli jacobian "x*y, x/y" --at x=2,y=3 --format csv
     """
     source, options = evaluation(output, script, point)
-    result = partial(calculator.jacobian, source, **options)
+    result = partial(calculator.jacobian, source, sparse=False, **options)
     return answered(output, source, options, "jacobian", result, quantity="jacobian")
 
 
