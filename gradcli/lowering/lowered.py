@@ -34,6 +34,9 @@ def shape_help(right: Sequence[int], claimed: Sequence[int], text: str) -> str:
     if len(claimed) == 2 and [*right] == [*claimed][::-1]:
         plain = text.removesuffix(".T")
         return f"write {plain if plain != text and plain.isidentifier() else f'({text}).T'} for the transpose"
+    for axis, rest in ((0, claimed[1:]), (len(claimed) - 1, claimed[:-1])):
+        if len(claimed) > 1 and [*rest] == [*right]:
+            return f"a gradient for each sample? write sum({text}, axis={axis}) for that of a sum, mean(..) of a mean"
     return "a gradient has the shape of its leaf, a Jacobian that of the output, then that of the leaf"
 
 

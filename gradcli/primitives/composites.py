@@ -222,22 +222,24 @@ def _norm_call(
 ) -> Any:
     rank = len(x.shape)
     axes = normalize_axes(axis, rank)
+    if len(axes) != 2 and ord in ("fro", "nuc"):
+        raise error("GC321", f"norm with ord={ord!r} of {described(x)}: name the axes of vectors or matrices")
     if not axes:
         return abs_(x)
     if not _has_entries(x):
         return kept(sum_(x, axis=axes), x.shape, axes, keepdims)
     if ord is None or (ord == 2 and len(axes) == 1):
         return kept(norm(x, axis=axes), x.shape, axes, keepdims)
-    require_option(ord, (1, 2, inf, -inf, "fro"), "ord", "norm")
-    if len(axes) > 2 or (ord == "fro" and len(axes) != 2):
+    require_option(ord, (1, 2, inf, -inf, "fro", "nuc"), "ord", "norm")
+    if len(axes) > 2:
         raise error("GC321", f"norm with ord={ord!r} of {described(x)}: name the axes of vectors or matrices")
     if ord == "fro":
         return kept(norm(x, axis=axes), x.shape, axes, keepdims)
-    if ord == 2:
+    if ord in (2, "nuc"):
         others = tuple(i for i in range(-rank, 0) if i not in axes)
         matrix = permute(x, axes=(*others, *axes)) if (*others, *axes) != tuple(range(-rank, 0)) else x
-        largest = max_(svdvals(matrix), axis=(-1,))
-        return kept(largest, x.shape, axes, keepdims)
+        reduced = (max_ if ord == 2 else sum_)(svdvals(matrix), axis=(-1,))
+        return kept(reduced, x.shape, axes, keepdims)
     return kept(_sums_of_sizes(abs_(x), ord, axis, axes), x.shape, axes, keepdims)
 
 
@@ -255,7 +257,7 @@ def _sums_of_sizes(sizes: Any, ord: int | float | str, axis: int | Axes | None, 
 
 norm: Primitive = composite(
     "norm",
-    'The 2-norm of all entries, or along axes; ord may be 1, 2, inf, -inf or "fro", as in NumPy.',
+    'The 2-norm of all entries, or along axes; ord may be 1, 2, inf, -inf, "fro" or "nuc", as in NumPy.',
     definition=_norm_definition,
     impl=_norm_value,
     type_rule=_reduced,
@@ -267,7 +269,10 @@ norm: Primitive = composite(
     kinks=[Kink(lambda x, *, axis: norm(x, axis=axis), "where every entry is 0", "0")],
     formula="sqrt(sum(x**2))",
     plane=lambda z, *, axis: norm(real_part(joined(parts(z), axis[-1])), axis=axis),
-    examples=[("norm([3, 4])", 5), ("norm([[1, -2], [3, 4]], 1)", 6), ("norm([[3, 0], [0, 4]], 2)", 4)],
+    examples=[
+        *(("norm([3, 4])", 5), ("norm([[1, -2], [3, 4]], 1)", 6), ("norm([[3, 0], [0, 4]], 2)", 4)),
+        ('norm([[3, 0], [0, -4]], "nuc")', 7),
+    ],
     node="LinalgVectorNormBackward0",
     names="numpy.linalg. torch.linalg.",
     traits="every_size",

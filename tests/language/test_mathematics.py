@@ -69,6 +69,7 @@ READ = {
     r"\Delta x": "Delta_x",
     r"\log|\det A|": "log(abs(det(A)))",
     r"\mathrm{tr}(A^{\top} B)": "trace(A.T @ B)",
+    r"\|\mathbf{x}\|_1 + \|W\|_*": 'sum(abs(x)) + norm(W, "nuc")',
     r"\|x\|_2^2 + \|x\|_1 + \|x\|_\infty": "norm(x)**2 + sum(abs(x)) + max(abs(x))",
     r"\frac{x^\top y}{\|x\|\|y\|}": "x.T @ y/(norm(x)*norm(y))",
     # sums

@@ -80,6 +80,8 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
         return exact([norm(rows[place], ord) for place in np.ndindex(rows.shape[:-2])]).reshape(rows.shape[:-2])
     if ord == 2 and x.ndim == 2 and axis is None:
         return singular_values(x)[0]
+    if ord == "nuc":
+        return mp.fsum(singular_values(x))
     if ord is None or ord in ("fro", 2):
         return over(lambda row: mp.sqrt(mp.fsum(e * e for e in row)))(x, axis, keepdims)
     if ord == 1:

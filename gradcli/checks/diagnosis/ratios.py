@@ -114,6 +114,7 @@ def readings(
     factor = known.factor_of(claimed, largest, [*counts, *(1 / count for count in counts)])
     if known.fits(-claimed):
         text = f"consistent with a wrong sign: the right {what} is minus the claim"
+        text += " (a force, or a direction of descent?)" if what == "gradient" else ""
         patterns.append(Reading("wrong sign", text, "-1"))
     elif factor is not None:
         text = f"consistent with a constant factor: the right {what} is {factor} "
@@ -123,6 +124,7 @@ def readings(
         patterns.append(Reading("constant factor", text, str(factor)))
     if known.fits(claimed.transpose(0, *range(claimed.ndim - 1, 0, -1))):
         text = f"consistent with a transpose: the right {what} is the claim's transpose"
+        text += " (the other layout: a row for each entry of the output)" if what == "Jacobian" else ""
         patterns.append(Reading("transposed", text))
     for name, other in (others or {}).items():
         if other.right.size and other.fits(other.claimed):

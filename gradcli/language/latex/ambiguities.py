@@ -25,8 +25,11 @@ OFTEN_FUNCTIONS = frozenset(("f", "g", "h", "F", "G", "H", "sigma", "phi", "varp
 # in front of a bracket that holds names: p(x), but p(1 - p) is a product
 SOMETIMES_FUNCTIONS = frozenset(("E", "N", "P", "J", "L", "p", "q", "u", "ell"))
 USUAL = {"Gamma": "gamma", "sigma": "sigmoid", "Phi": "norm_cdf", "N": "norm_cdf", "psi": "digamma"}
+USUAL |= {"B": "beta", "W": "lambertw", "zeta": "zeta", "I_0": "i0", "I_1": "i1", "J_0": "j0", "J_1": "j1"}
+USUAL |= {"K_0": "k0", "K_1": "k1", "Y_0": "y0", "Y_1": "y1", "E_1": "exp1"}
 # superscripts that name a value: theta^{old}
 MARKS = frozenset(("old", "new", "opt", "ref", "max", "min", "obs", "true", "pred", "best", "eff", "tot"))
+AFTER_ARGUMENTS = frozenset((")", ",", "|", "\\mid"))
 LORENTZ = frozenset(("\\mu", "\\nu", "\\rho"))  # indices of tensors in physics
 
 
@@ -48,7 +51,7 @@ def refuse_word(t: Tokens, first: int) -> None:
 
 
 def may_be_called(t: Tokens, name: str) -> bool:
-    """Whether a letter in front of a bracket is often a function: f(x + 1); any letter in x(t), x(s, t)."""
+    """Whether a letter in front of a bracket is often a function: f(x + 1); any letter in x(t), x(s, t), x(t_i)."""
     following = t.names[t.at : t.at + 3]
     if following[:1] == ["["] and name in ("E", "P"):  # an expected value, a probability
         return not t.alone
@@ -58,8 +61,9 @@ def may_be_called(t: Tokens, name: str) -> bool:
         return True
     if not t.is_letter(t.at + 1):
         return False
-    argument = following[2:] in ([")"], [","], ["|"], ["\\mid"])
-    return argument or (following[2:] == ["_"] and name in SOMETIMES_FUNCTIONS)
+    if following[2:] == ["_"]:
+        return name in SOMETIMES_FUNCTIONS or t.names[t.end_of_group(t.at + 3)] in AFTER_ARGUMENTS
+    return following[2:] != [] and following[2] in AFTER_ARGUMENTS
 
 
 def call_or_product(t: Tokens, first: int, name: str) -> GradcliError:
@@ -103,6 +107,8 @@ def refuse_marked_name(t: Tokens, start: int) -> None:
     base, exponent = t.joined(start, t.at - 1), t.written(t.at, end)
     below = re.search(rf"_\{{?(\\\w+\s*)*{re.escape(word)}", t.source.text)  # the index of another name
     tensor = set(inner) <= LORENTZ and (len(inner) > 1 or below)
+    if word == "H" and word not in t.numbers:
+        raise t.readings(f"`{base}^{exponent}`", start, end - 1, rf"{base}^\top", f"({base})^{exponent}")
     if word in (*MARKS, "0") or (upright and word.isalpha()) or tensor:
         name = f"{base[:-1]}{word}}}" if base[-1] == "}" else f"{base}_{exponent if tensor else f'{{{word}}}'}"
         raise t.readings(f"`{base}^{exponent}`", start, end - 1, name, f"({base})^{exponent}")

@@ -671,15 +671,23 @@ def bars(t: Tokens) -> Part:
             texts = first, rf"\mathrm{{abs}}({inside})"
             raise t.readings("a matrix between bars", opened, t.at - 1, *texts)
         return Part(f"abs({part.text})")
-    kind = "2"
-    if t.token == "_":
+    kind, closed, below = "2", t.at - 1, t.token == "_"
+    if below:
         end = t.end_of_group(t.at + 1)
         kind = "".join(t.names[t.at + 1 : end]).strip("{}")
         t.at = end
     norms = {"2": f"norm({part.text})", "F": f"norm({part.text})", "1": f"sum(abs({part.text}))"}
     norms |= dict.fromkeys(("infty", "\\infty"), f"max(abs({part.text}))")
-    if kind not in norms or (kind == "1" and part.matrix and part.bind == ATOM):
-        raise t.error("GC138", f"unknown norm `{visible(kind)}`", opened, t.at - 1, "the norms are 1, 2, F and \\infty")
+    norms |= dict.fromkeys(("*", "\\ast"), f"norm({part.text}, 'nuc')")
+    if kind not in norms:
+        hint = "the norms are 1, 2, F, * and \\infty"
+        raise t.error("GC138", f"unknown norm `{visible(kind)}`", opened, t.at - 1, hint)
+    if below and kind not in ("F", "*", "\\ast") and part.matrix and not part.column and part.bind == ATOM:
+        inside = t.written(opened + 1, closed)
+        of_entries = rf"`\|{inside}\|_F`" if kind == "2" else f"`{norms[kind].replace(part.text, inside)}`"
+        number = kind[-3:].replace("fty", "inf")
+        hint = f"write {of_entries} for that of all entries, or `norm(.., {number})` without LaTeX"
+        raise t.error("GC139", f"norm {kind} of a matrix has more than one reading", opened, t.at - 1, hint)
     return Part(norms[kind])
 
 
