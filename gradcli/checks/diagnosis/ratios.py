@@ -124,7 +124,6 @@ def readings(
         patterns.append(Reading("constant factor", text, str(factor)))
     if known.fits(claimed.transpose(0, *range(claimed.ndim - 1, 0, -1))):
         text = f"consistent with a transpose: the right {what} is the claim's transpose"
-        text += " (the other layout: a row for each entry of the output)" if what == "Jacobian" else ""
         patterns.append(Reading("transposed", text))
     for name, other in (others or {}).items():
         if other.right.size and other.fits(other.claimed):
