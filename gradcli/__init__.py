@@ -33,7 +33,6 @@ FOLDER --jobs N`). Arrays that threads share, such as `out` of `at_points`, are 
 from __future__ import annotations
 
 from _thread import RLock
-from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,23 +113,30 @@ def __getattr__(name: str) -> Any:
     with _loading:
         path = _ROOMS.get(name, f"gradcli.{name}").split(".")
         for end in range(2, len(path) + 1):
-            value: Any = import_module(".".join(path[:end]))
+            value = _module(".".join(path[:end]))
         if name in _ROOMS:
             value = getattr(value, name)
-            results = import_module("gradcli.base.results.calculations")
+            results = _module("gradcli.base.results.calculations")
             results.Shown._displayed = _displayed
         globals()[name] = value
     return value
 
 
+def _module(name: str) -> Any:
+    """A module by its name. (`importlib` is loaded here, because the command handles signals first.)"""
+    from importlib import import_module
+
+    return import_module(name)
+
+
 def _displayed() -> Any:
     """What writes results for people."""
-    return import_module("gradcli.rendering.displayed")
+    return _module("gradcli.rendering.displayed")
 
 
 def load_ipython_extension(shell: Any) -> None:
     """Make the magics `%grad` and `%%grad` known to a notebook: `%load_ext gradcli`."""
-    import_module("gradcli.interfaces.notebook").register(shell)
+    _module("gradcli.interfaces.notebook").register(shell)
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.batch.check_run import Run, packed, unpacked
-    from gradcli.batch.discovery.selection import last_failed, parse_verdicts, sharded
+    from gradcli.batch.discovery.selection import Keywords, last_failed, parse_verdicts, sharded
     from gradcli.batch.discovery.walk import find_cases, nothing_found
     from gradcli.batch.discovery.watch_files import changes
     from gradcli.batch.journal import Journal, default_folder
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Journal",
+    "Keywords",
     "Run",
     "Totals",
     "changes",
@@ -41,6 +42,7 @@ __all__ = [
 # where each name is defined; its module is loaded at the first use
 _MODULES = {
     "Journal": "journal",
+    "Keywords": "discovery.selection",
     "Run": "check_run",
     "packed": "check_run",
     "unpacked": "check_run",

@@ -212,6 +212,9 @@ WAYS = {
         check empty.grad
         check nothing
         check . -k nonsense
+        check wrong.grad -k nonsense
+        check wrong.grad right.grad -k nonsense
+        check wrong.grad -kexpectation
         check . --select nonsense
         check . --exclude *.grad
         check right.grad --shard 2/2

@@ -110,7 +110,7 @@ def test_the_way_out_is_named(operand: str, hint: str, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     "words",
     every(4, [
-        ["-x"], ["-q"], ["-v"], ["-vv"], ["-j4"], ["-j", "4"], ["-xq"], ["-xvj2"], ["--fail-fast"], ["-k", "w"], ["-kw"], ["-k", "*"],
+        ["-x"], ["-q"], ["-v"], ["-vv"], ["-j4"], ["-j", "4"], ["-xq"], ["-xvj2"], ["--fail-fast"], ["-k", "w"], ["-kw"], ["-k", "W or z"], ["grads/w.grad", "-k", "claim"], ["-k", "grads and not gradient"],
         ["--show", "failing"], ["--show=all"], ["--no-cache"], ["."], ["grads"], ["grads", "-x"], ["-x", "grads"], ["./grads/"],
         ["--", "grads"], ["grads/w.grad"], ["grads/w.grad", "-q"], ["--select", "*.grad"], ["--last-failed"], ["--shard", "1/1"],
         ["-fjson"], ["-f", "tap"], ["--json", "a.json"], ["--memory", "500"], ["--allow", "kink,inconclusive,empty"], ["--lenient"],
@@ -126,6 +126,10 @@ def test_a_wrong_script_fails_with_all_short_options(words: list[str], capsys: p
     "words",
     [
         ["-k"],
+        ["-k", ""],
+        ["-k", "a b"],
+        ["-k", "not"],
+        ["-k", "(a"],
         ["-z"],
         ["-xz"],
         ["-s"],

@@ -262,7 +262,7 @@ ALL = {"good.grad", "f1bad.grad", "sub/good2.grad", "sub/bad.grad", "sub/deep/ba
         ("select = ['good.grad', 'sub/bad.grad']", (), {"good.grad", "sub/bad.grad"}),
         ("select = ['sub']\nexclude = ['deep']", (), {"sub/good2.grad", "sub/bad.grad"}),
         ("select = ['good*']", ("--select", "*bad.grad"), {"f1bad.grad", "sub/bad.grad"}),  # said on the command line
-        ("select = ['good*']", ("-k", "deep"), {"sub/deep/bad2.grad"}),
+        ("select = ['good*']", ("-k", "sub"), {"sub/good2.grad"}),
         ("exclude = ['*bad*']", ("--exclude", "sub"), {"good.grad", "f1bad.grad"}),
         ("exclude = ['*bad*']", ("sub/bad.grad",), {"sub/bad.grad"}),  # a named file is always taken
         ("exclude = ['*bad*']", ("sub",), {"sub/good2.grad"}),

@@ -56,6 +56,21 @@ def test_scalar_commands_import_neither_numpy_nor_typer_nor_rich(arguments: list
     assert modules(tmp_path, *arguments) & (HEAVY | SLOW) == set()
 
 
+def test_the_command_handles_signals_before_it_imports_anything() -> None:
+    """Until then Ctrl-C ends in a traceback, as everywhere in Python."""
+    code = (
+        "import sys, _signal\n"
+        "before = set(sys.modules)\n"
+        "import gradcli.__main__\n"
+        "print(_signal.getsignal(_signal.SIGINT), *sorted(set(sys.modules) - before))\n"
+    )
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"0", "__future__", "gradcli", "gradcli.__main__"}
+    assert done.stdout.split()[0] == "0"  # SIG_DFL
+
+
 def test_completions_import_nothing_heavy(tmp_path: Path) -> None:
     """They list the operations of plug-ins, and `importlib.metadata` imports `inspect` since Python 3.14."""
     assert modules(tmp_path, "completions", "bash") & HEAVY == set()

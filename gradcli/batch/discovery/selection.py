@@ -1,9 +1,10 @@
-"""Selects the cases of a run - a shard, those that failed last - and the verdicts to show."""
+"""Selects the cases of a run - a shard, those that failed last, keywords - and the verdicts to show."""
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.base.diagnostics import did_you_mean, error, visible
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from gradcli.batch.discovery.cases import Case
+    from gradcli.checks.report import Report
 
 
 def sharded(cases: Sequence[Case], shard: str) -> list[Case]:
@@ -54,6 +56,48 @@ def last_failed(cases: Sequence[Case], failed: Collection[tuple[str, int]]) -> S
         return Selected(chosen)
     what = "none of what failed last is among these files" if failed else "nothing is known to have failed"
     return Selected(list(cases), f"{what}, so everything is checked")
+
+
+class Keywords:
+    """What `-k` selects: checks whose file, kind or name contains words, in lower or upper case, as in pytest.
+
+    Raises GradcliError GC721 for a text that is not words with `and`, `or` and `not` between them.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = " ".join(text.lower().split())
+        self.alternatives = [  # words that are all wanted, or not wanted
+            [(term.removeprefix("not "), not term.startswith("not ")) for term in part.split(" and ")]
+            for part in self.text.split(" or ")
+        ]
+        words = [word for terms in self.alternatives for word, _ in terms]
+        if not all(re.fullmatch(r"(?!(and|or|not)$)[^\s()]+", word) for word in words):
+            hint = 'write a word, or words with and, or, not between them: -k "loss and not w"'
+            raise error("GC721", f"-k cannot read `{visible(text, 200)}`", help=hint)
+
+    def select(self, text: str) -> bool:
+        """Whether a text contains the words.
+
+        >>> Keywords("loss and not w or b").select("Loss.grad claim x")
+        True
+        """
+        text = text.lower()
+        return any(all((word in text) == wanted for word, wanted in terms) for terms in self.alternatives)
+
+    def cases(self, cases: Sequence[Case]) -> list[Case]:
+        """The cases that may have such checks: with `not`, all; else those whose path or text has the words."""
+        if not all(wanted for terms in self.alternatives for _, wanted in terms):
+            return list(cases)
+        return [case for case in cases if self.select(f"{case.name} gradient claim expectation {case.source().text}")]
+
+    def checks(self, report: Report) -> Report:
+        """A report with these checks alone, and those that could not be judged."""
+        kept = [
+            check
+            for check in report.checks
+            if check.verdict in ("ERROR", "CRASHED") or self.select(f"{report.file} {check.kind} {check.leaf}")
+        ]
+        return replace(report, checks=tuple(kept))
 
 
 def parse_verdicts(text: str, others: tuple[str, ...] = ()) -> frozenset[str]:

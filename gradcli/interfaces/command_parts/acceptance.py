@@ -11,13 +11,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gradcli import batch
     from gradcli.batch import baseline as baselines
     from gradcli.batch import judged_content as contents
     from gradcli.batch.totals import Totals
     from gradcli.interfaces.options.check_options import Failing, Shown
     from gradcli.interfaces.options.shared_options import Output
 else:
-    baselines, contents = room("baselines"), room("contents")
+    baselines, batch, contents = room("baselines"), room("batch"), room("contents")
 
 NOTHING = 5  # the exit code where nothing was checked
 
@@ -28,7 +29,9 @@ class Acceptance:
     Raises GradcliError for a baseline that cannot be read, or written.
     """
 
-    def __init__(self, output: Output, failing: Failing, shown: Shown, options: dict[str, Any]) -> None:
+    def __init__(
+        self, output: Output, failing: Failing, shown: Shown, options: dict[str, Any], keyword: str | None
+    ) -> None:
         self.output = output
         self.options = options
         self.known = baselines.read(failing.baseline) if failing.baseline else None
@@ -38,10 +41,15 @@ class Acceptance:
         self.update = shown.update
         self.diff = shown.diff
         self.allow = permitted(failing.allow)
+        self.keywords = None if keyword is None else batch.Keywords(keyword)
         self._failing: set[Any] = set()
 
     def adjust(self, report: Any, script: Any, python: tuple[str | None, ...] = ()) -> Any:
-        """The report with the baseline applied; reports come in any order. `script` reads the text that is judged."""
+        """The report of the checks that -k selects, with the baseline applied; reports come in any order.
+
+        `script` reads the text that is judged.
+        """
+        report = report if self.keywords is None else self.keywords.checks(report)
         if (not self.record and self.known is None) or all(check.passed for check in report.checks):
             return report
         digest = contents.digests(script(), python, self.options)
@@ -65,6 +73,8 @@ class Acceptance:
             self.output.say(f"gradcli check: {count} listed in {visible(self.record, 200)}{rest}")
             return 0
         code, reason = outcome(totals, "inconclusive" in self.allow)
+        if code == NOTHING and self.keywords is not None:
+            nothing = nothing or f"-k {visible(self.keywords.text, 200)} selects none of the checks"
         if code:
             self.output.say(f"gradcli check: {nothing or reason}")
         return 0 if code == NOTHING and "empty" in self.allow else code

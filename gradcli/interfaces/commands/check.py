@@ -74,7 +74,7 @@ def check(
     inputs.python_targets(targets)
     only = frozenset[str]() if shown.show in inputs.SHOWN else batch.parse_verdicts(shown.show, inputs.SHOWN)
     options = options_of_checks(output, judged, failing, point)
-    accepted = Acceptance(output, failing, shown, options)
+    accepted = Acceptance(output, failing, shown, options, files.keyword)
     command = replay(targets, repeated(judged, point))
     kind = kind_of(targets, judged)
     paths = targets if kind == declared.FILES else ()
@@ -107,7 +107,7 @@ def check(
         try:
             for path in [*plugins.imported]:
                 plugins.import_file(path)
-            accepted = Acceptance(output, failing, shown, options)
+            accepted = Acceptance(output, failing, shown, options, files.keyword)
             code = many(output, targets, options, files, running, sinks, accepted, opened)
         except GradcliError as problem:
             output.note(*problem.diagnostics)
@@ -170,6 +170,7 @@ def many(
             raise
         cases += batch.find_cases(paths, files.select, files.exclude, docs=files.docs)
         nothing = "" if cases else batch.nothing_found(paths, files.select, files.exclude, files.docs)
+        cases[:] = cases if accepted.keywords is None else accepted.keywords.cases(cases)
         cases[:] = batch.sharded(cases, files.shard) if files.shard else cases
         if files.last_failed:
             cases[:], note = batch.last_failed(cases, journal.failed())

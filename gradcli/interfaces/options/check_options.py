@@ -37,6 +37,7 @@ class Files(NamedTuple):
     docs: bool
     select: tuple[str, ...]
     exclude: tuple[str, ...]
+    keyword: str | None
     shard: str | None
     last_failed: bool
 
@@ -154,8 +155,7 @@ SECTIONS = {
             many=True,
             metavar="PATTERN",
             setting=True,
-            help="In folders, check only files that match a pattern, written as in .gitignore. -k WORD: whose path "
-            "contains WORD. May be repeated.",
+            help="In folders, check only files that match a pattern, written as in .gitignore. May be repeated.",
         ),
         Option(
             "--exclude",
@@ -163,6 +163,12 @@ SECTIONS = {
             metavar="PATTERN",
             setting=True,
             help="In folders, skip files that match a pattern, written as in .gitignore. May be repeated.",
+        ),
+        Option(
+            "--keyword",
+            "-k",
+            metavar="WORDS",
+            help='Judge only checks whose file or name contains a word, as pytest does: loss, "claim and not w".',
         ),
         Option("--shard", metavar="K/N", help="Check only part K of N, to share the work among N machines."),
         Option(
@@ -202,7 +208,7 @@ SECTIONS = {
     ),
 }
 
-SHORT = {"-q": "--show=summary", "-v": "--show=files", "-vv": "--show=all", "-k": "--select=*{}*"}
+SHORT = {"-q": "--show=summary", "-v": "--show=files", "-vv": "--show=all"}
 RENAMED = {
     "--allow-kink": "--allow=kink",
     "--lenient": "--allow=inconclusive",
@@ -216,7 +222,8 @@ RENAMED = {
 # what most users need, which --help shows
 COMMON = frozenset(
     ("claim", "python", "grad", "box", "require", "allow", "baseline", "write_baseline", "docs", "select", "exclude",
-     "jobs", "fail_fast", "watch", "show", "update", "json", "junit", "at", "wrt", "format", "output", "expression"),
+     "keyword", "jobs", "fail_fast", "watch", "show", "update", "json", "junit", "at", "wrt", "format", "output",
+     "expression"),
 )  # fmt: skip
 # the kinds of checks; a document counts as several files
 EXPRESSION, FILE, FILES, FUNCTION = "an expression", "one file", "several files", "a Python function"
@@ -226,7 +233,7 @@ KINDS = {
     "witnesses": (EXPRESSION, FILE, FUNCTION),
     **dict.fromkeys(("avoid_kinks", "step_sizes", "backend"), (EXPRESSION, FILE, FILES)),
     **dict.fromkeys(("docs", "select", "exclude", "shard", "last_failed", "fail_fast", "watch"), (FILE, FILES)),
-    **dict.fromkeys(("jobs", "cluster", "cache", "update", "diff"), (FILE, FILES)),
+    **dict.fromkeys(("keyword", "jobs", "cluster", "cache", "update", "diff"), (FILE, FILES)),
     **dict.fromkeys(("python", "grad"), (FUNCTION,)),
     "memory": (FILE, FILES, FUNCTION),
 }

@@ -131,8 +131,8 @@ class Declaration(NamedTuple):
     text. `groups` are named tuples whose fields are options: the function takes the tuple, called as its class is, in
     place of them. Options stand in the help under their `headings`; where some are `common`, it shows only these.
 
-    `short` has what a short spelling stands for, `{"-q": "--show=summary"}`, with `{}` for its value if it takes one;
-    `renamed` what earlier spellings stand for, which take a value if the option does and it is not given here.
+    `short` has what a short spelling stands for, `{"-q": "--show=summary"}`; `renamed` what earlier spellings
+    stand for, which take a value if the option does and it is not given here.
     `conflicts` has options that do not go with others. `endings` are endings of the output file that mean no format,
     each with an option or operand, and the values of it that write such a file, () for any.
     """

@@ -85,11 +85,9 @@ class Words:
         option, joined = self.known.get(word[:2]), word[2:]
         if option is not None and option.kind != "flag" and joined[:1] == "=" != joined[1:2]:
             return True
-        free = self.declared.short.get(word[:2], "").endswith("{}*")
+        free = option is not None and option.kind == "text" and not option.choices
         if option is EXPRESSION:
             free = joined[0].isalnum()
-        elif option is not None:
-            free |= option.kind == "text" and not option.choices
         if free and "(" not in word and not re.search(r"\s", word):
             self.ambiguous(word)
         return False
@@ -114,7 +112,7 @@ class Words:
         elif option.kind == "flag" or "=" in meaning:
             self.options.append(meaning)
         else:
-            self.take(meaning, "{}", equals + value)
+            self.take(meaning, equals + value)
 
     def short(self, word: str) -> None:
         """Read options in short spellings, of which the last may have its value behind it."""
@@ -130,13 +128,12 @@ class Words:
                 return
             if option is EXPRESSION and word[at:]:
                 self.ambiguous(word)
-            name, _, template = meaning.partition("=")
-            if "{}" in template or (not template and option is not None and option.kind != "flag"):
-                self.take(name, template or "{}", "=" + word[at:].removeprefix("=") if word[at:] else "")
+            if "=" not in meaning and option is not None and option.kind != "flag":
+                self.take(meaning, "=" + word[at:].removeprefix("=") if word[at:] else "")
                 return
             self.options.append(meaning)
 
-    def take(self, name: str, template: str, joined: str) -> None:
+    def take(self, name: str, joined: str) -> None:
         """Read the value of an option: what is joined to it behind `=`, or the next argument."""
         after = self.waiting[-1] if self.waiting else None
         if not joined and (after is None or (self.is_own(after) and name not in EXPRESSION.spellings)):
@@ -144,7 +141,7 @@ class Words:
             self.missing = True
             self.waiting.clear()
             return
-        value = template.format(joined[1:] if joined else self.waiting.pop())
+        value = joined[1:] if joined else self.waiting.pop()
         if name in EXPRESSION.spellings:
             self.operands.append(f"{value}\n")  # no name of a file or an option has a line break
         else:
