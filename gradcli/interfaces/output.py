@@ -40,6 +40,7 @@ SUFFIXES = {
     ".md": ("markdown", "mermaid"), ".svg": ("svg",), ".png": ("png",), ".pdf": ("pdf",), ".jpg": ("jpg",),
     ".jpeg": ("jpg",), ".html": ("html", "mathml"), ".dot": ("dot",), ".gv": ("dot",), ".mmd": ("mermaid",),
     ".tap": ("tap",), ".txt": ("plain", "tree"), ".log": ("plain", "tree"), "": ("plain", "tree", "jsonl"),
+    ".mtx": ("mtx",), ".npz": ("npz",),
 }  # fmt: skip
 LOG_LINE = re.compile(r"^(\s*)::", re.MULTILINE)  # a command to GitHub, whatever is meant
 LISTED = 40  # entries of an array that a table lists

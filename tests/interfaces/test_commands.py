@@ -269,3 +269,41 @@ def test_completions(shell: str, rooms: SimpleNamespace, capsys: pytest.CaptureF
     assert main(["completions", shell]) == 0
     assert "exp" in capsys.readouterr().out
     assert main(["completions", "tcsh"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "script", "at", "expected"),
+    [
+        ("hessian", "x**2*y + z[0]", "x=1,y=3,z=[1,2]", [[6, 2, 0, 0], [2, 0, 0, 0], [0] * 4, [0] * 4]),
+        ("hessian", "sum(x**4)/3", "x=[0.1,0.7]", [[4 * 0.1**2, 0], [0, 4 * 0.7**2]]),
+        ("jacobian", "x[1:]*x[:-1], x[0]*y", "x=[1,2,3],y=2", [[2, 1, 0, 0], [0, 3, 2, 0], [2, 0, 0, 1]]),
+        ("jacobian", "floor(x)", "x=[1,2]", [[0, 0], [0, 0]]),
+    ],
+)
+def test_files_of_sparse_matrices(
+    command: str, script: str, at: str, expected: list[list[float]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SciPy reads them: one matrix over all outputs and leaves, with all digits."""
+    import numpy as np
+    import scipy.io
+    import scipy.sparse
+
+    archive, text = tmp_path / "matrix.npz", tmp_path / "matrix.mtx"
+    for options in (["-o", str(archive)], ["-o", str(text)], ["--format", "mtx"]):
+        assert main([command, script, "--at", at, *options]) == 0
+    printed = scipy.io.mmread(io.StringIO(capsys.readouterr().out))
+    for matrix in (scipy.sparse.load_npz(archive), scipy.io.mmread(text), printed):
+        assert matrix.toarray() == pytest.approx(np.array(expected, dtype=float), rel=1e-15)
+        assert matrix.nnz == sum(entry != 0 for row in expected for entry in row)
+
+
+def test_an_archive_of_a_matrix_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hessian", "x**2", "--at", "x=1", "--format", "npz"]) == 2
+    assert "--output matrix.npz" in capsys.readouterr().err
+
+
+def test_a_matrix_beyond_the_limit_goes_to_a_file_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["hessian", "sum(x[1:]**2*x[:-1])", "--at", "x=randn(30000)"]
+    assert main(command) == 2
+    assert "--format mtx" in capsys.readouterr().err
+    assert main([*command, "-o", str(tmp_path / "h.npz")]) == 0

@@ -98,7 +98,7 @@ HEAVY_FILES: dict[str, set[str]] = {
         "audit/watching/scipy_solvers.py",
         "audit/watching/jax_rules.py",
     },
-    "scipy": {"execution/namespaces/", "execution/sparsity/", "calculator/sweeping.py"},
+    "scipy": {"execution/namespaces/", "execution/sparsity/", "calculator/sweeping.py", "rendering/matrix_files.py"},
     "cupy": {"execution/namespaces/"},
     "cupyx": {"execution/namespaces/"},
     "jax": {"execution/namespaces/", "audit/judging.py", "audit/watching/jax_rules.py"},

@@ -71,6 +71,7 @@ ROOMS: dict[str, str] = {
     "limits": "gradcli.language.limits",
     "listings": "gradcli.rendering.documents.listings",
     "machine": "gradcli.rendering.machine",
+    "matrix_files": "gradcli.rendering.matrix_files",
     "many": "gradcli.batch.points",
     "runs": "gradcli.recording.runs",
     "package": "gradcli",

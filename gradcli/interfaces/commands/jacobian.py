@@ -6,7 +6,7 @@ from functools import partial
 
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration
-from gradcli.interfaces.options.shared_options import EVALUATION, OUTPUT, SCRIPT, Point, answered, evaluation
+from gradcli.interfaces.options.shared_options import EVALUATION, MATRIX_OUTPUT, SCRIPT, Point, answered, evaluation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +22,17 @@ def jacobian(output: Output, script: str, *, point: Point) -> int:
     The array of a leaf has the shape of the output followed by the shape of the leaf. Without a point it is
     shown as a formula, as `gradcli derive --jacobian` does.
 
+    The formats mtx and npz hold one sparse matrix for SciPy: rows and columns count the entries of outputs and leaves.
+
     Examples:
       gradcli jacobian "[x*y, x + y]" --at x=2,y=3
       gradcli jacobian "tanh(W @ x)" --at "W=[[1,2],[3,4]],x=[0.1,0.2]"
       gradcli jacobian "x*y, x/y" --at x=2,y=3 --format csv
+      gradcli jacobian "x[1:]*x[:-1]" --at "x=[1,2,3,4]" --format mtx
     """
     source, options = evaluation(output, script, point)
     result = partial(calculator.jacobian, source, sparse=False, **options)
     return answered(output, source, options, "jacobian", result, quantity="jacobian")
 
 
-DECLARATION = Declaration(jacobian, (SCRIPT,), (*EVALUATION, *OUTPUT), groups=(Point,))
+DECLARATION = Declaration(jacobian, (SCRIPT,), (*EVALUATION, *MATRIX_OUTPUT), groups=(Point,))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradcli.language import limits, source
     from gradcli.language.limits import Limits
     from gradcli.language.source import Source
+    from gradcli.rendering import matrix_files
 
     class Output(Protocol):
         """The output of a command; only `cli` has an implementation."""
@@ -64,11 +65,12 @@ if TYPE_CHECKING:
 
 else:
     limits, many, source = room("limits"), room("many"), room("source")
-    deriving = room("deriving")
+    deriving, matrix_files = room("deriving"), room("matrix_files")
 
 PATH = re.compile(r"[\w./-]+")  # characters of which a path can be made that is no expression with an operator
 BINDING = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")  # NAME= at the start of an operand
 
+MATRICES = ("mtx", "npz")  # formats of one sparse matrix, as SciPy reads them
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
 
 MADE_OF_ONE = ("json", "jsonl", "markdown", "latex")  # formats of one whole result, not of a stream of rows
@@ -190,6 +192,7 @@ def presentation(*formats: str) -> tuple[Option, ...]:
 
 
 OUTPUT = presentation(*FORMATS)
+MATRIX_OUTPUT = presentation(*FORMATS, *MATRICES)
 
 
 def load(operand: str, output: Output, bounds: Limits | None) -> Source:
@@ -301,13 +304,24 @@ def evaluation(output: Output, script: str, point: Point) -> tuple[Source, dict[
 
 
 def answered(
-    output: Output, source: Source, options: dict[str, Any], command: str, result: Callable[[], Any], **more: Any
+    output: Output, source: Source, options: dict[str, Any], command: str, result: Callable[..., Any], **more: Any
 ) -> int:
     """Emit a result at a point; where no point is given, the formulas that `derive` has for it.
 
-    `more` are options of `derive`, and the `hint` of `calculation`.
+    A format of matrices takes the sparse result. `more` are options of `derive`, and the `hint` of `calculation`.
     """
     hint = more.pop("hint", str)
+    if output.format in MATRICES:
+        sparse = result(sparse=True)
+        array, path = matrix_files.matrix(sparse), output.settings["output"]
+        if path is not None:
+            output.save(path, matrix_files.content(array, output.format))
+        elif output.format == "npz":
+            raise error("GC721", "--format npz needs a file to write", help="write --output matrix.npz")
+        else:
+            output.write((matrix_files.content(array, output.format).decode("ascii"),))
+        output.note(*sparse.diagnostics)
+        return 0
     try:
         view = calculation(command, result(), hint)
     except GradcliError as problem:
