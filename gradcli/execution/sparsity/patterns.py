@@ -105,7 +105,7 @@ class Walk:
         """The flow of a node from those of its arguments."""
         primitive = node.primitive
         if not self.values:
-            if primitive.kind == "nondifferentiable" or primitive.piecewise_constant:
+            if primitive.kind == "nondifferentiable" or (primitive.piecewise_constant and len(flows) == 1):
                 return None
             if primitive.kind == "linear":
                 flows = [flow if primitive.linear_in(i) is not None else None for i, flow in enumerate(flows)]
