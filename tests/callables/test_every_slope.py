@@ -6,6 +6,7 @@ still on all steps has the slope 0.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,66 @@ def test_at_a_stationary_point_a_wrong_derivative_does_not_pass(name: str, chang
     f, df, at = FLAT[name]
     leaf = "p" if name == "a mode" else "x"
     assert verdict(f, lambda x: change(np.asarray(df(x))), {leaf: at}, leaf).verdict not in PASSES
+
+
+def by_halves(x: float, width: float) -> float:
+    low, high = 0.0, 7.3
+    while high - low > width:
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle**3 <= x else (low, middle)
+    return low
+
+
+# f of a width of steps, and the slope that it seems to have
+STAIRS: dict[str, tuple[Any, Any]] = {
+    "floor": (lambda x, w: math.floor(x / w) * w, lambda x: 1.0),
+    "round": (lambda x, w: math.sin(round(x, round(-math.log10(w)))), math.cos),
+    "in part": (lambda x, w: x + round(x, round(-math.log10(w))), lambda x: 2.0),
+    "small": (lambda x, w: 1e-6 * round(x, round(-math.log10(w))), lambda x: 1e-6),
+    "text": (lambda x, w: float(f"%.{round(-math.log10(w))}f" % x) ** 2, lambda x: 2 * x),
+    "a bisection": (by_halves, lambda x: x ** (-2 / 3) / 3),
+}
+
+
+@pytest.mark.parametrize("name", STAIRS)
+@pytest.mark.parametrize("width", [1e-4, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11])
+def test_the_slope_of_stairs_is_not_passed(name: str, width: float) -> None:
+    f, df = STAIRS[name]
+    for at in (0.7312, 1.9173):
+        assert verdict(lambda x: f(float(x), width), lambda x: df(float(x)), {"x": at}, "x").verdict not in PASSES, at
+    if name == "small":  # its steps are rounding beside others
+        return
+    beside = verdict(
+        lambda x: float(x[0]) ** 2 + f(float(x[1]), width),
+        lambda x: np.array([2 * x[0], df(float(x[1]))]),
+        {"x": np.array([0.7312, 1.3178])},
+        "x",
+    )
+    assert beside.verdict not in PASSES, beside
+
+
+# f, its derivative, points: rounding moves the values of f in steps
+ROUNDED: dict[str, tuple[Any, Any, Any]] = {
+    "a difference": (lambda x: 1 - math.cos(x), math.sin, (0.1, 1e-3, 1e-4, 1e-5)),
+    "beside 1": (lambda x: math.log(1 + x), lambda x: 1 / (1 + x), (1e-2, 1e-7, 1e-9)),
+    "a shift": (lambda x: (x + 1e3) - 1e3, lambda x: 1.0, (0.7312, 3.1)),
+    "float32": (lambda x: float(np.float32(x) ** 2), lambda x: 2 * x, (0.7312, 3.1)),
+    "steep": (lambda x: math.exp(100 * math.sin(x)), lambda x: 100 * math.cos(x) * math.exp(100 * math.sin(x)), (0.7,)),
+    "a sum": (
+        lambda x: sum(math.sin(k * x) for k in range(2000)),
+        lambda x: sum(k * math.cos(k * x) for k in range(2000)),
+        (0.7312,),
+    ),
+    "by bisection": (lambda x: by_halves(x, 1e-15), lambda x: x ** (-2 / 3) / 3, (0.7312, 2.5)),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_steps_of_rounding_are_no_stairs(name: str) -> None:
+    f, df, points = ROUNDED[name]
+    for at in points:
+        found = verdict(lambda x: f(float(x)), lambda x: df(float(x)), {"x": at}, "x")
+        assert found.verdict == "AGREES", (at, found)
 
 
 def test_a_slope_where_nothing_moves_is_not_passed() -> None:

@@ -47,6 +47,7 @@ SUDDEN = 4.0**6  # a change by more roundings than this on the first step that s
 STILL = "f does not change along it"
 UNMOVED = "f does not change here in float64"
 JUMPS = "f stands still over small steps, and jumps"
+OTHER = "the smallest steps see another slope: f jumps, or is not smooth there"
 BLUNT = "f changes too little along it for so small a slope"
 EVEN = 6  # steps on which an even function has to move
 TABLE = 9  # values in a difference table
@@ -54,7 +55,11 @@ FINER = 7  # a second step sequence begins so many steps further down
 UNEXPLAINED = 8.0  # times the rounding: smaller steps see another slope
 CLEAR = 3.0  # times its error and the slack: by so much a step that contradicts a claim differs from it
 DECADES = 100.0  # ratio of the steps that contradict a claim, at least
-STANDING = 3  # steps, the smallest ones, on which f stands still
+SINGLE = 2.0**-22  # float32 has at most this unit beside a number
+BINARY = 2.0**-40  # differences of numbers up to 4096 are multiples of such units
+SHOWS = 512.0  # roundings, by which a slope shows on a step
+FINEST = np.array([-1.0, -2.0, -3.0, 1.0, 2.0, 3.0])  # times that step
+ALIKE, APART = 1 / 16, 1 / 4  # of a claim: slopes on these steps are alike, and another one
 CLOSER = 2.0 ** -np.arange(28.0, 46.0, 2.0)  # steps of the point's size that are smaller than those of sequences
 HIDDEN = 3e-8  # 1 + t**2 is 1 for a t of 1e-8: such a part of a slope no step sees
 UNEVEN = 16.0  # by so much gaps between steps shrink at least, where f is smooth; ORDER in the end
@@ -379,16 +384,31 @@ def _sudden(seen: Differences) -> bool:
     return bool(change[moving[-1]] > SUDDEN * EPSILON * abs(seen.center))
 
 
-def jumping(seen: Differences, claimed: float) -> bool:
-    """Whether f, unless it is in float32, stands still on small steps of a side on which such a slope would show."""
-    steps, values = seen.tried
-    size = SUDDEN * EPSILON * float(np.abs(values).max(initial=0.0))
-    for side in values[:, 1:3].T:
-        moving = np.flatnonzero(side != seen.center)
-        last = int(moving[-1]) + 1 if moving.size else len(side)
-        if len(side) - last >= STANDING and abs(claimed) * float(steps[last]) > size:
-            return bool((values != values.astype(np.float32)).any())
-    return False
+def finest(seen: Differences, claimed: float) -> float:
+    """The step on which a claimed slope would show above rounding; inf where it shows on none.
+
+    Rounding is that of the values, or the unit that they all are multiples of, where that is the one of float32, or
+    the one of numbers that are subtracted, as in `1 - cos(x)`.
+    """
+    values = seen.values[seen.values != 0]
+    if not values.size or not claimed:
+        return math.inf
+    largest = float(np.abs(values).max())
+    mantissas, exponents = np.frexp(values)
+    whole = (mantissas * 2.0**53).astype(np.int64)
+    unit = float(np.ldexp((whole & -whole).astype(np.float64), exponents - 53).min())
+    if unit <= SINGLE * largest and (values == values.astype(np.float32)).all():
+        unit = SINGLE * largest
+    elif unit > BINARY:
+        unit = 0.0
+    return SHOWS * max(EPSILON * largest, unit) / abs(claimed)
+
+
+def stepped(slopes: Floats, claimed: float) -> bool:
+    """Whether slopes on the finest steps of a side are alike, and not the claimed one."""
+    sides = slopes.reshape(2, -1)
+    alike = np.ptp(sides, axis=1) <= ALIKE * abs(claimed)
+    return bool((alike & (np.abs(sides - claimed).min(axis=1) > APART * abs(claimed))).any())
 
 
 def _converges(seen: Differences) -> bool:

@@ -16,7 +16,7 @@ from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import (
     BLUNT,
     EPSILON,
-    JUMPS,
+    OTHER,
     SHARP,
     Differences,
     Estimate,
@@ -195,10 +195,34 @@ class Survey(Neighbourhood):
         series = self.differences(ways, [self.scale(i) for i in entries] if entries else None)
         places: Sequence[int | None] = entries or [None] * len(ways)
         return [
-            self.finding(k, i, d, seen)
+            finding
             for i, d, rows in zip(places, ways, series, strict=True)
-            for k, seen in enumerate(rows)
+            for finding in self.unless_stepped([self.finding(k, i, d, seen) for k, seen in enumerate(rows)], d)
         ]
+
+    def unless_stepped(self, findings: list[Finding], d: Floats) -> list[Finding]:
+        """The findings along a direction; those that agree are unknown where steps at the edge of rounding do not."""
+        steps = {
+            finding.row: step_sequences.finest(finding.seen, finding.claimed)
+            for finding in findings
+            if finding.state in ("agrees", "near") and not finding.seen.still
+        }
+        moving = d != 0
+        least = float((np.maximum(64.0 * np.abs(self.x), 16.0)[moving] / np.abs(d[moving])).max(initial=0.0)) * EPSILON
+        step = max([least, *filter(math.isfinite, steps.values())])
+        if not steps or not step < step_sequences.first_step(self.x, d):
+            return findings
+        points = self.x + (step * step_sequences.FINEST)[:, None] * d
+        i = int(np.argmax(np.abs(d)))
+        with np.errstate(all="ignore"):
+            values = step_sequences.evaluated(self.f, points) @ self.weights.T
+            slopes = (values - self.center) / ((points[:, i] - self.x[i]) / d[i])[:, None]
+        for row in steps:
+            if step_sequences.stepped(slopes[:, row], findings[row].claimed):
+                seen = findings[row].seen
+                unknown = seen._replace(estimate=seen.estimate._replace(reason=OTHER))
+                findings[row] = findings[row]._replace(state="silent", seen=unknown)
+        return findings
 
     def along_entries(self, entries: Sequence[int]) -> list[Finding]:
         """The findings of every row by some entries."""
@@ -227,8 +251,6 @@ class Survey(Neighbourhood):
         far = entry is not None and 0 < abs(float(self.x[entry])) < seen.steps.max(initial=0.0) and not seen.still
         if state == "agrees" and far and bound > SHARP * abs(claimed):
             state, seen = "silent", seen._replace(estimate=Estimate(value, bound, BLUNT))
-        if state in ("agrees", "near") and step_sequences.jumping(seen, claimed):
-            state, seen = "silent", seen._replace(estimate=Estimate(value, bound, JUMPS))
         return Finding(row, entry, claimed, seen, state, ratio, slack)
 
     def settle(self) -> None:
