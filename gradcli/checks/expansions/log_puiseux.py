@@ -321,6 +321,7 @@ class Expansion(Moving):
         _, constant, gone = self.split()
         if not constant.is_zero():
             return self.local("gamma_lower", a, regularized)
+        _inside(gone)
         terms = [(-1) ** k * a.rgamma() / (arb.fac_ui(k) * (a + k)) for k in range(ctx.cap)]
         return self.power(a) * gone.composed(terms)
 
@@ -331,6 +332,7 @@ class Expansion(Moving):
             return 1 - (1 - self).beta_lower(b, a, regularized)
         if not constant.is_zero():
             return self.local("beta_lower", a, b, regularized)
+        _inside(gone)
         scale = (a + b).gamma() * a.rgamma() * b.rgamma()
         terms = [scale * (1 - b).rising(k) / (arb.fac_ui(k) * (a + k)) for k in range(ctx.cap)]
         return self.power(a) * gone.composed(terms)
@@ -620,6 +622,11 @@ SLOPES: dict[str, Callable[[Any], Any]] = {
     "atan": lambda u: (u * u + 1).inverse(),
     "erf": lambda u: (-(u * u)).exp() * 2 / u.pi().sqrt(),
 }
+
+
+def _inside(gone: Any) -> None:
+    if gone.sign() < 0:
+        raise Undefined("an incomplete gamma or beta function outside its domain on one side of the point")
 
 
 def _sum(a: Key, b: Key) -> Key:

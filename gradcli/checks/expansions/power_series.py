@@ -205,10 +205,9 @@ class Series(Moving):
         return Series(getattr(self.s, name)(*args))
 
     def _incomplete(self, name: str, *args: Any) -> Series:
-        """An incomplete function; Tie at 0, or 1, where as many derivatives as the series has do not exist."""
-        for edge, parameter in enumerate(args[:-1]):  # it is about |x - edge|**parameter there
-            if self.s[0] == edge and not parameter.is_integer() and parameter < self.s.prec - 1:
-                raise Tie
+        """An incomplete function; Tie at 0, or 1, where its domain ends."""
+        if self.s[0] in range(len(args) - 1):
+            raise Tie
         return Series(
             replaced(getattr(arb_series, name)(*args[:-1], self.s, args[-1]), getattr(self.s[0], name)(*args))
         )
