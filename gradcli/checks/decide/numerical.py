@@ -480,9 +480,8 @@ class ByDifferences:
         gap = abs((right or 0.0) - (left or 0.0))
         if finding.entry is None or not 0 < gap < math.inf:
             return True
-        (slopes, steps), row = self.survey.closer(finding), finding.row
-        noise = 8.0 * (EPSILON * abs(self.survey.center[row]) + self.survey.noise[row]) / steps
-        return not ((noise <= 0.1 * gap) & (np.abs(slopes[1] - slopes[0]) <= 0.2 * gap)).any()
+        slopes = self.survey.closest(finding, gap)
+        return not (np.abs(slopes[1] - slopes[0]) <= 0.2 * gap).all()
 
     def invisible(self, finding: Finding) -> bool:
         """Whether a finding has no slope, and a kink may be the reason."""

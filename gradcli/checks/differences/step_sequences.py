@@ -60,7 +60,6 @@ BINARY = 2.0**-40  # differences of numbers up to 4096 are multiples of such uni
 SHOWS = 512.0  # roundings, by which a slope shows on a step
 FINEST = np.array([-1.0, -2.0, -3.0, 1.0, 2.0, 3.0])  # times that step
 ALIKE, APART = 1 / 16, 1 / 4  # of a claim: slopes on these steps are alike, and another one
-CLOSER = 2.0 ** -np.arange(28.0, 46.0, 2.0)  # steps of the point's size that are smaller than those of sequences
 HIDDEN = 3e-8  # 1 + t**2 is 1 for a t of 1e-8: such a part of a slope no step sees
 UNEVEN = 16.0  # by so much gaps between steps shrink at least, where f is smooth; ORDER in the end
 
@@ -406,9 +405,8 @@ def finest(seen: Differences, claimed: float) -> float:
 
 def stepped(slopes: Floats, claimed: float) -> bool:
     """Whether slopes on the finest steps of a side are alike, and not the claimed one."""
-    sides = slopes.reshape(2, -1)
-    alike = np.ptp(sides, axis=1) <= ALIKE * abs(claimed)
-    return bool((alike & (np.abs(sides - claimed).min(axis=1) > APART * abs(claimed))).any())
+    alike = np.ptp(slopes, axis=1) <= ALIKE * abs(claimed)
+    return bool((alike & (np.abs(slopes - claimed).min(axis=1) > APART * abs(claimed))).any())
 
 
 def _converges(seen: Differences) -> bool:

@@ -49,7 +49,6 @@ COARSE = 1e-3  # a slope that rounding would hide, and a claim of 0 does not sta
 DUST = 16.0  # roundings of f and of the largest claim, up to which a claim is 0
 FAR_AWAY = (1.0, -0.7, 30.0, -2e3, 1e6)  # moves of an entry
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
-CLOSE_STEPS = 2  # that see a slope
 REST = 0.25  # how far the other entries move along a second direction
 COMBINED = "a combination of all outputs"
 MEASURED = ("agrees", "near", "differs")  # states of findings with a slope by differences
@@ -207,18 +206,12 @@ class Survey(Neighbourhood):
             for finding in findings
             if finding.state in ("agrees", "near") and not finding.seen.still
         }
-        moving = d != 0
-        least = float((np.maximum(64.0 * np.abs(self.x), 16.0)[moving] / np.abs(d[moving])).max(initial=0.0)) * EPSILON
-        step = max([least, *filter(math.isfinite, steps.values())])
-        if not steps or not step < step_sequences.first_step(self.x, d):
+        step = max(filter(math.isfinite, steps.values()), default=math.inf)
+        slopes = self.finest_slopes(d, step)
+        if slopes is None:
             return findings
-        points = self.x + (step * step_sequences.FINEST)[:, None] * d
-        i = int(np.argmax(np.abs(d)))
-        with np.errstate(all="ignore"):
-            values = step_sequences.evaluated(self.f, points) @ self.weights.T
-            slopes = (values - self.center) / ((points[:, i] - self.x[i]) / d[i])[:, None]
         for row in steps:
-            if step_sequences.stepped(slopes[:, row], findings[row].claimed):
+            if step_sequences.stepped(slopes[:, :, row], findings[row].claimed):
                 seen = findings[row].seen
                 unknown = seen._replace(estimate=seen.estimate._replace(reason=OTHER))
                 findings[row] = findings[row]._replace(state="silent", seen=unknown)
@@ -302,22 +295,33 @@ class Survey(Neighbourhood):
             return False
         return not ((change > 0) & (change <= step_sequences.HIDING * EPSILON * np.abs(rows[0, 0]))).any()
 
-    def closer(self, finding: Finding) -> tuple[Floats, Floats]:
-        """The slopes below and above the point on steps that are smaller than those of sequences, and the steps."""
-        i, row = finding.entry or 0, finding.row
-        steps = (abs(float(self.x[i])) or self.scale(i)) * step_sequences.CLOSER
-        points = self.x + np.append(-steps, steps)[:, None] * self.axis(i)
-        values = step_sequences.evaluated(self.f, points) @ self.weights[row]
+    def finest_slopes(self, d: Floats, step: float) -> Floats | None:
+        """The slopes of every row below and above the point on steps at the edge of rounding, [2, 3, rows].
+
+        `step` is at least the smallest one; None where it is no small one.
+        """
+        moving, i = d != 0, int(np.argmax(np.abs(d)))
+        least = float((np.maximum(64.0 * np.abs(self.x), 16.0)[moving] / np.abs(d[moving])).max(initial=0.0))
+        step = max(step, least * EPSILON)
+        if not step < step_sequences.first_step(self.x, d):
+            return None
+        points = self.x + (step * step_sequences.FINEST)[:, None] * d
         with np.errstate(all="ignore"):
-            return ((values - self.center[row]) / (points[:, i] - self.x[i])).reshape(2, -1), steps
+            values = step_sequences.evaluated(self.f, points) @ self.weights.T
+            slopes: Floats = (values - self.center) / ((points[:, i] - self.x[i]) / d[i])[:, None]
+        return slopes.reshape(2, -1, slopes.shape[1])
+
+    def closest(self, finding: Finding, gap: float) -> Floats:
+        """The slopes of a finding's entry on steps that show such a gap between slopes, [2, 3], or NaN."""
+        slopes = self.finest_slopes(self.axis(finding.entry or 0), step_sequences.finest(finding.seen, gap))
+        return np.full((2, 3), np.nan) if slopes is None else np.asarray(slopes[:, :, finding.row])
 
     def seen_closer(self, finding: Finding, slope: float, other: float) -> bool:
         """Whether these steps see, on one side, a slope and not another one."""
         if finding.entry is None and self.x.size > 1:
             return False
-        (slopes, steps), gap = self.closer(finding), 0.1 * abs(slope - other)
-        plain = 8.0 * EPSILON * abs(self.center[finding.row]) / steps <= gap
-        return bool(((np.abs(slopes - slope) <= gap) & plain).sum(axis=1).max() >= CLOSE_STEPS)
+        near = np.abs(self.closest(finding, slope - other) - slope) <= 0.1 * abs(slope - other)
+        return bool(near.all(axis=1).any())
 
     def findings(self, name: str) -> tuple[list[Finding], list[Finding]]:
         """The findings about an argument: those by single entries, and all."""
