@@ -44,6 +44,7 @@ MODULES = (
     "extremes",
     "joining",
     "shaping",
+    "samples",
     "creation",
     "recurrence",
     "loop_readers",

@@ -164,7 +164,7 @@ PROMISED = (
     "fftfreq rfftfreq fftshift real imag angle conj eigh svd pinv array zeros_like ones_like reciprocal radians "
     "degrees factorial trapezoid logit betaln erfcinv norm_logpdf norm_pdf norm_cdf norm_ppf t_logpdf "
     "gamma_logpdf beta_logpdf chi2_logpdf poisson_logpmf dirichlet_logpdf multivariate_normal_logpdf j0 j1 jn i0 "
-    "i1 iv gammainc gammaincc betainc"
+    "i1 iv gammainc gammaincc betainc quantile cummax cummin convolve interp vander"
 ).split()
 
 

@@ -49,6 +49,10 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "clamp": np.clip,
     "flatten": np.ravel,
     "rsqrt": lambda x: 1 / np.sqrt(x),
+    "cummax": lambda x, axis=-1: np.maximum.accumulate(x, axis),
+    "cummin": lambda x, axis=-1: np.minimum.accumulate(x, axis),
+    "interp": lambda x, xp, fp: np.interp(x, xp, fp) if np.all(np.diff(xp) > 0) else fp[0] + np.sum(
+        np.diff(fp) / np.diff(xp) * (np.minimum(np.maximum(np.expand_dims(x, -1), xp[:-1]), xp[1:]) - xp[:-1]), -1),
     "max": lambda *xs, **kw: np.max(xs[0], **kw) if len(xs) == 1 else np.max(np.broadcast_arrays(*xs), axis=0),
     "min": lambda *xs, **kw: np.min(xs[0], **kw) if len(xs) == 1 else np.min(np.broadcast_arrays(*xs), axis=0),
     "reshape": lambda x, shape, *more: np.reshape(x, (shape, *more) if more else shape),

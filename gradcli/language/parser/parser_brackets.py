@@ -95,7 +95,7 @@ DENSITIES = frozenset(("logpdf", "logpmf", "pdf", "pmf", "cdf", "ppf"))
 FLOATS = frozenset(("float64", "float32", "float16", "double", "float", "float_"))
 WITHOUT_MEANING = frozenset(("dtype", "device", "requires_grad"))  # keywords of libraries: every number is a float here
 CONSTANTS = frozenset(("pi", "e", "inf", "nan"))
-STRING_PLACES = {"load": 0, "einsum": 0, "norm": 1}  # where an argument may be a string
+STRING_PLACES = {"load": 0, "einsum": 0, "norm": 1, "convolve": 2}  # where an argument may be a string
 STRING_KEYWORDS = frozenset(("approximate", "mode", "ord", "reduction", "dtype", "device"))
 ENDS_TUPLE = frozenset((NEWLINE, END, ";", "=", ")", "]", ":", "in"))
 # Defaults of a library that differ from those here: by library and function, the keyword, its value, and how many

@@ -524,16 +524,7 @@ def average(x: Any, axis: int | None = None, weights: Any = None, keepdims: bool
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    a, v = sorted(map(recorded, (a, v)), key=len, reverse=True)
-    beyond = np.zeros(len(v) - 1)
-    windows = np.add.outer(np.arange(len(a) + len(v) - 1), np.arange(len(v)))
-    full = np.concatenate([beyond, a, beyond])[windows] @ v[::-1]
-    first, count = {
-        "full": (0, len(full)),
-        "same": ((len(v) - 1) // 2, len(a)),
-        "valid": (len(v) - 1, len(a) - len(v) + 1),
-    }[mode]
-    return full[first : first + count]
+    return by_name("convolve", [recorded(a), recorded(v)], {"mode": mode})
 
 
 def corrcoef(x: Any, rowvar: bool = True) -> Any:
@@ -576,11 +567,7 @@ def gradient(x: Any, spacing: Any = 1.0, axis: int | None = None) -> Any:
 
 
 def interp(x: Any, xp: Any, fp: Any) -> Any:
-    if holds(xp):
-        raise Opaque("it calls interp in a way that is not supported")
-    x, places, values = recorded(x)[..., None], recorded(xp), recorded(fp)
-    slopes = (values[1:] - values[:-1]) / (places[1:] - places[:-1])
-    return values[0] + np.sum(slopes * (np.minimum(np.maximum(x, places[:-1]), places[1:]) - places[:-1]), axis=-1)
+    return by_name("interp", [*map(recorded, (x, xp, fp))], {})
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True) -> Any:
@@ -599,17 +586,8 @@ def ptp(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return np.max(x, axis=axis, keepdims=keepdims) - np.min(x, axis=axis, keepdims=keepdims)
 
 
-def quantile(x: Any, q: float, axis: int | None = None) -> Any:
-    if np.ndim(q):
-        raise Opaque("it calls quantile in a way that is not supported")
-    rows = np.moveaxis(np.sort(recorded(x), axis=axis), 0 if axis is None else axis, 0)
-    place = q * (len(rows) - 1)
-    below = min(int(place), len(rows) - 2)
-    return rows[below] + (rows[below + 1] - rows[below]) * (place - below)
-
-
 def percentile(x: Any, q: float, axis: int | None = None) -> Any:
-    return quantile(x, q / 100, axis)
+    return by_name("quantile", [recorded(x)], {"q": q / 100, "axis": axis})
 
 
 def around(a: Any, decimals: int = 0) -> Any:
@@ -628,7 +606,7 @@ WRITTEN: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         *(average, convolve, corrcoef, correlate, cov, diff, gradient, interp, linspace, percentile, polyval, ptp),
-        *(quantile, select, around),
+        *(select, around),
     )
 }
 WRITTEN["round"] = around
