@@ -42,8 +42,9 @@ class Reading(NamedTuple):
     """A part of a derivative as the derivative of one output by one argument, times a factor.
 
     `place` is that of the argument, behind the part's where there are several parts. `layout`: "jacobian" (the shape of
-    f(x), then that of x), "transposed", "entrywise" (the shape of x: of a function of entries or rows), "total" (the
-    gradient of the sum of the outputs). `flat`: both are 0, which says nothing.
+    f(x), then that of x), "transposed", "entrywise" (the shape of x: of a function of entries or rows), "diagonal" (of
+    each output by its own entry of x, on which others depend, too), "total" (the gradient of the sum of the outputs).
+    `flat`: both are 0, which says nothing.
     """
 
     argument: str
@@ -233,8 +234,13 @@ def layouts(part: Floats, output: Floats, by: Slopes, j: int) -> Iterator[tuple[
     elif shape == stripped(T + S):
         yield "transposed", part.reshape(-1, output.size).T[:, by.entries], measured
     elif shape == stripped(T):
-        inside = T[: len(S)] == S
-        yield "entrywise" if inside else "total", part.reshape(-1)[by.entries], measured.sum(axis=0)
+        claimed, total, inside = part.reshape(-1)[by.entries], measured.sum(axis=0), T[: len(S)] == S
+        own = measured[by.entries * output.size // by.x.size, range(by.entries.size)] if inside else total
+        close = CLOSE * float(np.abs(measured).max(initial=0)) + by.doubt
+        apart = inside and not (np.abs(measured).sum(axis=0) - np.abs(own) > measured.shape[0] * close).any()
+        yield "entrywise" if apart else "total", claimed, total
+        if inside and not apart and S == T and by.x.size <= MOST_ENTRIES:
+            yield "diagonal", claimed, own
 
 
 def stripped(shape: Sequence[int]) -> tuple[int, ...]:
@@ -326,6 +332,14 @@ def subject(call: PairedCall, reading: Reading) -> Subject:
         changed = {name: like(content, x)}
         return sign * call.parts(changed, reading.axis)[reading.part]
 
+    def alone(of: Any) -> Any:
+        """The entries of a function, each with the others of its argument as they were."""
+        places = np.arange(x0.size).reshape(x0.shape)
+        return lambda x: np.stack([of(np.where(places == k, x, x0)).reshape(-1)[k] for k in range(x0.size)]).reshape(S)
+
+    if reading.layout == "diagonal":
+        f, part = alone(f), alone(part)
+
     def jac(x: Any) -> Any:
         array = part(x)
         if reading.layout == "transposed":
@@ -337,7 +351,7 @@ def subject(call: PairedCall, reading: Reading) -> Subject:
         return ct.reshape(S + (1,) * (x0.ndim - len(S))) * part(x).reshape(x0.shape)
 
     at = (float(x0) if not x0.shape else x0,)
-    how: dict[str, Any] = {"vjp": vjp} if reading.layout == "entrywise" else {"jac": jac}
+    how: dict[str, Any] = {"vjp": vjp} if reading.layout in ("entrywise", "diagonal") else {"jac": jac}
     return f, {**how, "names": [name.removeprefix(STATE)]}, at
 
 

@@ -4,7 +4,8 @@ A pair is a guess, and so is the reading of its derivative. A reading counts whe
 refutes only where the same reading agreed at another call of the pair, for two other parts of the derivative, or for
 other pairs of the same rule in its module or package, of which fewer agree with nothing. Invented arguments may lie
 outside of a domain: with these, three other pairs have to agree, none may disagree, and a pair that agrees at another
-call is not accused. Else the pair is one to LOOK at, or UNPAIRED. A pair that the file confirms is no guess: its least
+call is not accused; nor is one that agrees for an object of which other attributes are set: those may be for its caller
+to apply. Else the pair is one to LOOK at, or UNPAIRED. A pair that the file confirms is no guess: its least
 wrong reading counts.
 """
 
@@ -31,12 +32,14 @@ class Support:
 
     def __init__(self) -> None:
         self.agreeing: dict[object, set[tuple[str, int, int]]] = defaultdict(set)
+        self.unset: dict[tuple[str, int], list[str]] = {}  # of the object of each call, the attributes that are None
         self.failing: dict[object, set[str]] = defaultdict(set)  # pairs of which nothing agreed
 
     def note(self, key: str, pair: Row, answers: list[Row]) -> None:
         """Take the rows of all calls of a pair."""
         agreeing = 0
         for answer in answers:
+            self.unset[key, answer["call"]] = answer.get("unset", [])
             for row in answer.get("checks", []):
                 reading = row["reading"]
                 if reading["agrees"] and not reading["flat"]:
@@ -53,8 +56,10 @@ class Support:
             own = [(at, which) for other, at, which in self.agreeing[name] if other == key]
             parts = {which for _, which in own} - {part}
             others = {other for other, _, _ in self.agreeing[name]} - {key}
-            if any(which == part and at != call for at, which in own):
-                return 0 if pair.get("invented") else ALWAYS
+            calls = {at for at, which in own if which == part} - {call}
+            if calls:
+                alike = any(self.unset[key, at] == self.unset[key, call] for at in calls)
+                return ALWAYS if alike and not pair.get("invented") else 0
             failing = self.failing[family(pair)] - {key}
             enough = len(others) >= SIBLINGS and not failing if pair.get("invented") else len(others) > len(failing)
             most = max(most, ALWAYS // 2 if len(parts) > 1 else 0, len(others) if enough else 0)

@@ -115,7 +115,8 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
             checks.append({**answer["checks"][0], "reading": {**fits, "convention": reading.convention}})
             notes += answer["notes"]
     point = {name: packed(numbers(value)) for name, value in call.at.items() if conventions.moves(value)}
-    return {"checks": checks, "notes": notes, "point": point}
+    unset = sorted(name for name, value in getattr(call.owner, "__dict__", {}).items() if value is None)
+    return {"checks": checks, "notes": notes, "point": point, "unset": unset}
 
 
 def judged(subject: Subject, seconds: float, rtol: float = 0.0, code: Sequence[object] = ()) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from functools import partial
 from inspect import getattr_static
 from io import StringIO
-from types import MethodType
+from itertools import islice, product
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-IMPORT, CALL, DOCTESTS, MODULE = 60.0, 3.0, 20.0, 300.0  # seconds
+IMPORT, CALL, PAIR, DOCTESTS, MODULE = 60.0, 3.0, 1.0, 20.0, 300.0  # seconds
 REPORTED = 70  # the exit code of a process that has written down what went wrong
 POINTS = 2  # at which a derivative is called
+MOST_CLASSES, MOST_OBJECTS = 4, 4  # that are made: of the derivative's own class, and of those that inherit it
 # parameters that are whole numbers, and the shapes of the first and of all other parameters, in the order of trying
 WHOLE = re.compile(r"[nmklij]|order|deg|degree|n?dim|size|num|index|idx|(n|num)_\w+|\w+_(order|degree|index|dim)")
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
@@ -160,13 +162,14 @@ def by_defaults(module: Any, row: Row) -> None:
     content = getattr_static(owner, path[-1], None)
     is_class = isinstance(owner, type)
     is_method = is_class and not isinstance(content, (staticmethod, classmethod))
-    for holder in holders(owner, is_method):
+    ends = time.process_time() + PAIR
+    for holder in islice(holders(owner, is_method), MOST_OBJECTS):
         for shapes in SHAPES:
             calls = 0
             for seed in range(POINTS):
                 with suppress(Exception, Late, SystemExit), within(CALL):
                     calls += tried(holder, path[-1], row, shapes, seed)
-            if calls:
+            if calls or time.process_time() > ends:
                 return
 
 
@@ -175,12 +178,21 @@ def holders(owner: Any, is_method: bool) -> Iterator[Any]:
     if not is_method:
         yield owner
         return
-    for shapes in SHAPES:
-        with suppress(Exception, Late, SystemExit), within(CALL):
-            args, options = samples(owner, shapes, 0)
-            yield owner(*args, **options)
-            if not args and not options:
-                return
+    for kind in [owner, *below(owner)][:MOST_CLASSES]:
+        makers = [x for x in (kind.__init__, kind.__new__) if isinstance(x, FunctionType)] or [kind]
+        for maker, shapes in product(makers, SHAPES):
+            args: list[Any] = [None]
+            with suppress(Exception, Late, SystemExit), within(CALL):
+                args, options = samples(maker, shapes, 0, kind)
+                yield kind(*args, **options)
+                if not args and not options:
+                    break
+
+
+def below(owner: type) -> list[type]:
+    """The classes that inherit from one, which may be abstract."""
+    children: list[type] = type.__subclasses__(owner)
+    return [kind for child in children for kind in (child, *below(child))]
 
 
 def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> int:
@@ -204,13 +216,16 @@ def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> int:
     return 1
 
 
-def samples(function: Any, shapes: Any, seed: int) -> tuple[list[Any], Row]:
-    """Arguments for parameters without a default, of a call also for 0.0: numbers in (0, 1), or arrays of such."""
+def samples(function: Any, shapes: Any, seed: int, owner: type | None = None) -> tuple[list[Any], Row]:
+    """Arguments for parameters without a default, of a call also for 0.0: numbers in (0, 1), or arrays of such.
+
+    Where an object of a class `owner` is to be made, the function is that class or what makes it.
+    """
     args: list[Any] = []
     options: Row = {}
     draw = np.random.default_rng(seed)
-    for x in inspect.signature(function).parameters.values():
-        zero = isinstance(x.default, float) and x.default == 0 and not isinstance(function, type)
+    for x in [*inspect.signature(function).parameters.values()][owner is not None and function is not owner :]:
+        zero = isinstance(x.default, float) and x.default == 0 and owner is None
         if (x.default is not x.empty and not zero) or x.kind is x.VAR_KEYWORD:
             continue
         for _ in range(3 if x.kind is x.VAR_POSITIONAL else 1):

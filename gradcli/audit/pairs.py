@@ -13,6 +13,7 @@ from gradcli.base.diagnostics import error, visible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+ONE_ARGUMENT = "X_dY -> X"  # where Y is an argument
 # Names of a derivative, and of the function that it may be the derivative of. X, Y and Z stand for parts of names, and
 # a minus sign is that of the derivative. The first name that exists counts.
 ANYWHERE = (
@@ -21,11 +22,12 @@ ANYWHERE = (
     "grad_X|gradient_X|deriv_X|derivative_X|der_X|jac_X|jacobian_X|d_X|dX -> X",
     "X_hess|X_hessian|X_deriv2|X_derivative2|X_der2|X_second_derivative -> X_grad|X_gradient|X_jac|X_deriv|X_der",
     "hess_X|hessian_X -> grad_X|gradient_X|jac_X|jacobian_X",
-    "dX_dY|dXdY|dX_by_dY -> X|X_Y",
+    "dX_dY_dZ -> dX_dY",
+    "dX_dY|dXdY|dX_by_dY -> X_of_Y|X|X_Y",
     "d2X_dY2|d2XdY2|d2X_dYdZ -> dX_dY|dXdY",
     "d3X_dY3 -> d2X_dY2",
     "X_pdf|X_PDF -> X_cdf|X_CDF",
-    "X_dY -> X",
+    ONE_ARGUMENT,
     "fprime|jac|jacobian|grad|gradient -> f|fun|func|function|objective|residual|residuals",
     "fprime2|hess|hessian -> fprime|jac|jacobian|grad|gradient",
 )
@@ -68,14 +70,16 @@ ENTRYWISE = frozenset(
     {"deriv", "deriv2", "inverse_deriv", "inverse_deriv2", "psi", "psi_deriv", "X_prime", "raw_grad", "raw_hessian"}
     | {"pdf", "_pdf", "hazard", "X_pdf", "dlogpdf_dlink"}
 )
-# a parameter by which a function returns its derivative, too
+# a parameter by which a function returns its derivative, too; one that also takes a function is a solver
 FLAG = re.compile(r"(return_|eval_|with_|compute_|calc_)?(grad|gradients?|jac|jacobian|deriv|derivs|derivatives?)")
+FUNCTIONS = frozenset({"f", "fun", "func", "function", "fn", "objective"})
 # a function that returns its value with its derivative, and how such a derivative is called in it
+WORDS = r"(grad|gradients?|der|derivs?|derivatives?|jac|jacobians?)"
 TOGETHER = re.compile(
-    r"(and|with|loss|cost|obj\w*|fun\w*|value|energy|nll|kl)_?\w*(grad|der|jac)|(grad|der|jac)\w*_(and|with)|S1$"
+    rf"(and|with|loss|cost|obj\w*|fun\w*|value|energy|nll|kl)_?(\w*_)?{WORDS}(_|$)|(^|_){WORDS}_(and|with)|S1$"
 )
 RETURNED = re.compile(
-    r"_?[dD]?_?(grad|jac|deriv|hess)\w*|\w*(grad|gradient|jac|jacobian|deriv|derivative)s?|d[A-Z]?\w?(_?d\w+)?"
+    r"_?[dD]?_?(grad|jac|deriv|hess)\w*|\w*(grad|gradient|jac|jacobian|deriv|derivative)s?|d\w?_?d\w+"
 )
 APPROXIMATE = re.compile(r"numeric|approx|finite|_fd$|^fd_|check_|test")
 

@@ -8,7 +8,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.audit.pairs import APPROXIMATE, FLAG, RETURNED, TOGETHER, Pair, matches
+from gradcli.audit.pairs import APPROXIMATE, FLAG, FUNCTIONS, ONE_ARGUMENT, RETURNED, TOGETHER, Pair, matches
 from gradcli.base.diagnostics import error, visible
 
 if TYPE_CHECKING:
@@ -163,7 +163,9 @@ def among(functions: dict[str, Function], own: set[str], prefix: str, file: str,
         if APPROXIMATE.search(name) or is_abstract(function):
             continue
         derivative = prefix + name
-        flag = next((x for x in parameters(function, True) if FLAG.fullmatch(x)), "")
+        takes_functions = name == "__init__" or not FUNCTIONS.isdisjoint(parameters(function))
+        flags = [] if takes_functions else parameters(function, True)  # there it is an option of a solver
+        flag = next((x for x in flags if FLAG.fullmatch(x)), "")
         if flag and name in own:
             place = f"{file}:{function.lineno}"
             yield Pair(derivative, derivative, f"a flag {flag}", "flag", flag=flag, sure="likely", place=place)
@@ -173,8 +175,12 @@ def among(functions: dict[str, Function], own: set[str], prefix: str, file: str,
             named = next((x for x in match.names if x in functions and x != name), None)
             if named is None or is_abstract(functions[named]) or not ({name, named} & own):
                 continue
-            missing = needed(functions[named]) - set(parameters(function))
-            if missing and len(parameters(functions[named])) > len(parameters(function)):
+            ours, theirs = parameters(function), parameters(functions[named])
+            missing = needed(functions[named]) - {*ours}
+            moved = any(x in theirs and theirs.index(x) != place for place, x in enumerate(ours))
+            if missing and (moved or len(theirs) > len(ours)):
+                continue  # it needs an argument that the derivative does not have
+            if match.rule == ONE_ARGUMENT and match.by not in theirs and (len(match.by) > 1 or not theirs):
                 continue
             partner = Pair(
                 derivative, prefix + named, match.rule, kind=match.kind, sign=match.sign, by=match.by,
@@ -196,7 +202,11 @@ def parameters(function: Function, with_default: bool = False) -> list[str]:
     pairs = list(zip(names, defaults, strict=True))
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     if with_default:
-        return [x.arg for x, value in pairs if isinstance(value, ast.Constant) and value.value in (False, None)]
+        return [
+            x.arg
+            for x, value in pairs
+            if isinstance(value, ast.Constant) and (value.value is False or value.value is None)
+        ]
     return [x.arg for x, _ in pairs if x.arg not in ("self", "cls")]
 
 
@@ -208,24 +218,34 @@ def needed(function: Function) -> set[str]:
 
 
 def is_abstract(function: Function) -> bool:
-    """Whether a function has no body: a docstring, `pass`, `...` or `raise`; or is a property."""
+    """Whether a function returns nothing: it is abstract, or writes into its arguments; or is a property."""
     if any(
         ast.unparse(x).endswith(("property", "abstractmethod", "setter", "overload")) for x in function.decorator_list
     ):
         return True
-    body = [x for x in function.body if not (isinstance(x, ast.Expr) and isinstance(x.value, ast.Constant))]
-    return all(isinstance(x, (ast.Pass, ast.Raise)) for x in body)
+    return not any(True for _ in returned(function))
+
+
+def returned(function: Function) -> Iterator[ast.expr]:
+    """What a function returns, without the functions that it defines."""
+    nodes: list[ast.AST] = [*function.body]
+    for node in nodes:
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            nodes += ast.iter_child_nodes(node)
 
 
 def is_together(function: Function) -> bool:
     """Whether a function returns a tuple of a value and what is called a derivative."""
-    tuples = [x.value for x in ast.walk(function) if isinstance(x, ast.Return) and isinstance(x.value, ast.Tuple)]
-    return any(
-        len(x.elts) > 1
-        and (bool(TOGETHER.search(function.name)) or any(RETURNED.fullmatch(name_of(y)) for y in x.elts[1:]))
-        and not any(RETURNED.fullmatch(name_of(y)) for y in x.elts[:1])
-        for x in tuples
-    )
+    known = parameters(function)
+    for values in (x.elts for x in returned(function) if isinstance(x, ast.Tuple) and len(x.elts) > 1):
+        first, *rest = map(name_of, values)
+        others = {*known, first, *rest}
+        named = any(RETURNED.fullmatch(x) or (x[:1] == "d" and x[1:] in others) for x in rest if x not in known)
+        if (named or TOGETHER.search(function.name)) and not RETURNED.fullmatch(first):
+            return True
+    return False
 
 
 def name_of(node: ast.expr) -> str:

@@ -41,6 +41,7 @@ VERDICTS = {
     "Power.deriv": "AGREES",
     "Field._Rforce": "AGREES",
     "Kernel.__call__": "AGREES",
+    "Profile.derivative": "AGREES",
 }
 
 
@@ -102,6 +103,29 @@ METHODS = [
 @pytest.mark.parametrize(("derivative", "function", "sign"), METHODS)
 def test_names_of_methods(derivative: str, function: str, sign: int) -> None:
     assert [match.sign for match in pairs.matches(derivative, True) if function in match.names][:1] == [sign]
+
+
+SOURCES = [  # of functions, and how many pairs they are
+    ("def f(x, a): return a*x\ndef f_da(x, a): return x", 1),
+    ("def f(x, a): return a*x\ndef f_diffuse(x, a): return x", 0),
+    ("def f(x): x *= 2\ndef f_derivative(x): x += 1", 0),
+    ("def value(y, w, z): return y*w*z\ndef value_grad(x, y, z): return x*y*z", 0),
+    ("def K_of_r(r): return r*r\ndef K(X): return X\ndef dK_dr(r): return 2*r", 1),
+    ("def step(x, jac=False): return x", 1),
+    ("def minimize(fun, x, jac=None): return x", 0),
+    ("def smooth(x, deriv=0): return x", 0),
+    ("def g(x):\n    y, dy = x, 1\n    return y, dy", 1),
+    ("def checked(t, y, dy):\n    return t, y, dy", 0),
+    ("def fit(x):\n    def inner(x):\n        return x, grad\n    return x", 0),
+    ("def derive_folder_and_name(x): return x, 1", 0),
+    ("def loss_and_gradient(x): return x, 1", 1),
+]
+
+
+@pytest.mark.parametrize(("source", "count"), SOURCES)
+def test_what_a_source_names(tmp_path: Path, source: str, count: int) -> None:
+    (tmp_path / "some.py").write_text(source)
+    assert len(scan(str(tmp_path / "some.py"))[0]) == count
 
 
 def test_an_audit_of_a_package_needs_no_command(package: Path) -> None:
@@ -201,6 +225,7 @@ LAYOUTS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]
     "entrywise": (np.sin, np.cos, (V,), "x", "entrywise", 1.0),
     "rows": (lambda x: np.sum(x**3, axis=1), lambda x: 3 * x**2, (X,), "x", "entrywise", 1.0),
     "total": (lambda x: np.sum(x**3, axis=0), lambda x: 3 * x**2, (X,), "x", "total", 1.0),
+    "coupled rows": (lambda x: x**3 * x.sum(), lambda x: 3 * x**2 * x.sum() + x**3, (V,), "x", "diagonal", 1.0),
     "minus": (lambda x: np.sum(x**3), lambda x: -3 * x**2, (V,), "x", "jacobian", -1.0),
     "twice": (lambda x: np.sum(x**3), lambda x: 6 * x**2, (V,), "x", "jacobian", 2.0),
     "the second argument": (lambda k, x: k * x**3, lambda k, x: 3 * k * x**2, (2.5, 0.7), "x", "jacobian", 1.0),
@@ -328,6 +353,15 @@ def test_an_invented_point_may_be_outside_of_the_domain(name: str) -> None:
         answers[key] = [{"checks": [row], "call": k + 1} for k, row in enumerate(rows)]
     (row,) = guesses.settled(gradients, answers)["a"][0]["checks"]
     assert row["verdict"] == word
+
+
+def test_what_an_object_is_set_to_may_be_for_its_caller_to_apply() -> None:
+    """A pair that agrees for another object is accused only where the attributes that are None are the same."""
+    pair = pairs.Pair("m:C.fit_deriv", "m:C.evaluate", "fit_deriv -> evaluate")._asdict()
+    for unset, word in (["domain"], "LOOK"), ([], "DISAGREES"):
+        answers = [{"checks": [W], "call": 1, "unset": []}, {"checks": [R], "call": 2, "unset": unset}]
+        (row,) = guesses.settled({"a": {"pair": pair}}, {"a": answers})["a"][0]["checks"]
+        assert row["verdict"] == word
 
 
 def test_a_guess_without_any_reading_is_unpaired() -> None:
