@@ -256,17 +256,19 @@ def _masks(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
 
 
 def _signs(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
-    """sign(u)/abs(u) as 1/u."""
+    """sign(u)/abs(u) as 1/u, and sign(u)*abs(u) as u."""
     changed = list(factors)
     for place, (base, exponent) in enumerate(changed):
-        if isinstance(base, Call) and base.name == "abs" and exponent <= -1:
-            own = key(base.args[0])
+        if isinstance(base, Call) and base.name == "abs" and abs(exponent) >= 1:
+            own, way = key(base.args[0]), 1 if exponent > 0 else -1
             for other, (sign, raised) in enumerate(changed):
                 if isinstance(sign, Call) and sign.name == "sign" and raised >= 1 and key(sign.args[0]) == own:
-                    changed[place], changed[other] = (base, exponent + 1), (sign, raised - 1)
-                    inverse = power(base.args[0], -1)
-                    if len(inverse) == 1 and inverse[0].coefficient == 1 and not inverse[0].bound:
-                        return _signs((*(factor for factor in changed if factor[1]), *inverse[0].factors), names)
+                    changed[place], changed[other] = (base, exponent - way), (sign, raised - 1)
+                    u = power(base.args[0], way)
+                    if len(u) > 1 and way > 0:
+                        u = (Term(Fraction(1), ((Group(u), Fraction(1)),), ()),)
+                    if len(u) == 1 and u[0].coefficient == 1 and not u[0].bound:
+                        return _signs((*(factor for factor in changed if factor[1]), *u[0].factors), names)
     return factors
 
 

@@ -128,6 +128,8 @@ TABLE = [
     ),
     # Matrix Cookbook 2.6 and 2.7 (norms)
     ("norm(x-a)", "x", "(x - a)/norm(x - a)", "PROVED"),
+    ("norm(x - mu)**2/2", "mu", "mu - x", "PROVED"),
+    ("sum(abs(x - y)**3)", "x", "3*abs(x - y)*(x - y)", "PROVED"),
     ("norm(x)**2", "x", "2*x", "PROVED"),
     ("norm(X)**2", "X", "2*X", "PROVED"),
     ("norm(X)", "X", "X/norm(X)", "PROVED"),

@@ -152,6 +152,7 @@ class Convention(NamedTuple):
     divisors: frozenset[str]  # names by which it divides
     positions: dict[str, int]  # how many are read in an entry of a name
     whole: frozenset[str]  # names in places that need an array
+    apart: frozenset[str]  # names of which a distance is taken
 
     def choices(self, name: str) -> tuple[tuple[int, int], ...]:
         """The ranks that a name may have, each with its cost; the usual rank costs nothing."""
@@ -162,7 +163,8 @@ class Convention(NamedTuple):
         stem = name.rstrip("0123456789_")
         if name[0].isupper() and self.positions and name not in self.whole:
             return COEFFICIENT  # beside entries
-        if stem in GREEK or (stem in LATIN and (not self.products or name in self.divisors)):
+        number = stem in LATIN and name not in self.apart and (not self.products or name in self.divisors)
+        if number or stem in GREEK:
             return COEFFICIENT
         return CAPITAL if name[0].isupper() else LETTER
 
@@ -230,7 +232,8 @@ def assumed_shapes(
     """
     products = any(map(is_product, nodes_of(script)))
     whole, positions = frozenset(whole_arguments(script)), positions_read(script)
-    convention = Convention(bool(known) or reads_arrays(script), products, divisors(script), positions, whole)
+    names = divisors(script), positions, whole, distances(script)
+    convention = Convention(bool(known) or reads_arrays(script), products, *names)
 
     large = Limits(**{**limits.as_dict(), "elements": MAX_ENTRIES})  # nothing is allocated
 
@@ -429,6 +432,14 @@ def divisors(script: Script) -> frozenset[str]:
         elif isinstance(node, Call) and node.function.id == "sqrt":
             below += node.args
     return frozenset(names)
+
+
+def distances(script: Script) -> frozenset[str]:
+    """The names of which a script takes a distance: `norm(x - mu)`."""
+    calls = [node for node in nodes_of(script) if isinstance(node, Call) and node.function.id == "norm"]
+    gaps = [call.args[0] for call in calls if call.args]
+    ends = [end for gap in gaps if isinstance(gap, Binary) and gap.op == "-" for end in (gap.left, gap.right)]
+    return frozenset([end.id for end in ends if isinstance(end, Name)])
 
 
 def whole_arguments(script: Script) -> set[str]:
