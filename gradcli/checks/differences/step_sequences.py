@@ -390,9 +390,10 @@ def finest(seen: Differences, claimed: float) -> float:
     the one of numbers that are subtracted, as in `1 - cos(x)`.
     """
     values = seen.values[seen.values != 0]
-    if not values.size or not claimed:
+    near = seen.values[len(seen.values) // 2 :]  # on the smaller steps
+    if not near.any() or not claimed:
         return math.inf
-    largest = float(np.abs(values).max())
+    largest = float(np.abs(near).max())
     mantissas, exponents = np.frexp(values)
     whole = (mantissas * 2.0**53).astype(np.int64)
     unit = float(np.ldexp((whole & -whole).astype(np.float64), exponents - 53).min())
