@@ -110,7 +110,7 @@ class Compressed:
         if results is None:
             return None
         swept = self._swept(results, self._compression.sweeps)
-        if not self.sparse and not all_finite(swept):
+        if not all_finite(swept):
             return None
         return results[: self.values], partial(self._blocks.filled, self._compression.entries(swept))
 

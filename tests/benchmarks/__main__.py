@@ -24,7 +24,7 @@ from tests.benchmarks.load import Seen
 from tests.support.passes import PASSES
 
 MODULES = (
-    "cold", "scalar", "points", "gradbench", "network", "stencils", "gradchecks", "hessians",
+    "cold", "scalar", "points", "gradbench", "network", "stencils", "gradchecks", "hessians", "sparse_matrices",
     "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch", "files", "loops",
 )  # fmt: skip
 

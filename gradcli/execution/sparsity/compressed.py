@@ -9,6 +9,7 @@ directions confirm the pattern: their products have to be what the entries give.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -118,8 +119,7 @@ class Compression:
 
     def probes(self) -> Array:
         """Random directions, of the length of a seed."""
-        directions: Array = np.random.default_rng(SEED).uniform(0.5, 1.5, (PROBES, len(self._colours)))
-        return directions
+        return np.random.default_rng(SEED).uniform(0.5, 1.5, (PROBES, len(self._colours)))
 
     def agrees(self, entries: Array, probes: Array, seen: Array, across: bool = False) -> bool:
         """Whether the matrix of these entries sends the probes where the sweeps have seen them go, up to rounding.
@@ -181,35 +181,35 @@ class Blocks:
     Blocks are flat arrays, or with `sparse` CSR arrays of SciPy with the entries of the pattern alone.
     """
 
-    def __init__(
-        self, compression: Compression, rows: Sequence[int], columns: Sequence[int], sparse: bool = False
-    ) -> None:
+    def __init__(self, whole: Compression, rows: Sequence[int], columns: Sequence[int], sparse: bool = False) -> None:
         self._sparse = sparse
         row_ends, column_ends = np.cumsum([0, *rows]), np.cumsum([0, *columns])
-        left = np.searchsorted(column_ends, compression.columns, side="right") - 1
-        self._parts: list[list[tuple[Any, Any, Any, tuple[int, int]]]] = []
+        left = np.searchsorted(column_ends, whole.columns, side="right") - 1
+        self._parts: list[list[tuple[Any, Any, int]]] = []  # of a sparse block the places are an array of its pattern
         for first, height in zip(row_ends, rows, strict=False):
-            among = slice(*np.searchsorted(compression.rows, [first, first + height]))  # rows are in order
+            among = slice(*np.searchsorted(whole.rows, [first, first + height]))  # rows are in order
             self._parts.append([])
             for j, width in enumerate(columns):
                 chosen = among if len(columns) == 1 else among.start + np.flatnonzero(left[among] == j)
-                high, wide = compression.rows[chosen] - first, compression.columns[chosen] - column_ends[j]
-                starts = np.searchsorted(high, np.arange(height + 1)).astype(np.int32) if sparse else None
-                places = wide.astype(np.int32) if sparse else high * width + wide
-                self._parts[-1].append((chosen, places, starts, (height, width)))
+                high, wide = whole.rows[chosen] - first, whole.columns[chosen] - column_ends[j]
+                places: Any = high * width + wide
+                if sparse:
+                    from scipy.sparse import csr_array
+
+                    places = csr_array((np.zeros(len(wide)), (high, wide)), (height, width))
+                self._parts[-1].append((chosen, places, height * width))
 
     def filled(self, entries: Array) -> list[list[Any]]:
         """The blocks; dense ones have zeros where the pattern has nothing."""
-        if self._sparse:
-            from scipy.sparse import csr_array
         blocks: list[list[Any]] = []
         for row in self._parts:
             blocks.append([])
-            for chosen, places, starts, shape in row:
+            for chosen, places, size in row:
                 if self._sparse:
-                    block: Any = csr_array((entries[chosen], places.copy(), starts.copy()), shape)
+                    block = copy(places)  # takes a fifth of the time of a constructor
+                    block.data, block.indices, block.indptr = entries[chosen], block.indices.copy(), block.indptr.copy()
                 else:
-                    block = np.zeros(shape[0] * shape[1], dtype=entries.dtype)
+                    block = np.zeros(size, dtype=entries.dtype)
                     block[places] = entries[chosen]
                 blocks[-1].append(block)
         return blocks
