@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -353,6 +355,12 @@ def test_matrices_beyond_the_limit_are_sparse_by_themselves(derivative: str, scr
     with pytest.raises(gradcli.GradcliError, match="entries") as caught:
         getattr(gradcli, derivative)(script, at=point, sparse=False)
     assert "sparse=True" in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["by_trust_region", "by_least_squares", "by_differences"])
+def test_optimisers_of_scipy_take_sparse_arrays(method: str) -> None:
+    sample = runpy.run_path(str(Path(__file__).parents[2] / "samples" / "python" / "sparse_optimisers.py"))
+    assert np.allclose(sample[method](np.full(60, 1.2)), 1, atol=1e-6)
 
 
 def test_a_band_is_the_same_bit_for_bit() -> None:
