@@ -100,6 +100,14 @@ class PairedCall:
         """What an argument or an attribute holds."""
         return getattr(self.owner, name.removeprefix(STATE)) if name.startswith(STATE) else self.at[name]
 
+    def put(self, name: str, moved: Any) -> None:
+        """Let an attribute hold other numbers: an array of its own kind, which knows more than numbers, keeps them."""
+        held = getattr(self.owner, name)
+        if isinstance(held, np.ndarray) and type(held) is not np.ndarray:
+            held[...] = moved
+        else:
+            setattr(self.owner, name, moved)
+
     def outputs(self, changed: Arguments) -> list[Floats]:
         """What the function returns, as arrays; with the derivatives before the last one, which may be theirs."""
         result = self.call(self.value, changed, self.off)
@@ -129,7 +137,7 @@ class PairedCall:
             raise OutOfTime
         for name in changed:
             if name.startswith(STATE):
-                setattr(self.owner, name.removeprefix(STATE), changed[name])
+                self.put(name.removeprefix(STATE), changed[name])
         at = {name: own_copy(changed.get(name, content)) for name, content in self.at.items()} | (fixed or {})
         taken = inspect.signature(function).parameters.values()
         spread = any(x.kind is x.VAR_POSITIONAL for x in taken)
@@ -187,7 +195,7 @@ class Slopes(NamedTuple):
 def slopes(call: PairedCall, argument: str) -> Slopes:
     """Differences by one argument."""
     content = call.content(argument)
-    x = np.asarray(numbers(content), dtype=np.float64)
+    x = np.array(numbers(content), dtype=np.float64)
     entries = np.unique(np.linspace(0, x.size - 1, min(x.size, MOST_ENTRIES)).astype(int))
     size = float(np.abs(x).max()) or 1.0
 
@@ -204,7 +212,7 @@ def slopes(call: PairedCall, argument: str) -> Slopes:
             columns.append((4 * fine - rough) / 3)
             doubts.append(np.abs(fine - rough))
     if argument.startswith(STATE):
-        setattr(call.owner, argument.removeprefix(STATE), content)
+        call.put(argument.removeprefix(STATE), x if isinstance(content, np.ndarray) else content)
     sizes = [y.size for y in call.outputs({})]
     whole = np.stack(columns, axis=-1)
     return Slopes(
@@ -321,7 +329,7 @@ def subject(call: PairedCall, reading: Reading) -> Subject:
     """A reading as a function of one argument with its derivative, for `check_callable`."""
     name, sign = reading.argument, call.pair["sign"]
     content = call.content(name)
-    x0 = np.asarray(numbers(content), dtype=np.float64)
+    x0 = np.array(numbers(content), dtype=np.float64)
     S = call.outputs({})[reading.output].shape
 
     def f(x: Any) -> Any:

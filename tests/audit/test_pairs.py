@@ -273,6 +273,27 @@ def test_each_part_of_a_derivative_is_read_apart() -> None:
     assert agreeing == [(0, "a", 1.0), (1, "b", 2.0)]
 
 
+def test_an_attribute_that_is_an_array_of_its_own_kind_stays_it() -> None:
+    class Parameter(np.ndarray):
+        pass
+
+    class Owner:
+        def __init__(self) -> None:
+            self.width = np.array([0.7]).view(Parameter)
+
+    def value(x: Any) -> Any:
+        assert isinstance(owner.width, Parameter)
+        return owner.width[0] ** 2 * x.sum()
+
+    def slope(x: Any) -> Any:
+        return 2 * owner.width * x.sum()
+
+    owner = Owner()
+    row = pairs.Pair("m:C.f_grad", "m:C.f", "X_grad -> X")._asdict() | {"guessed": True}
+    (check,) = judging.answer(lambda: PairedCall(row, value, slope, owner, (V,), {}), {"timeout": 10.0})["checks"]
+    assert (check["leaf"], check["verdict"]) == ("width", "AGREES")
+
+
 def test_a_vector_that_is_no_gradient_is_told_from_one_of_another_function() -> None:
     row = pairs.Pair("m:f_grad", "m:f", "X_grad -> X")._asdict() | {"guessed": True}
 
