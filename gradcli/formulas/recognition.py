@@ -20,6 +20,7 @@ from gradcli.formulas.index_terms import (
     base_key,
     free,
     free_of,
+    free_of_term,
     key,
     merged,
     number,
@@ -82,7 +83,31 @@ def _term(term: Term, names: Names) -> Sum:
     whole = merged(coefficient, factors, bound)
     for rule in (_softmax, _sigmoid, _lengths, _masks, _signs, _powers):
         whole = whole._replace(factors=rule(whole.factors, names))
-    return _cancelled(_without_totals(merged(whole.coefficient, whole.factors, whole.bound)))
+    whole = _without_totals(merged(whole.coefficient, whole.factors, whole.bound))
+    return ZERO if _is_centred(whole) else _cancelled(whole)
+
+
+def _is_centred(term: Term) -> bool:
+    """Whether a term is the mean, weighted with a softmax, of what that mean was subtracted from, which is 0."""
+    weighted = any(isinstance(base, Whole) and base.name == "softmax" for base, _ in term.factors)
+    for place, (base, exponent) in enumerate(term.factors if weighted and term.bound else ()):
+        if isinstance(base, Group) and exponent == 1 and len(base.inside) <= MOST_EXPANDED:
+            rest = term.factors[:place] + term.factors[place + 1 :]
+            parts = [_flat(term._replace(factors=(*rest, (Group((own,)), exponent)))) for own in base.inside]
+            if not add(*[(_without_totals(part),) for part in parts]):
+                return True
+    return False
+
+
+def _flat(term: Term) -> Term:
+    """A term without brackets around single terms."""
+    for place, (base, exponent) in enumerate(term.factors):
+        if isinstance(base, Group) and exponent == 1 and len(base.inside) == 1:
+            coefficient, inside, bound = base.inside[0]
+            if set(bound).isdisjoint(term.bound):
+                factors = (*term.factors[:place], *inside, *term.factors[place + 1 :])
+                return _flat(merged(term.coefficient * coefficient, factors, (*term.bound, *bound)))
+    return term
 
 
 def _without_totals(term: Term) -> Term:
@@ -108,8 +133,17 @@ def _base(base: Any, names: Names) -> Any:
         alike = base.name == "where" and key(base.args[1]) == key(base.args[2])
         return base.args[1] if alike else base
     if isinstance(base, Whole):
-        return base._replace(args=tuple([(own, shortened(arg, names)) for own, arg in base.args]))
+        return _unshifted(base._replace(args=tuple([(own, shortened(arg, names)) for own, arg in base.args])))
     return base
+
+
+def _unshifted(whole: Whole) -> Whole:
+    """softmax(x - c) as softmax(x), where c is the same along the axis, such as the largest entry."""
+    if whole.name not in ("softmax", "log_softmax"):
+        return whole
+    own, inside = whole.args[0]
+    varying = tuple([term for term in inside if own[-1] in free_of_term(term)])
+    return whole._replace(args=((own, varying),)) if varying else whole
 
 
 def _stays(inside: Sum) -> bool:
@@ -151,7 +185,7 @@ def _softmax(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
                 whole = Whole("softmax", (), (array,), (rest[0], axis))
             changed[place] = base, exponent + count
             changed[other] = top, raised - count
-            changed.append((whole, count))
+            changed.append((_unshifted(whole), count))
             return _softmax(tuple([factor for factor in changed if factor[1]]), names)
     return factors
 

@@ -258,6 +258,8 @@ def _impl(name: str, value: Callable[..., Any], arity: int) -> Callable[..., Any
     """The rule `impl(xp, *xs)` of a value, whichever of the two forms it has."""
     import inspect
 
+    if not callable(value):
+        raise _unfit(name, f"its value is a {type(value).__name__}, not a function", "a text is a formula: formula=...")
     try:
         names: Mapping[str, inspect.Parameter] = inspect.signature(value).parameters
     except (TypeError, ValueError):  # functions in C have none, ufuncs say it otherwise

@@ -182,7 +182,7 @@ MORE_FORMULAS: list[tuple[str, str, dict[str, Any], str]] = [
         {"x": (3,), "A": (3, 2), "y": (2,), "W": (2, 3)},
         "-2*A.T @ (W.T @ (W @ (x - A @ y)))",
     ),
-    ("m = max(x); m + log(sum(exp(x - m)))", "x", {"x": (3,)}, "softmax(x - max(x))"),
+    ("m = max(x); m + log(sum(exp(x - m)))", "x", {"x": (3,)}, "softmax(x)"),
     ("logsumexp(A @ x)", "x", {"A": (3, 2), "x": (2,)}, "A.T @ softmax(A @ x)"),
     ("sum(relu(x)**2)", "x", {"x": (3,)}, "2*relu(x)"),
     ("-sum(y*log(softmax(A @ x)))", "x", {"y": (3,), "A": (3, 2), "x": (2,)}, "A.T @ (sum(y)*softmax(A @ x) - y)"),

@@ -219,6 +219,7 @@ def test_broken_packages_are_named_and_harm_nothing(example: Path, tmp_path: Pat
 
 
 VALUES = (  # of an operation of one number, and what is said of them
+    ("'exp(x)'", "its value is a str, not a function"),
     ("lambda x: 1/0", "its value raised ZeroDivisionError: division by zero"),
     ("lambda x: x[:1]", "its value raised IndexError"),
     ("lambda x: None", "its value returns NoneType"),
