@@ -310,6 +310,16 @@ def test_layers_crossings_and_places() -> None:
     assert ascending([3.0, 1.0, 2.0, 9.0]) == [2.0, 2.0, 2.0, 9.0]
 
 
+def test_arrows_from_one_box_through_many_layers_share_a_straight_line() -> None:
+    """A leaf that each step of a long chain reads: few bends an arrow, a narrow drawing, and nothing left of it."""
+    steps = range(2, 402)
+    arrows = [(step - 1, step) for step in steps] + [(0, step) for step in steps]
+    found = layout([(40.0, 30.0)] * 402, arrows)
+    assert max(len(route) for route in found.routes) < 80
+    assert found.width < 400
+    assert min(x for route in found.routes for x, _ in route) >= 0
+
+
 def test_a_tree_is_drawn_without_crossings() -> None:
     """A full binary tree in a bad order."""
     arrows = [(2 * node + 1, node) for node in range(15)] + [(2 * node + 2, node) for node in range(15)]

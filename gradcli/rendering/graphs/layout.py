@@ -7,7 +7,7 @@ points back is laid out as one that points forward.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import takewhile
 
 from gradcli.base.records import NamedTuple
 
@@ -16,16 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SWEEPS = 12
-LEAST, MOST, STEPS = 40, 300, 16_000  # rounds towards straight arrows, and boxes times rounds
+LEAST, MOST, STEPS = 4, 300, 40_000  # rounds towards straight arrows, and boxes times rounds
+LONG = 6  # waypoints a box above which arrows from one box share theirs
 STRAIGHT = 6.0  # how much more a bend in a chain or a long arrow counts than a slope beside others
 GAP, RISE = 28.0, 52.0  # between boxes of a layer, and between layers
 WAYPOINT = 14.0
+RIGID = 50.0  # weight of a waypoint that arrows share, which boxes do not push aside
+SLIGHT = 4.0  # bends that are not drawn
 
 
 class Layout(NamedTuple):
     """The center of each box, the points of each arrow, and the size of the whole drawing.
 
-    A route passes a layer between two points, at the upper and at the lower edge of its tallest box.
+    A route passes a layer between two points, at the upper and at the lower edge of its tallest box; layers that it
+    passes in a straight line are one.
     """
 
     places: tuple[tuple[float, float], ...]
@@ -44,7 +48,8 @@ def layout(
     """
     down = [(min(start, end), max(start, end)) for start, end in arrows]
     rank = ranks(len(sizes), down)
-    graph = Layers(sizes, rank, weights or [1.0] * len(sizes))
+    waypoints = sum(max(rank[end] - rank[start] - 1, 0) for start, end in down)
+    graph = Layers(sizes, rank, weights or [1.0] * len(sizes), shared=waypoints > LONG * len(sizes))
     chains = [graph.chain(start, end) for start, end in down]
     graph.order()
     turned = [chain if start <= end else chain[::-1] for chain, (start, end) in zip(chains, arrows, strict=True)]
@@ -71,11 +76,14 @@ def ranks(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
 class Layers:
     """Boxes and waypoints by layer, while their orders and positions are computed."""
 
-    def __init__(self, sizes: Sequence[tuple[float, float]], rank: Sequence[int], weights: Sequence[float]) -> None:
+    def __init__(
+        self, sizes: Sequence[tuple[float, float]], rank: Sequence[int], weights: Sequence[float], shared: bool
+    ) -> None:
         self.sizes = list(sizes)
         self.weight = list(weights)
         self.rank = list(rank)
         self.count = len(self.sizes)
+        self.trunks: list[list[int]] | None = [[box] for box in range(self.count)] if shared else None
         self.above: list[list[int]] = [[] for _ in sizes]
         self.below: list[list[int]] = [[] for _ in sizes]
         self.rows: list[list[int]] = [[] for _ in range(max(rank, default=0) + 1)]
@@ -87,8 +95,8 @@ class Layers:
         low, high = self.rank[start], self.rank[end]
         if low >= high:
             return [start, end]
-        chain = [start]
-        for layer in range(low + 1, high):
+        chain = self.trunks[start] if self.trunks else [start]
+        for layer in range(low + len(chain), high):
             point = len(self.sizes)
             self.sizes.append((WAYPOINT, 0.0))
             self.weight.append(1.0)
@@ -96,12 +104,14 @@ class Layers:
             self.above.append([])
             self.below.append([])
             self.rows[layer].append(point)
+            self._join(chain[-1], point)
             chain.append(point)
-        chain.append(end)
-        for upper, lower in pairwise(chain):
-            self.below[upper].append(lower)
-            self.above[lower].append(upper)
-        return chain
+        self._join(chain[high - low - 1], end)
+        return [*chain[: high - low], end]
+
+    def _join(self, upper: int, lower: int) -> None:
+        self.below[upper].append(lower)
+        self.above[lower].append(upper)
 
     # --- the order within layers ---------------------------------------------------------------------------
 
@@ -110,8 +120,9 @@ class Layers:
         best, fewest = [list(row) for row in self.rows], self.crossings()
         for sweep in range(SWEEPS):
             down = sweep % 2 == 0
-            for row in self.rows[1:] if down else reversed(self.rows[:-1]):
-                self._sort(row, self.above if down else self.below)
+            step = -1 if down else 1
+            for layer in range(1, len(self.rows)) if down else reversed(range(len(self.rows) - 1)):
+                self._sort(self.rows[layer], self.rows[layer + step], self.above if down else self.below)
             crossings = self.crossings()
             if crossings < fewest:
                 best, fewest = [list(row) for row in self.rows], crossings
@@ -119,8 +130,8 @@ class Layers:
                 break
         self.rows = best
 
-    def _sort(self, row: list[int], neighbours: Sequence[Sequence[int]]) -> None:
-        position = {box: place for layer in self.rows for place, box in enumerate(layer)}
+    def _sort(self, row: list[int], adjacent: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
+        position = {box: place for place, box in enumerate(adjacent)}
         own = {box: float(place) for place, box in enumerate(row)}
         for box in row:
             if neighbours[box]:
@@ -154,7 +165,7 @@ class Layers:
             for row in self.rows if down else reversed(self.rows):
                 self._settle(row, x, (down, not down) if sweep < SWEEPS else (True, True))
         y = self._heights()
-        left = min((x[box] - self.sizes[box][0] / 2 for box in range(self.count)), default=0.0)
+        left = min((x[box] - self.sizes[box][0] / 2 for box in range(len(x))), default=0.0)
         points = [(x[box] - left, y[self.rank[box]]) for box in range(len(x))]
         width = max((points[box][0] + self.sizes[box][0] / 2 for box in range(len(x))), default=0.0)
         height = y[-1] + max((self.sizes[box][1] for box in self.rows[-1]), default=0.0) / 2 if self.rows else 0.0
@@ -168,12 +179,13 @@ class Layers:
         for box in row:
             near = [*(self.above[box] if sides[0] else ()), *(self.below[box] if sides[1] else ())]
             near = near or [*self.above[box], *self.below[box]]
-            pulls = [self.pulls[box, other] for other in near]
-            total = sum(pulls)
-            wanted.append(
-                sum(x[other] * pull for other, pull in zip(near, pulls, strict=True)) / total if near else x[box]
-            )
-            weights.append(self.weight[box])
+            total = moment = 0.0
+            for other in near:
+                pull = self.pulls[box, other]
+                total += pull
+                moment += pull * x[other]
+            wanted.append(moment / total if near else x[box])
+            weights.append(self.weight[box] if box < self.count or not self.trunks else RIGID)
         offsets, at = [], 0.0
         for place, box in enumerate(row):
             if place:
@@ -187,7 +199,9 @@ class Layers:
         """The weight of a neighbour: large in chains, which should be straight, small for boxes of small weight."""
         upper, lower = (box, other) if self.rank[box] < self.rank[other] else (other, box)
         chained = self._heavy(self.below[upper]) == 1 and self._heavy(self.above[lower]) == 1
-        return self.weight[other] * (STRAIGHT if chained else 1.0)
+        chained |= min(upper, lower) >= self.count
+        beside = self.trunks and box >= self.count > other
+        return self.weight[other] * (STRAIGHT if chained else 1 / RIGID if beside else 1.0)
 
     def _heavy(self, boxes: Sequence[int]) -> int:
         return sum(self.weight[box] == 1.0 for box in boxes)
@@ -196,14 +210,15 @@ class Layers:
         self, chain: Sequence[int], points: Sequence[tuple[float, float]], tall: Sequence[float]
     ) -> Iterator[tuple[float, float]]:
         down = -1.0 if self.rank[chain[0]] < self.rank[chain[-1]] else 1.0
-        for box in chain:
-            x, y = points[box]
-            if box < self.count:
-                yield x, y
-            else:
-                half = tall[self.rank[box]] * down
-                yield x, y + half
-                yield x, y - half
+        yield points[chain[0]]
+        passed = chain[1:-1]
+        while passed:
+            x = points[passed[0]][0]
+            run = list(takewhile(lambda box: abs(points[box][0] - x) < SLIGHT, passed))  # noqa: B023
+            passed = passed[len(run) :]
+            yield x, points[run[0]][1] + tall[self.rank[run[0]]] * down
+            yield x, points[run[-1]][1] - tall[self.rank[run[-1]]] * down
+        yield points[chain[-1]]
 
     def _heights(self) -> list[float]:
         y, bottom = [], 0.0

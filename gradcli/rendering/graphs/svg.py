@@ -153,19 +153,18 @@ def shortened(points: Sequence[Point]) -> list[Point]:
     return ends
 
 
+BERNSTEIN = [
+    ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t * t, t**3)
+    for t in (step / SAMPLES for step in range(1, SAMPLES + 1))
+]
+
+
 def samples(points: Sequence[Point]) -> list[Point]:
     """Points on the curve, close to each other, from its start to its end."""
     places = [points[0]]
-    for ends in pieces(points):
-        for step in range(1, SAMPLES + 1):
-            t = step / SAMPLES
-            parts = ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t * t, t**3)
-            places.append((weighted(parts, ends, 0), weighted(parts, ends, 1)))
+    for (x0, y0), (x1, y1), (x2, y2), (x3, y3) in pieces(points):
+        places += ((a * x0 + b * x1 + c * x2 + d * x3, a * y0 + b * y1 + c * y2 + d * y3) for a, b, c, d in BERNSTEIN)
     return places
-
-
-def weighted(parts: Sequence[float], ends: Sequence[Point], axis: int) -> float:
-    return sum(part * end[axis] for part, end in zip(parts, ends, strict=True))
 
 
 def loop(place: Point, size: Point) -> tuple[str, str]:
