@@ -249,7 +249,7 @@ def assert_sparse(script: str, point: dict[str, Any], derivative: str = "hessian
         sparse, dense = (getattr(getattr(f, derivative)(sparse=choice, **at), derivative) for choice in (True, False))
         once = getattr(getattr(gradcli, derivative)(script, at=at, sparse=True), derivative)
         for ours, again, full in zip(*(leaf_blocks(table) for table in (sparse, once, dense)), strict=True):
-            assert type(ours) is csr_array
+            assert type(ours) is csr_array and ours.indices.dtype == ours.indptr.dtype == np.int32
             assert ours.has_canonical_format and ours.shape[0] * ours.shape[1] == np.size(full)
             assert (ours.indptr == again.indptr).all() and (ours.indices == again.indices).all()
             matrix = np.reshape(full, ours.shape)

@@ -196,7 +196,8 @@ class Blocks:
                 if sparse:
                     from scipy.sparse import csr_array
 
-                    places = csr_array((np.zeros(len(wide)), (high, wide)), (height, width))
+                    at = high.astype(np.int32), wide.astype(np.int32)  # what SciPy's solvers take without a copy
+                    places = csr_array((np.zeros(len(wide)), at), (height, width))
                 self._parts[-1].append((chosen, places, height * width))
 
     def filled(self, entries: Array) -> list[list[Any]]:
