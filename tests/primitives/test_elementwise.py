@@ -6,8 +6,10 @@ import math
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 
+import gradcli
 from gradcli.calculator import evaluate, grad, hessian
 from gradcli.graph.node import Builder, reachable
 from gradcli.primitives import catalogue
@@ -127,3 +129,12 @@ def test_lengths_and_angles() -> None:
     assert slopes("atan2(y, x)", x=3e200, y=4e200) == pytest.approx({"x": -1.6e-201, "y": 1.2e-201}, rel=1e-14)
     flat = hessian("hypot(x, y)", at={"x": 1.0, "y": 1e-9}).hessian
     assert flat["x"]["x"] == pytest.approx(1e-18, rel=1e-14, abs=0)
+
+
+ENDS = {"erfcx": (0, math.inf), "k0": (0, math.nan), "i0e": (0, 0), "dawsn": (0, 0), "expi": (math.inf, 0)}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_special_functions_at_infinities(name: str) -> None:
+    function = gradcli.compile(f"{name}(x)")
+    np.testing.assert_array_equal([function(x=x) for x in (math.inf, -math.inf)], ENDS[name])

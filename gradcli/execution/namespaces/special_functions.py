@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BITS = (64, 128, 256, 512, 1024, 2048)  # tried in turn
 TERMS = 30  # of the polynomials
+LARGEST = np.finfo(np.float64).max
 _PRECISION = Lock()  # python-flint has one precision for all threads
 # each function as a ball, and for which operands it is rounded from one
 BALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -37,7 +38,8 @@ def analytic(name: str, function: Callable[..., Any], domain: Sequence[Interval]
     floats = np.broadcast_arrays(*[np.asarray(x, dtype=np.float64) for x in operands])
     plain = getattr(special, name)(*floats) if name else np.nan
     values = np.array(np.broadcast_to(plain, floats[0].shape), dtype=np.float64)
-    known = [np.vectorize(interval.contains, otypes=[bool])(x) for interval, x in zip(domain, floats, strict=True)]
+    ends = [np.clip(x, -LARGEST, LARGEST) for x in floats]  # an open end at infinity is one of the domain
+    known = [np.vectorize(interval.contains, otypes=[bool])(x) for interval, x in zip(domain, ends, strict=True)]
     values = np.where(np.all(known, axis=0) | np.isinf(values), values, np.nan)
     if np.any(finite := np.isfinite(floats).all(axis=0) & np.all(known, axis=0)):
         flint = import_module("flint")
