@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BITS = (64, 128, 256, 512, 1024, 2048)  # tried in turn
 TERMS = 30  # of the polynomials
-LARGEST = np.finfo(np.float64).max
 _PRECISION = Lock()  # python-flint has one precision for all threads
 # each function as a ball, and for which operands it is rounded from one
 BALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -38,8 +37,8 @@ def analytic(name: str, function: Callable[..., Any], domain: Sequence[Interval]
     floats = np.broadcast_arrays(*[np.asarray(x, dtype=np.float64) for x in operands])
     plain = getattr(special, name)(*floats) if name else np.nan
     values = np.array(np.broadcast_to(plain, floats[0].shape), dtype=np.float64)
-    ends = [np.clip(x, -LARGEST, LARGEST) for x in floats]  # an open end at infinity is one of the domain
-    known = [np.vectorize(interval.contains, otypes=[bool])(x) for interval, x in zip(domain, ends, strict=True)]
+    ends = zip(domain, np.clip(floats, -1.7e308, 1.7e308), strict=True)  # infinity is an end of a domain without end
+    known = [np.vectorize(interval.contains, otypes=[bool])(x) for interval, x in ends]
     values = np.where(np.all(known, axis=0) | np.isinf(values), values, np.nan)
     if np.any(finite := np.isfinite(floats).all(axis=0) & np.all(known, axis=0)):
         flint = import_module("flint")
@@ -49,8 +48,7 @@ def analytic(name: str, function: Callable[..., Any], domain: Sequence[Interval]
             value = function(*map(complex_ball, xs))
             return value.real if value.imag.contains(0) else flint.arb.nan()
 
-        columns = [x[finite].tolist() for x in floats]
-        values[finite] = _rounded(ball, columns, values[finite].tolist())
+        values[finite] = _rounded(ball, [x[finite].tolist() for x in floats], values[finite].tolist())
     return values[()]
 
 
