@@ -136,7 +136,7 @@ def together(findings: list[Finding], dialect: Dialect) -> list[Finding]:
         text = listed(names)
         tensors = tuple(names) if len(names) > 1 else ()
         message = same[0].message.replace("$it.grad", dialect.gradient(text, len(names) > 1), 1)
-        message = message.replace("$it", text, 1)
+        message = message.replace("$it is", "$it are" if tensors else "$it is", 1).replace("$it", text, 1)
         patches = [finding.patches[0] for finding in same if finding.patches]
         if len({patch.file for patch in patches}) == 1 and len(set(patches)) > 1:  # an edit for each tensor
             every = tuple(dict.fromkeys(edit for patch in patches for edit in patch.edits))

@@ -49,7 +49,7 @@ IN_PLACE = frozenset(
 )
 KINDS = {  # what composites are called, whichever kernels run or nodes they consist of
     "scaled_dot_product_attention": "ScaledDotProductFlashAttentionForCpuBackward0",
-    "cross_entropy_loss": "NllLossBackward0",
+    "cross_entropy_loss": "CrossEntropyLossBackward0",
 }
 QUIET = (  # methods that make no tensor
     *("__repr__", "__hash__", "__len__", "__dir__", "backward", "size", "dim", "numel", "stride"),

@@ -23,7 +23,7 @@ SCORES = {  # which operand of a softmax holds the scores, or of attention the m
     "LogSoftmax": 0,
     "ScaledDotProductFlashAttentionForCpu": 3,
 }
-LOGITS = {"LogSoftmax", "NllLoss", "NllLoss2D", "BinaryCrossEntropyWithLogits"}
+LOGITS = {"CrossEntropyLoss", "LogSoftmax", "NllLoss", "NllLoss2D", "BinaryCrossEntropyWithLogits"}
 LOOKS = 3  # operations of a line whose operands are looked at
 EVEN = 1e-3  # how far the sum of probabilities may be from 1
 
@@ -64,6 +64,12 @@ class Probabilities(NamedTuple):
     axis: int
 
 
+class NotLogarithms(NamedTuple):
+    """The first operand of nll_loss held no logarithms of probabilities of its classes, but of those along `axis`."""
+
+    axis: int | None  # None where entries lie above 0
+
+
 class Remarks:
     """Notes what is remarkable about operations of one run."""
 
@@ -82,7 +88,9 @@ class Remarks:
         if name in LOGITS and entry.wanted and operands:
             times = self.looked[entry.line, name] = self.looked.get((entry.line, name), 0) + 1
             if times <= LOOKS:
-                return probabilities(self.tensors.array(operands[0]), name.startswith("Binary"))
+                array = self.tensors.array(operands[0])
+                known = probabilities(array, name.startswith("Binary"))
+                return not_logarithms(array) if known is None and name.startswith("NllLoss") else known
         return None
 
     def _masked(self, name: str, operands: Sequence[Any], result: Any) -> MaskedRows | None:
@@ -117,6 +125,17 @@ def probabilities(array: Any, binary: bool) -> Probabilities | None:
         if array.shape[axis] > 1 and np.abs(array.sum(axis=axis, dtype=np.float64) - 1).max() < EVEN:
             return Probabilities(axis)
     return None
+
+
+def not_logarithms(array: Any) -> NotLogarithms | None:
+    """What scores of classes, which lie along axis 1 or the only one, are instead of log-probabilities."""
+    if array.dtype.kind != "f" or not array.size:
+        return None
+    if array.max() > EVEN:
+        return NotLogarithms(None)
+    classes, powers = min(1, array.ndim - 1), np.exp(array, dtype=np.float64)
+    even = [np.abs(powers.sum(axis=axis) - 1).max() < EVEN for axis in range(array.ndim)]
+    return NotLogarithms(even.index(True)) if any(even) and not even[classes] else None
 
 
 def masked_rows(scores: Any, result: Any) -> MaskedRows | None:

@@ -290,8 +290,8 @@ def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
         fix = f"keep the operand inside the domain: clamp it, {text}"
         return f" (the operand reaches from {first.low:.4g} to {first.high:.4g})", edits.Fix(fix, (patch,))
     if kind in ("Exp", "Exp2", "Expm1", "Sinh", "Cosh") and first is not None and first.high > 11:
-        fix = "use the stable form (logsumexp, softmax, log_softmax), or subtract the largest entry first"
-        _, patch = bounded(story, line, high="30")
+        text, patch = bounded(story, line, high="30")
+        fix = f"bound the operand, {text}, or use the stable form (logsumexp, softmax, log_softmax)"
         return f" (the operand reaches {first.high:.4g}; float32 ends at exp(88))", edits.Fix(fix, (patch,))
     divisor = known[-1] if kind == "Div" and known else first if kind == "Reciprocal" else None
     if divisor is not None and divisor.zeros:

@@ -153,6 +153,9 @@ def at_node(story: Story, name: str, step: Step, sweep: Sweep) -> Finding:
         size = math.prod(entry.shape)
         message = f"$it.grad is zero: all {size} entries lie outside the bounds of {story.doing(entry)}"
         return story.find("outside-bounds", name, line, message, evidence)
+    if reason == "dead-relu" and all(story.entries[root].size.norm == 0 for root, _, _ in sweep.roots):
+        fix = "the loss itself is 0: no term is above the hinge; raise the margin, or choose harder examples"
+        return story.find(reason, name, line, passes, evidence, fix=fix)
     if reason == "times-zero":
         return by_zero(story, name, step, entry)
     return story.find(reason, name, line, passes, evidence)

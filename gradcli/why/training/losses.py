@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import AtNode
-from gradcli.recording.runs.operand_notes import Probabilities
+from gradcli.recording.runs.operand_notes import NotLogarithms, Probabilities
+from gradcli.recording.runs.source_tree import called
 from gradcli.why import edits
 from gradcli.why.fixes import bracketed
 from gradcli.why.readings import kind_of, reads
@@ -80,18 +81,19 @@ def twice(story: Story) -> Iterator[tuple[None, Finding]]:
     """Losses that apply softmax or sigmoid to what has been through it."""
     seen: set[tuple[Line | None, str]] = set()
     for entry in story.entries.values():
-        if not isinstance(entry.remark, Probabilities) or (entry.line, entry.name) in seen or entry.inside:
+        told, source = isinstance(entry.remark, Probabilities | NotLogarithms), divergence(story, entry)
+        if not (told or source) or (entry.line, entry.name) in seen or entry.inside:
             continue
         seen.add((entry.line, entry.name))
-        source = activation(story, entry)
-        if source is None:
+        source = source or (activation(story, entry) if isinstance(entry.remark, Probabilities) else None)
+        logarithms = entry.name.startswith("NllLoss") and not any(
+            "LogSoftmax" in story.entries[m].name for m in entry.inputs
+        )
+        if not isinstance(entry.remark, Probabilities) or (logarithms and source):
+            yield None, not_logarithms(story, entry, source)
+        if not isinstance(entry.remark, Probabilities) or logarithms or source is None:
             continue
         kind = kind_of(source.name)
-        if entry.name.startswith("NllLoss") and not any("LogSoftmax" in story.entries[m].name for m in entry.inputs):
-            message = f"nll_loss at {story.at(entry.line)} takes logarithms of probabilities, and "
-            message += f"{story.doing(source)} gives probabilities"
-            yield None, story.find("not-logarithms", None, entry.line, message, AtNode(entry.name))
-            continue
         loss = "binary_cross_entropy_with_logits" if entry.name.startswith("Binary") else "cross_entropy"
         name = kind.lower()
         own = "sigmoid" if name == "sigmoid" else "log_softmax"
@@ -100,6 +102,42 @@ def twice(story: Story) -> Iterator[tuple[None, Finding]]:
         fix, patch = without(story, source, kind)
         evidence = AtNode(source.name)
         yield None, story.find("activation-twice", None, source.line, message, evidence, fix=fix, patches=(patch,))
+
+
+def divergence(story: Story, entry: Entry) -> Entry | None:
+    """The softmax that kl_div takes for logarithms, where an operation is its product."""
+    if kind_of(entry.name) != "Mul" or not entry.requires:
+        return None
+    sources = [story.through(mark, "views") for mark in entry.inputs if story.entries[mark].requires]
+    if not sources or any(kind_of(source.name) != "Softmax" for source in sources):
+        return None
+    node, layer = story.node(entry.line), entry.layer
+    known = (isinstance(node, ast.Call) and called(node) == "kl_div") or (layer and layer.kind == "KLDivLoss")
+    return sources[0] if known else None
+
+
+def not_logarithms(story: Story, loss: Entry, softmax: Entry | None) -> Finding:
+    """A loss that wants logarithms of probabilities and gets probabilities, raw outputs, or those of another axis."""
+    evidence, line, patch = AtNode(loss.name), loss.line, None
+    below = softmax or story.through(loss.inputs[0], "views")
+    name = "kl_div" if kind_of(loss.name) == "Mul" else "nll_loss"
+    message = f"{name} at {story.at(line)} takes logarithms of probabilities, and {story.doing(below)} gives "
+    if softmax is not None:
+        call, fix = edits.found(story, softmax.line, "softmax"), f"give {name} the output of log_softmax"
+        if call is not None:
+            text = f"{ast.unparse(call.func).removesuffix('softmax')}log_softmax"
+            patch = edits.swap(story, softmax.line, call.func, text)
+        return story.find("not-logarithms", None, line, f"{message}probabilities", evidence, fix=fix, patches=(patch,))
+    axis, classes = loss.remark.axis, min(1, len(below.shape) - 1)
+    if axis is not None:
+        message += f"those of the {below.shape[axis]} entries along dimension {axis}, not of the classes"
+        patch = edits.keyword_patch(story, below.line, "log_softmax", "dim", str(classes))
+        fix = f"use dim={classes}"
+        return story.find("not-logarithms", None, below.line, message, evidence, fix=fix, patches=(patch,))
+    call, fix = edits.found(story, line, "nll_loss"), "use cross_entropy, which applies log_softmax itself"
+    if call is not None:
+        patch = edits.swap(story, line, call.func, ast.unparse(call.func).replace("nll_loss", "cross_entropy"))
+    return story.find("not-logarithms", None, line, f"{message}numbers above 0", evidence, fix=fix, patches=(patch,))
 
 
 def activation(story: Story, loss: Entry) -> Entry | None:

@@ -220,7 +220,11 @@ def idle(story: Story) -> Iterator[tuple[int | None, Finding]]:
         sweeps = [
             s for s in watch.sweeps if s.accumulate and s.ended and any(g.leaf in optimizer.held for g in s.reached)
         ]
-        if optimizer.updates:
+        if len(optimizer.updates) >= SEVERAL and not any(sweep.accumulate for sweep in watch.sweeps):
+            bare = next(story.main.bare("backward"), None)
+            if bare is not None and not any(update.moved for update in optimizer.updates):
+                yield None, uncalled(story, optimizer.updates[-1].line, bare, f"{len(optimizer.updates)} steps")
+        elif optimizer.updates:
             yield from small(story, optimizer)
         elif len(sweeps) >= SEVERAL and not any(moved(story, mark) for mark in optimizer.held):
             yield None, never_stepped(story, optimizer, sweeps)
@@ -230,15 +234,9 @@ def never_stepped(story: Story, optimizer: Optimizer, sweeps: list[Sweep]) -> Fi
     """An optimizer that never makes a step."""
     name = optimizer.name or optimizer.kind
     bare = next(story.main.bare("step"), None)
-    if bare is not None:
-        text = story.main.source(bare)
-        line = sweeps[-1].line
-        line = line and line._replace(number=bare.lineno, text=text, span=None)
-        message = f"line {bare.lineno}: `{text}` is not called, it only names the method: "
-        message += f"after {len(sweeps)} backwards no parameter has changed"
-        fix = f"call it: `{text}()`"
-        return story.find("no-update", None, line, message, fix=fix, patches=(edits.call(story, bare),))
     line = sweeps[-1].line
+    if bare is not None:
+        return uncalled(story, line, bare, f"{len(sweeps)} backwards")
     message = f"no parameter ever changes: {len(sweeps)} backwards ran, the last at {story.at(line)}, and `{name}` of "
     message += f"{story.at(optimizer.line)} never made a step"
     statement, patch = story.statement(line), None
@@ -247,6 +245,16 @@ def never_stepped(story: Story, optimizer: Optimizer, sweeps: list[Sweep]) -> Fi
         tree = story.tree(line.file)
         patch = tree.patch(tree.inserted(statement, f"{name}.step()", after=True))
     return story.find("no-update", None, line, message, fix=fix, patches=(patch,))
+
+
+def uncalled(story: Story, line: Line | None, bare: ast.Attribute, ran: str) -> Finding:
+    """A method that is named, but not called."""
+    text = story.main.source(bare)
+    line = line and line._replace(number=bare.lineno, text=text, span=None)
+    message = f"line {bare.lineno}: `{text}` is not called, it only names the method: "
+    message += f"after {ran} no parameter has changed"
+    fix = f"call it: `{text}()`"
+    return story.find("no-update", None, line, message, fix=fix, patches=(edits.call(story, bare),))
 
 
 def small(story: Story, optimizer: Optimizer) -> Iterator[tuple[int | None, Finding]]:
@@ -275,6 +283,10 @@ def small(story: Story, optimizer: Optimizer) -> Iterator[tuple[int | None, Find
         )
         fix = "call the scheduler's step() once an epoch, after the loop over batches, or let the rate fall more slowly"
         patch = once_an_epoch(story, scheduler)
+    elif max(last) == 0 and (made := next(iter(schedulers(story, optimizer).values()), None)):
+        line = still[-1].line and still[-1].line._replace(number=made.lineno, text="", span=None)
+        message += f", as the scheduler made at line {made.lineno} has set it"
+        fix = "let the schedule begin above 0" + ("" if scheduler else ", and call its step() after each epoch")
     yield None, story.find("tiny-steps", None, line, message, fix=fix, patches=(patch,))
 
 
@@ -284,23 +296,24 @@ def arrived(story: Story, optimizer: Optimizer, update: Update) -> bool:
     return any(grad.norm > 0 for grad in grads[-len(optimizer.held) :])
 
 
+def schedulers(story: Story, optimizer: Optimizer) -> dict[str, ast.Assign]:
+    """What changes the learning rate of an optimizer, or of any: names, and where they are assigned."""
+    made, ours = dict[str, ast.Assign](), dict[str, ast.Assign]()
+    for statement in story.main.parents:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+            text, name = story.main.source(statement.value.func), dotted(statement.targets[0])
+            if "Optim" not in text and ("LR" in text or "sched" in text.lower() or "Cosine" in text):
+                given = [*statement.value.args, *[keyword.value for keyword in statement.value.keywords]]
+                (ours if optimizer.name in map(dotted, given) else made)[name] = statement
+    return ours or made
+
+
 def scheduling(story: Story, optimizer: Optimizer) -> Iterator[ast.stmt]:
-    """The statements that call the step() of something that is no optimizer: of schedulers."""
-    names = {other.name for other in story.watch.optimizers}
+    """The statements that call the step() of schedulers."""
+    names = schedulers(story, optimizer)
     for call in story.main.calls("step"):
-        owner = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        assignments = [s for s in story.main.assignments(owner) if isinstance(s, ast.Assign)] if owner else []
-        if (
-            owner
-            and owner not in names
-            and any(
-                "Optim" not in (t := story.main.source(s.value))
-                and ("LR" in t or "sched" in t.lower() or "Cosine" in t)
-                for s in assignments
-            )
-        ):
-            statement = story.main.statements(call.lineno)
-            yield from statement[:1]
+        if isinstance(call.func, ast.Attribute) and dotted(call.func.value) in names:
+            yield from story.main.statements(call.lineno)[:1]
 
 
 def once_an_epoch(story: Story, scheduler: ast.stmt) -> Patch | None:
