@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import gradcli
+import gradcli.rendering.formats.github  # imported before `rooms` takes the place of what it imports
 from gradcli import batch
 from gradcli.base.codes import CODES
 from gradcli.base.diagnostics import Diagnostic, GradcliError
