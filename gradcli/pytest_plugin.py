@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from gradcli.batch.discovery.cases import Case
+    from gradcli.batch.discovery.cases import BatchCase
     from gradcli.checks import Check, Report
-    from gradcli.interfaces.options.settings import Settings
+    from gradcli.interfaces.options.settings import CommandSettings
 
 SUFFIX = ".grad"
-SETTINGS = pytest.StashKey["Settings"]()
+SETTINGS = pytest.StashKey["CommandSettings"]()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -132,7 +132,7 @@ def wanted(config: pytest.Config) -> bool:
     return bool(config.getoption("--gradcli") or config.getini("gradcli"))
 
 
-def settings(config: pytest.Config) -> Settings:
+def settings(config: pytest.Config) -> CommandSettings:
     """The settings of the project for `gradcli check`, read once; GradcliError where they are wrong."""
     if SETTINGS not in config.stash:
         from gradcli.interfaces.commands import declaration
@@ -153,12 +153,12 @@ class ScriptFile(pytest.File):
 
     report: Report | None = None
 
-    def __init__(self, *, case: Case | None = None, **known: Any) -> None:
+    def __init__(self, *, case: BatchCase | None = None, **known: Any) -> None:
         super().__init__(**known)
         if case is None:
-            from gradcli.batch.discovery.cases import Case
+            from gradcli.batch.discovery.cases import BatchCase
 
-            case = Case(os.path.relpath(self.path))
+            case = BatchCase(os.path.relpath(self.path))
         self.case = case
 
     def collect(self) -> Iterable[CheckItem]:
@@ -203,7 +203,7 @@ class ScriptFile(pytest.File):
         return self.report
 
 
-class Failed(AssertionError):
+class CheckFailed(AssertionError):
     """A check that did not pass; its text is what `gradcli check` prints of it."""
 
     def __init__(self, text: str, check: Check) -> None:
@@ -231,11 +231,11 @@ class CheckItem(pytest.Item):
             return
         if check.verdict == "INCONCLUSIVE" and self.config.getini("gradcli_inconclusive") == "skip":
             raise pytest.skip.Exception(message(check), _use_item_location=True)
-        raise Failed(self.card(check), check)
+        raise CheckFailed(self.card(check), check)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The text of the failure, without the way that the exception took through this file."""
-        if not isinstance(excinfo.value, Failed):
+        if not isinstance(excinfo.value, CheckFailed):
             return super().repr_failure(excinfo, style)
         shown: Any = excinfo.getrepr(style="value")
         place = shown.reprcrash  # for the summary, `--tb=line` and reports

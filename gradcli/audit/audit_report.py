@@ -18,7 +18,7 @@ from gradcli.checks.report import Check, Report
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gradcli.audit.command import Outcome
+    from gradcli.audit.command import CommandOutcome
 
     Row = dict[str, Any]
 
@@ -41,7 +41,7 @@ INSTALLED = ("site-packages", "dist-packages")
 
 
 @dataclass
-class Finding:
+class AuditedGradient:
     """One gradient that a command called, and what its judged points say together.
 
     `owned`: it is of the audit's subject: under the current folder, outside installed packages, or of the package that
@@ -101,7 +101,9 @@ class Finding:
         )  # fmt: skip
 
 
-def findings(outcome: Outcome, expected: Mapping[str, str], packages: Sequence[str] = ()) -> list[Finding]:
+def findings(
+    outcome: CommandOutcome, expected: Mapping[str, str], packages: Sequence[str] = ()
+) -> list[AuditedGradient]:
     """The findings of a run, what fails first, then by name; those of some `packages` count as the user's own."""
     answers: dict[str, list[Row]] = {key: [] for key in outcome.gradients}
     for key, call, answer in outcome.judged:
@@ -129,7 +131,7 @@ def expectations(stated: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
     return verdicts
 
 
-def unused(findings: Sequence[Finding], expected: Mapping[str, str]) -> list[str]:
+def unused(findings: Sequence[AuditedGradient], expected: Mapping[str, str]) -> list[str]:
     """The expected names that no gradient has."""
     return [name for name in expected if not any(name_fits(name, finding.title) for finding in findings)]
 
@@ -139,7 +141,7 @@ def name_fits(asked: str, name: str) -> bool:
     return name == asked or name.endswith("." + asked)
 
 
-def finding(key: str, record: Row, answers: Sequence[Row], packages: Sequence[str]) -> Finding:
+def finding(key: str, record: Row, answers: Sequence[Row], packages: Sequence[str]) -> AuditedGradient:
     """One gradient with the verdict of its points."""
     points, notes = [], []
     for answer in answers:
@@ -163,7 +165,7 @@ def finding(key: str, record: Row, answers: Sequence[Row], packages: Sequence[st
     about |= {"verdict": worst["verdict"], "message": message, "points": points, "worst": worst}
     owned = any(is_own(file, packages) for file in record["files"])
     about["guessed"] = bool(record["pair"]) and not record["pair"]["confirmed"]
-    return Finding(owned=owned, notes=list(dict.fromkeys(notes)), key=key, **about)
+    return AuditedGradient(owned=owned, notes=list(dict.fromkeys(notes)), key=key, **about)
 
 
 def is_own(file: str, packages: Sequence[str] = ()) -> bool:
@@ -184,7 +186,7 @@ def shown_path(path: str) -> str:
     return path.removeprefix(os.getcwd() + os.sep)
 
 
-def reports(findings: Sequence[Finding]) -> list[Report]:
+def reports(findings: Sequence[AuditedGradient]) -> list[Report]:
     """The findings as reports, one for each file, for report files."""
     files: dict[str, list[Check]] = {}
     for finding in findings:
@@ -192,7 +194,9 @@ def reports(findings: Sequence[Finding]) -> list[Report]:
     return [Report(file, tuple(checks), file=file) for file, checks in sorted(files.items())]
 
 
-def exit_code(findings: Sequence[Finding], outcome: Outcome, packages: Sequence[str], lenient: bool) -> tuple[int, str]:
+def exit_code(
+    findings: Sequence[AuditedGradient], outcome: CommandOutcome, packages: Sequence[str], lenient: bool
+) -> tuple[int, str]:
     """The exit code of an audit whose command ended with 0, and its verdict in words."""
     subject, processes = " and ".join(packages) or "your own code", outcome.processes
     wrong = sum(finding.fails for finding in findings)
@@ -216,7 +220,7 @@ def exit_code(findings: Sequence[Finding], outcome: Outcome, packages: Sequence[
 # point show whether the program came to the same point.
 
 
-def save_points(findings: Sequence[Finding], argv: Sequence[str], folder: str, pairs: str | None) -> None:
+def save_points(findings: Sequence[AuditedGradient], argv: Sequence[str], folder: str, pairs: str | None) -> None:
     """Save the worst point of each gradient that is wrong, and name the file in the finding."""
     for finding in findings:
         if finding.verdict != "DISAGREES" or not folder:
@@ -249,7 +253,7 @@ def saved_point(path: str) -> dict[str, Any]:
     return content
 
 
-def compared(findings: Sequence[Finding], saved: dict[str, Any]) -> str:
+def compared(findings: Sequence[AuditedGradient], saved: dict[str, Any]) -> str:
     """What is to be said where the program did not come to the saved point."""
     judged = next((finding for finding in findings if finding.key == saved["key"] and finding.points), None)
     if judged is None:

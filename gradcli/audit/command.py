@@ -39,7 +39,7 @@ WAITING = 24  # copies that may wait while the command runs; older ones are judg
 HELLO = 30.0  # seconds in which a copy that has called says who it is
 
 
-class Limits(NamedTuple):
+class AuditLimits(NamedTuple):
     """What an audit may take: seconds for one point, seconds for all, bytes of a point; `only` one package.
 
     `callbacks`: whether functions that JAX traces may deliver their numbers. `again`: the key of the one gradient that
@@ -56,7 +56,7 @@ class Limits(NamedTuple):
     pairs: Sequence[Pair] = ()
 
 
-class Judged(NamedTuple):
+class JudgedCall(NamedTuple):
     """One call that was kept, and what became of it."""
 
     key: str
@@ -64,7 +64,7 @@ class Judged(NamedTuple):
     answer: Record
 
 
-class Outcome(NamedTuple):
+class CommandOutcome(NamedTuple):
     """What a command did: its exit code, its Python processes, its gradients by key, their judged calls.
 
     `faults` are those of the watching itself, `missed` modules of pairs that could not be imported; `seconds` is the
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
     code: int
     processes: int
     gradients: dict[str, Record]
-    judged: list[Judged]
+    judged: list[JudgedCall]
     faults: list[str]
     missed: list[str]
     seconds: float
@@ -90,7 +90,7 @@ class Copy:
         about = json.loads(self.stream.readline())
         self.key, self.call, self.pid = str(about["key"]), int(about["call"]), int(about["pid"])
 
-    def judge(self, seconds: float) -> Judged:
+    def judge(self, seconds: float) -> JudgedCall:
         """Have it judged within so many seconds."""
         self.connection.settimeout(2 * seconds + GRACE)
         try:
@@ -103,7 +103,7 @@ class Copy:
         except (OSError, ValueError) as problem:
             answer = {"error": f"the copy of the process crashed during the check ({problem})"}
         self.end()
-        return Judged(self.key, self.call, answer)
+        return JudgedCall(self.key, self.call, answer)
 
     def end(self) -> None:
         """Kill it, with all that it started."""
@@ -127,7 +127,7 @@ class Exported:
         self.about = {"exported": str(record["exported"]), "size": int(record["size"]), "kept": record["kept"]}
         self.about["path"] = [folder for folder in record["path"] if folder] + [HOME]
 
-    def judge(self, seconds: float) -> Judged:
+    def judge(self, seconds: float) -> JudgedCall:
         """Have it judged within so many seconds."""
         code = self.CODE.format(seconds=seconds, **self.about)
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -149,7 +149,7 @@ class Exported:
             answer = {"error": f"the process of the check crashed: {visible(last, 200)}"}
         if not self.call:
             answer.setdefault("notes", []).append("at a random point: the program never called it with numbers")
-        return Judged(self.key, self.call, answer)
+        return JudgedCall(self.key, self.call, answer)
 
     def end(self) -> None:
         """It has no process yet."""
@@ -158,11 +158,11 @@ class Exported:
 class Judge:
     """Takes the calls of copies while the command runs, and judges them."""
 
-    def __init__(self, folder: str, limits: Limits, progress: Callable[[int, int, str], None]) -> None:
+    def __init__(self, folder: str, limits: AuditLimits, progress: Callable[[int, int, str], None]) -> None:
         self.limits = limits
         self.progress = progress
         self.copies: list[Copy | Exported] = []
-        self.judged: list[Judged] = []
+        self.judged: list[JudgedCall] = []
         self.lock = Lock()
         self.closing = Event()
         self.spent = 0.0
@@ -196,14 +196,14 @@ class Judge:
         if self.spent > self.limits.budget:
             copy.end()
             reason = f"the time for all checks ({self.limits.budget:g} s) ran out: raise --budget"
-            self.judged.append(Judged(copy.key, copy.call, {"unjudged": reason}))
+            self.judged.append(JudgedCall(copy.key, copy.call, {"unjudged": reason}))
             return
         judged = copy.judge(self.limits.timeout)
         with self.lock:
             self.judged.append(judged)
             self.spent += (monotonic() - started) / self.limits.jobs
 
-    def decide(self, jobs: Sequence[Record]) -> list[Judged]:
+    def decide(self, jobs: Sequence[Record]) -> list[JudgedCall]:
         """Judge what is left, and what processes have exported; everything, in the order of the calls."""
         self.closing.set()
         self.thread.join()
@@ -211,7 +211,7 @@ class Judge:
             if "exported" in job:
                 self.copies.append(Exported(job))
             else:
-                self.judged.append(Judged(job["job"], job["call"], {"unjudged": job["unjudged"]}))
+                self.judged.append(JudgedCall(job["job"], job["call"], {"unjudged": job["unjudged"]}))
         turns: dict[str, int] = {}
         order = []
         for copy in sorted(self.copies, key=lambda copy: (copy.key, copy.call)):
@@ -232,7 +232,7 @@ class Judge:
             copy.end()
 
 
-def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, str], None]) -> Outcome:
+def audited(argv: Sequence[str], limits: AuditLimits, progress: Callable[[int, int, str], None]) -> CommandOutcome:
     """Run a command and judge the gradients that its Python processes call.
 
     Raises GradcliError GC745 where the command cannot be started, or the system has no `fork`.
@@ -255,7 +255,7 @@ def audited(argv: Sequence[str], limits: Limits, progress: Callable[[int, int, s
         faults = [path.read_text("utf-8") for path in sorted(Path(folder).glob("*.trouble"))]
         faults += [str(record["fault"]) for record in records(folder) if "fault" in record]
         missed = [str(record["missed"]) for record in records(folder) if "missed" in record]
-        return Outcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), missed, monotonic() - ended)
+        return CommandOutcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), missed, monotonic() - ended)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

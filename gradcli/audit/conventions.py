@@ -38,7 +38,7 @@ STATE = "self."  # before the name of an attribute that is moved
 AXES = (None, 0, -1)  # along which an array of derivatives by several arguments is split
 
 
-class Reading(NamedTuple):
+class DerivativePart(NamedTuple):
     """A part of a derivative as the derivative of one output by one argument, times a factor.
 
     `place` is that of the argument, behind the part's where there are several parts. `layout`: "jacobian" (the shape of
@@ -256,9 +256,9 @@ def stripped(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(n for n in shape if n != 1)
 
 
-def readings(call: PairedCall) -> list[list[Reading]]:
+def readings(call: PairedCall) -> list[list[DerivativePart]]:
     """For each part of the derivative the readings whose shape fits: what agrees, then by how far they are off."""
-    best: list[list[Reading]] = []
+    best: list[list[DerivativePart]] = []
     problem: Exception | None = None
     for names in call.candidates():
         by = []
@@ -278,10 +278,10 @@ def readings(call: PairedCall) -> list[list[Reading]]:
     return best
 
 
-def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> tuple[list[list[Reading]], bool]:
+def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> tuple[list[list[DerivativePart]], bool]:
     """The readings by some arguments, with the derivative as it is or split along an axis, and whether one agrees."""
     outputs, order = call.outputs({}), [*call.at]
-    best: list[list[Reading]] = []
+    best: list[list[DerivativePart]] = []
     for axis in AXES:
         parts = call.parts({}, axis)
         rows = []
@@ -293,7 +293,7 @@ def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> tuple[l
                     for layout, claimed, right in layouts(part, output, measured, j):
                         factor, gap = compared(claimed * call.pair["sign"], right, measured.doubt, single(call))
                         flat = not claimed.any() and not right.any()
-                        fitting.append(Reading(argument, p, axis, j, layout, place, factor, gap, flat))
+                        fitting.append(DerivativePart(argument, p, axis, j, layout, place, factor, gap, flat))
             fitting.sort(key=lambda x: (x.gap > 0, x.factor != 1, x.flat, x.gap))
             rows.append(fitting)
         if any(row and row[0].gap == 0 and not row[0].flat for row in rows):
@@ -325,7 +325,7 @@ def compared(claimed: Floats, right: Floats, doubt: float, coarse: bool) -> tupl
 # --- what is judged -----------------------------------------------------------------------------------------------
 
 
-def subject(call: PairedCall, reading: Reading) -> Subject:
+def subject(call: PairedCall, reading: DerivativePart) -> Subject:
     """A reading as a function of one argument with its derivative, for `check_callable`."""
     name, sign = reading.argument, call.pair["sign"]
     content = call.content(name)
@@ -363,7 +363,7 @@ def subject(call: PairedCall, reading: Reading) -> Subject:
     return f, {**how, "names": [name.removeprefix(STATE)]}, at
 
 
-def is_gradient(call: PairedCall, reading: Reading) -> bool | None:
+def is_gradient(call: PairedCall, reading: DerivativePart) -> bool | None:
     """Whether a vector is the gradient of some function, by whether its own Jacobian is symmetric.
 
     None where that says nothing: the function has several outputs or one entry, or the vector is constant.
@@ -387,7 +387,7 @@ def is_gradient(call: PairedCall, reading: Reading) -> bool | None:
     return None if not size else bool(np.abs(jacobian - jacobian.T).max() <= ASYMMETRIC * size)
 
 
-def chosen(row: Sequence[Reading]) -> list[Reading]:
+def chosen(row: Sequence[DerivativePart]) -> list[DerivativePart]:
     """The readings of a part that are judged: the one that agrees, or those that fit, the least wrong first."""
     if row and row[0].gap == 0:
         return list(row[:1])

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradcli.checks.report import Check
-    from gradcli.recording.calls.box import Box
+    from gradcli.recording.calls.box import BlackBox
 
     Floats = NDArray[np.floating[Any]]
     # a function, how its derivative is given to `check_callable`, and the point, by name or by position
@@ -219,7 +219,7 @@ class Sorted(NamedTuple):
     reason: str
 
 
-def sorted_out(box: Box, check: Check, draws: Draws, code: Sequence[object] = ()) -> Sorted | None:
+def sorted_out(box: BlackBox, check: Check, draws: Draws, code: Sequence[object] = ()) -> Sorted | None:
     """The class of a gradient that does not agree; None where it fits none, and is as the check says.
 
     The box holds the one argument that the check is about. `code` are the functions that compute value and derivative.
@@ -233,7 +233,7 @@ def sorted_out(box: Box, check: Check, draws: Draws, code: Sequence[object] = ()
         return None
 
 
-def unsteady(box: Box, draws: Draws) -> Sorted | None:
+def unsteady(box: BlackBox, draws: Draws) -> Sorted | None:
     """STATE CHANGED or STOCHASTIC, where the function or its derivative gives other values when it is called again."""
     weights = np.ones(box.size)
     asked: tuple[tuple[str, Callable[[], Floats]], ...] = (
@@ -256,7 +256,7 @@ def unsteady(box: Box, draws: Draws) -> Sorted | None:
     return Sorted("STOCHASTIC", f"it depends on random numbers: an estimate {average}")
 
 
-def drawn(box: Box, draws: Draws) -> tuple[Floats, Floats]:
+def drawn(box: BlackBox, draws: Draws) -> tuple[Floats, Floats]:
     """Slopes along one direction for different random numbers: of the function by differences, and as they are sent."""
     generator = np.random.default_rng(3)
     d = generator.uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
@@ -273,7 +273,7 @@ def drawn(box: Box, draws: Draws) -> tuple[Floats, Floats]:
     return np.array(slopes), np.array(sent)
 
 
-def surrogate(box: Box) -> Sorted | None:
+def surrogate(box: BlackBox) -> Sorted | None:
     """SURROGATE: forward stands still where backward is not 0, or is the identity where backward is not."""
     weights = np.ones(box.size)
     sent = box.pullback(box.x, weights)
@@ -351,7 +351,7 @@ CONSTRAINTS = (
 )
 
 
-def constrained(box: Box) -> Sorted | None:
+def constrained(box: BlackBox) -> Sorted | None:
     """SYMMETRIC and its like: the gradient is right for directions that stay in a set which holds the argument."""
     name = box.names[0]
     shape = box.shape_of(name)
@@ -376,7 +376,7 @@ def constrained(box: Box) -> Sorted | None:
 # --- numerical derivatives -----------------------------------------------------------------------------------------
 
 
-def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None:
+def approximate(box: BlackBox, check: Check, code: Sequence[object]) -> Sorted | None:
     """APPROXIMATE: a small relative error of a derivative that scatters as differences do, or whose code names some.
 
     Or one that only a proof sees: an iteration that has not quite converged, a rounded constant.
@@ -399,7 +399,7 @@ def approximate(box: Box, check: Check, code: Sequence[object]) -> Sorted | None
     return None
 
 
-def truncation(box: Box) -> float:
+def truncation(box: BlackBox) -> float:
     """The largest error of a one-sided difference with a small step: beside a stationary point it is all there is."""
     weights, steps = np.ones(box.size), STEP * (1 + np.abs(box.x))
     bend = box.pullback(box.x + steps, weights) - box.pullback(box.x - steps, weights)

@@ -30,7 +30,7 @@ class Class(NamedTuple):
     file: str
 
 
-class Module(NamedTuple):
+class ScannedModule(NamedTuple):
     """A module: its functions and classes, and what the names that it imports stand for."""
 
     name: str
@@ -92,9 +92,9 @@ def installed(name: str) -> tuple[Path, Path]:
     return origin, start
 
 
-def module_of(name: str, file: str, tree: ast.Module) -> Module:
+def module_of(name: str, file: str, tree: ast.Module) -> ScannedModule:
     """What a module defines."""
-    module = Module(name, file, {}, {}, {})
+    module = ScannedModule(name, file, {}, {}, {})
     package = name if os.path.basename(file) == "__init__.py" else name.rpartition(".")[0]
     for node in statements(tree.body):
         if isinstance(node, ast.ImportFrom):
@@ -124,7 +124,7 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield node
 
 
-def resolved(name: str, module: Module, modules: dict[str, Module], depth: int = 5) -> Class | None:
+def resolved(name: str, module: ScannedModule, modules: dict[str, ScannedModule], depth: int = 5) -> Class | None:
     """The class that a name stands for in a module; None where the package does not define it."""
     if name in module.classes:
         return module.classes[name]
@@ -135,7 +135,9 @@ def resolved(name: str, module: Module, modules: dict[str, Module], depth: int =
     return resolved(last, modules[owner], modules, depth - 1) if owner in modules else None
 
 
-def members_of(kind: Class, modules: dict[str, Module], seen: frozenset[str] = frozenset()) -> dict[str, Function]:
+def members_of(
+    kind: Class, modules: dict[str, ScannedModule], seen: frozenset[str] = frozenset()
+) -> dict[str, Function]:
     """The methods of a class with those that it inherits from classes of its package."""
     inherited: dict[str, Function] = {}
     key = f"{kind.module}:{kind.name}"
@@ -149,7 +151,7 @@ def members_of(kind: Class, modules: dict[str, Module], seen: frozenset[str] = f
 # --- pairs ------------------------------------------------------------------------------------------------------
 
 
-def of_module(module: Module, modules: dict[str, Module]) -> Iterator[Pair]:
+def of_module(module: ScannedModule, modules: dict[str, ScannedModule]) -> Iterator[Pair]:
     """The pairs of a module: functions by functions, and the methods of each class with those that it inherits."""
     yield from among(module.functions, set(module.functions), f"{module.name}:", module.file, False)
     for kind in module.classes.values():

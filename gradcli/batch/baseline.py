@@ -26,7 +26,7 @@ MOST_LISTED = 5  # entries that a note names
 UNJUDGED = frozenset(("ERROR", "CRASHED"))
 
 
-class Entry(NamedTuple):
+class BaselineEntry(NamedTuple):
     """A check that failed when the baseline was written. Entries have an order; a check without a leaf has ""."""
 
     path: str
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     verdict: str
     content: str
 
-    def same(self) -> Entry:
+    def same(self) -> BaselineEntry:
         """The entry without its id: that of a claim counts those before it."""
         return self._replace(id="")
 
@@ -43,17 +43,17 @@ class Entry(NamedTuple):
 class Baseline:
     """The entries of the file `name`, and which of them occurred in a run. Their paths are relative to its folder."""
 
-    def __init__(self, entries: Iterable[Entry], name: str) -> None:
+    def __init__(self, entries: Iterable[BaselineEntry], name: str) -> None:
         self.entries = frozenset(entries)
         self.name = name
         self.folder = folder_of(name)
         self.accepted = {entry.same() for entry in self.entries}
         self.places = {(entry.path, entry.id) for entry in self.entries}
         self.checked: set[str] = set()  # paths of the scripts that this run has checked
-        self.failing: set[Entry] = set()
+        self.failing: set[BaselineEntry] = set()
         self.changed: set[tuple[str, str]] = set()  # paths and ids of checks that fail otherwise
 
-    def fixed(self) -> list[Entry]:
+    def fixed(self) -> list[BaselineEntry]:
         """The entries that no longer fail: those of scripts that this run has checked, or that no longer exist."""
         left = [entry for entry in sorted(self.entries) if entry.same() not in self.failing]
         left = [entry for entry in left if (entry.path, entry.id) not in self.changed]
@@ -75,14 +75,14 @@ class Baseline:
         return [Diagnostic("GC640", f"{count}: {phrase}", help="run --write-baseline again", severity=NOTE)]
 
 
-def entries(report: Report, folder: str, digest: Callable[[Check], str]) -> Iterator[Entry]:
+def entries(report: Report, folder: str, digest: Callable[[Check], str]) -> Iterator[BaselineEntry]:
     """The failing checks of one report as entries of a baseline in a folder."""
     for check, entry in named(report, folder, digest):
         if not check.passed and check.verdict not in UNJUDGED:
             yield entry
 
 
-def named(report: Report, folder: str, digest: Callable[[Check], str]) -> Iterator[tuple[Check, Entry]]:
+def named(report: Report, folder: str, digest: Callable[[Check], str]) -> Iterator[tuple[Check, BaselineEntry]]:
     """Each check of a report with its entry. Claims by one leaf are numbered: their ids hold lines."""
     path = relative(report.file or "", folder)
     block = report.block
@@ -93,7 +93,7 @@ def named(report: Report, folder: str, digest: Callable[[Check], str]) -> Iterat
             counts[leaf] += 1
             name = "claim" if counts[leaf] == 1 else f"claim#{counts[leaf]}"
         content = "" if check.passed else digest(check)
-        yield check, Entry(path, f"block {block}: {name}" if block else name, leaf, check.verdict, content)
+        yield check, BaselineEntry(path, f"block {block}: {name}" if block else name, leaf, check.verdict, content)
 
 
 def relative(path: str, folder: str) -> str:
@@ -112,7 +112,7 @@ def folder_of(path: str) -> str:
     return os.path.dirname(os.path.abspath(path))
 
 
-def text(entries: Iterable[Entry]) -> str:
+def text(entries: Iterable[BaselineEntry]) -> str:
     """The text of a baseline file: JSON with one entry on each line, sorted, so that diffs are small."""
     lines = ",".join(f"\n{dumps(entry._asdict())}" for entry in sorted(set(entries)))
     return f'{{"baseline": {VERSION}, "checks": [{lines}\n]}}\n'
@@ -145,9 +145,9 @@ def read(path: str) -> Baseline:
     items = []
     for number, item in enumerate(data["checks"], 1):
         fields = set(item) if isinstance(item, dict) else set()
-        if fields != set(Entry._fields) or not all(isinstance(value, str) for value in item.values()):
-            raise malformed(path, f"entry {number} has other fields than the texts {', '.join(Entry._fields)}")
-        items.append(Entry(**item))
+        if fields != set(BaselineEntry._fields) or not all(isinstance(value, str) for value in item.values()):
+            raise malformed(path, f"entry {number} has other fields than the texts {', '.join(BaselineEntry._fields)}")
+        items.append(BaselineEntry(**item))
     return Baseline(items, path)
 
 

@@ -24,14 +24,14 @@ from gradcli.batch.workers.transport import report_from_json, report_to_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
-    from gradcli.batch.discovery.cases import Case
+    from gradcli.batch.discovery.cases import BatchCase
     from gradcli.checks.report import Report
 
 OPENED = '"opened": [['  # in the line of a case that read data files
 TICK = 0.1  # seconds between two signs of progress while cases are looked up
 
 
-def unchanged(report: Report, case: Case | None = None) -> Report:
+def unchanged(report: Report, case: BatchCase | None = None) -> Report:
     return report
 
 
@@ -47,7 +47,7 @@ class Run:
 
     def __init__(
         self,
-        cases: Sequence[Case],
+        cases: Sequence[BatchCase],
         options: Mapping[str, Any] | None = None,
         *,
         journal: Journal | None = None,
@@ -55,7 +55,7 @@ class Run:
         memory: int | None = None,
         cluster: str | None = None,
         fail_fast: bool = False,
-        adjust: Callable[[Report, Case], Report] = unchanged,
+        adjust: Callable[[Report, BatchCase], Report] = unchanged,
         settle: Callable[[Report], Report] = unchanged,
         deliver: Callable[[Report], None] | None = None,
         progress: Callable[[int, int, str, int], None] | None = None,

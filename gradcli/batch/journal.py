@@ -33,7 +33,7 @@ from gradcli.primitives.plugins import fingerprint
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gradcli.batch.discovery.cases import Case
+    from gradcli.batch.discovery.cases import BatchCase
 
 NAME = "journal.sqlite"
 APPLICATION = 0x47434A01  # "GCJ" and the number of the schema, as SQLite's application_id: whose file it is
@@ -76,9 +76,9 @@ class Journal:
 
     Raises GradcliError GC692 if the disk is full, here and in `put` and `remember`; stored reports are kept.
 
-    >>> from gradcli.batch.discovery.cases import Case
+    >>> from gradcli.batch.discovery.cases import BatchCase
     >>> journal = Journal(None)
-    >>> key = journal.key(Case("a.grad"), b"x**2", journal.stamp({}))
+    >>> key = journal.key(BatchCase("a.grad"), b"x**2", journal.stamp({}))
     >>> journal.put(key, '{"report": {}, "seconds": [], "opened": [], "clock": false}')
     >>> journal.get(key)
     '{"report": {}, "seconds": [], "opened": [], "clock": false}'
@@ -126,7 +126,7 @@ class Journal:
         return digest(package_digest(), dumps(parts, sort_keys=True, default=_plain).encode())
 
     @staticmethod
-    def key(case: Case, content: bytes | None, stamp: bytes) -> bytes:
+    def key(case: BatchCase, content: bytes | None, stamp: bytes) -> bytes:
         """The key of a report; empty if the content could not be read, and nothing is stored then."""
         if content is None:
             return b""

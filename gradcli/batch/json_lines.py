@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.repeated.prepared import Question
+    from gradcli.calculator.repeated.prepared import PreparedScript
     from gradcli.lowering import Lowered
 
 COMMANDS = ("eval", "grad", "hessian", "check")
 MOST_SCRIPTS = 512
 MOST_NODES = 400_000  # over all cached scripts
 
-MAKE: dict[str, Callable[[Lowered], Question]] = {
+MAKE: dict[str, Callable[[Lowered], PreparedScript]] = {
     "eval": value_question,
     "grad": gradient_question,
     "hessian": hessian_question,
@@ -148,7 +148,7 @@ class QuestionCache:
     """
 
     def __init__(self) -> None:
-        self._questions: OrderedDict[Any, Question] = OrderedDict()
+        self._questions: OrderedDict[Any, PreparedScript] = OrderedDict()
         self._sizes: dict[Any, int] = {}
         self._nodes = 0
 
@@ -158,7 +158,9 @@ class QuestionCache:
         question = self.question(command, script, point, wrt)
         return ASK[command](question, point)
 
-    def question(self, command: str, script: str, point: Mapping[str, Any], wrt: Sequence[str] | None) -> Question:
+    def question(
+        self, command: str, script: str, point: Mapping[str, Any], wrt: Sequence[str] | None
+    ) -> PreparedScript:
         """The prepared question, from the cache if it is there."""
         key = (
             command,
@@ -176,7 +178,7 @@ class QuestionCache:
         self._keep(key, question)
         return question
 
-    def _keep(self, key: Any, question: Question) -> None:
+    def _keep(self, key: Any, question: PreparedScript) -> None:
         self._drop(key)
         self._questions[key] = question
         self._sizes[key] = size = question.size()

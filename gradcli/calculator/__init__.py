@@ -28,7 +28,7 @@ from gradcli.calculator.questions import (
     scalar_output,
     value_question,
 )
-from gradcli.calculator.repeated.prepared import Question
+from gradcli.calculator.repeated.prepared import PreparedScript
 from gradcli.language.limits import limits_of
 from gradcli.lowering.points import read_point
 
@@ -183,7 +183,7 @@ def trace(
     from gradcli.calculator.traces.tracing import in_torch_names, trace_passes
 
     lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
-    question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
+    question = PreparedScript(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     results = question.run(values, backend, dtype)
     diagnostics = diagnose_answer(question, values, results, notes, dtype)
@@ -241,7 +241,7 @@ def why(
     from gradcli.calculator.traces.tracing import trace_passes
 
     lowered, point, _ = _prepared(script, at, wrt, limits, dtype)
-    question = Question(lowered, leaf_names(lowered), [scalar_output(lowered)])
+    question = PreparedScript(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     shown, iterations = to_explain(lowered, values, dtype)
     at_point = point_of(lowered, values)

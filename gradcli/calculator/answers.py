@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.base.results.calculations import Value
-    from gradcli.calculator.repeated.prepared import Question
+    from gradcli.calculator.repeated.prepared import PreparedScript
     from gradcli.lowering import Lowered
 
 LARGE = 1 << 21  # entries of all arrays of a question, from which a plan is worth its making for one run
 
 
 def ask_value(
-    question: Question,
+    question: PreparedScript,
     point: Mapping[str, Any],
     dtype: str = "float64",
     backend: str = "auto",
@@ -45,7 +45,7 @@ def ask_value(
 
 
 def ask_gradient(
-    question: Question,
+    question: PreparedScript,
     point: Mapping[str, Any],
     dtype: str = "float64",
     backend: str = "auto",
@@ -76,7 +76,7 @@ def ask_gradient(
 
 
 def ask_hessian(
-    question: Question,
+    question: PreparedScript,
     point: Mapping[str, Any],
     dtype: str = "float64",
     backend: str = "auto",
@@ -115,7 +115,7 @@ def ask_hessian(
     return Hessian(question.lowered.text, at, value, gradient, second, diagnostics)
 
 
-def hessian_again(question: Question, leaves: Mapping[str, Any], dtype: str) -> Hessian | None:
+def hessian_again(question: PreparedScript, leaves: Mapping[str, Any], dtype: str) -> Hessian | None:
     """What `ask_hessian` gave by a plan for a sparse Hessian, if these are all the leaves, as arrays of their types.
 
     None too where something is not finite or at a kink: then there is something to explain.
@@ -129,7 +129,7 @@ def hessian_again(question: Question, leaves: Mapping[str, Any], dtype: str) -> 
     return Hessian(lowered.text, at, results[0], gradient, _second(question, few[1]()), lowered.notes)
 
 
-def _second(question: Question, blocks: Sequence[Sequence[Any]]) -> dict[str, dict[str, Value]]:
+def _second(question: PreparedScript, blocks: Sequence[Sequence[Any]]) -> dict[str, dict[str, Value]]:
     """Flat blocks of a Hessian by the names of their rows and columns, in their shapes."""
     names, leaves = question.names, question.lowered.program.leaves
     if question.sparse:
@@ -142,7 +142,7 @@ def _second(question: Question, blocks: Sequence[Sequence[Any]]) -> dict[str, di
 
 
 def ask_jacobian(
-    question: Question,
+    question: PreparedScript,
     point: Mapping[str, Any],
     dtype: str = "float64",
     backend: str = "auto",
@@ -178,7 +178,7 @@ def ask_jacobian(
 
 
 def _tables(
-    question: Question, values: Mapping[str, Any], backend: str, dtype: str, again: bool
+    question: PreparedScript, values: Mapping[str, Any], backend: str, dtype: str, again: bool
 ) -> list[dict[str, Value]]:
     """For each output, the first derivatives in every leaf, by few sweeps if possible, else along all unit vectors."""
     lowered, names = question.lowered, question.names
@@ -227,7 +227,7 @@ def plain_value(value: Any) -> Value:
 
 
 def diagnose_answer(
-    question: Question,
+    question: PreparedScript,
     values: Mapping[str, Any],
     results: Sequence[Any],
     notes: Sequence[Diagnostic],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.base.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.calculator import sweeping
-from gradcli.calculator.repeated.prepared import Question
+from gradcli.calculator.repeated.prepared import PreparedScript
 from gradcli.graph.building import uncollected
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
@@ -51,10 +51,10 @@ def prepare(
     return lowered
 
 
-def located(make: Callable[..., Question]) -> Callable[..., Question]:
+def located(make: Callable[..., PreparedScript]) -> Callable[..., PreparedScript]:
     """Wrap a function so that its errors, such as a graph that is too large, point into the script."""
 
-    def made(lowered: Lowered, *args: Any, **options: Any) -> Question:
+    def made(lowered: Lowered, *args: Any, **options: Any) -> PreparedScript:
         with uncollected(), pointing_into(lowered.source):
             return make(lowered, *args, **options)
 
@@ -62,13 +62,13 @@ def located(make: Callable[..., Question]) -> Callable[..., Question]:
 
 
 @located
-def value_question(lowered: Lowered) -> Question:
+def value_question(lowered: Lowered) -> PreparedScript:
     """The outputs alone."""
-    return Question(lowered, (), lowered.program.outputs)
+    return PreparedScript(lowered, (), lowered.program.outputs)
 
 
 @located
-def gradient_question(lowered: Lowered, order: int = 1, instead: str = "jacobian") -> Question:
+def gradient_question(lowered: Lowered, order: int = 1, instead: str = "jacobian") -> PreparedScript:
     """The value, the gradient in every leaf, and for `order` above 1 the higher derivatives of scalar leaves."""
     program = lowered.program
     output = scalar_output(lowered, instead)
@@ -85,17 +85,17 @@ def gradient_question(lowered: Lowered, order: int = 1, instead: str = "jacobian
                 source=lowered.source,
             )
         outputs.extend(derivatives.nth(output, target, order))
-    return Question(lowered, names, outputs)
+    return PreparedScript(lowered, names, outputs)
 
 
 @located
-def hessian_question(lowered: Lowered, sparse: bool | None = False) -> Question:
+def hessian_question(lowered: Lowered, sparse: bool | None = False) -> PreparedScript:
     """Value, gradient and second derivatives, which take few sweeps if they are sparse; `sparse` is as in `hessian`."""
     output, names = scalar_output(lowered), leaf_names(lowered)
     targets = {name: lowered.program.leaves[name].node for name in names}
     output.builder.require_holomorphic([output], list(targets.values()), "second derivatives")
     gradient = derivatives.grad(output, list(targets.values()))
-    question = Question(lowered, names, [output, *gradient])
+    question = PreparedScript(lowered, names, [output, *gradient])
     shapes = [target.type.shape * 2 for target in targets.values()]
     question.sparse = chosen_sparse(sparse, lowered, gradient, shapes)
     question.compressed = sweeping.compressed_hessian(
@@ -106,11 +106,11 @@ def hessian_question(lowered: Lowered, sparse: bool | None = False) -> Question:
 
 
 @located
-def jacobian_question(lowered: Lowered, sparse: bool | None = False) -> Question:
+def jacobian_question(lowered: Lowered, sparse: bool | None = False) -> PreparedScript:
     """The outputs and all first derivatives, in few sweeps if they are sparse; `sparse` is as in `jacobian`."""
     program, names = lowered.program, leaf_names(lowered)
     targets = {name: program.leaves[name].node for name in names}
-    question = Question(lowered, names, program.outputs)
+    question = PreparedScript(lowered, names, program.outputs)
     program.builder.require_holomorphic(program.outputs, list(targets.values()), "a Jacobian")
     shapes = [output.type.shape + target.type.shape for output in program.outputs for target in targets.values()]
     question.sparse = chosen_sparse(sparse, lowered, program.outputs, shapes)

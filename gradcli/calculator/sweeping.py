@@ -33,7 +33,7 @@ FEWEST = 12  # entries of a leaf from which looking for a pattern may pay
 SAVED = 2  # a compression has to need fewer than one in so many sweeps
 
 
-class Sweep(NamedTuple):
+class UnitVectorSweep(NamedTuple):
     """A tape that runs over all unit vectors of a leaf, or of an output; without directions if one run is enough."""
 
     output: int
@@ -241,17 +241,17 @@ def unit_leaf(lowered: Lowered, nodes: Sequence[Node], like: Node) -> tuple[Node
     return leaf, {leaf.params["name"]: units.reshape((size, *like.type.shape))}
 
 
-def hessian_sweeps(lowered: Lowered, gradient: Sequence[Node], targets: Mapping[str, Node]) -> list[Sweep]:
+def hessian_sweeps(lowered: Lowered, gradient: Sequence[Node], targets: Mapping[str, Node]) -> list[UnitVectorSweep]:
     """A tape per leaf that moves along its unit vectors: one batched run gives its columns."""
     sweeps = []
     for name, target in targets.items():
         tangent, units = unit_leaf(lowered, gradient, target)
         columns = derivatives.jvp(gradient, [target], [tangent])
-        sweeps.append(Sweep(0, name, Along(Tape(columns), units)))
+        sweeps.append(UnitVectorSweep(0, name, Along(Tape(columns), units)))
     return sweeps
 
 
-def jacobian_sweeps(lowered: Lowered, targets: Mapping[str, Node]) -> list[Sweep]:
+def jacobian_sweeps(lowered: Lowered, targets: Mapping[str, Node]) -> list[UnitVectorSweep]:
     """A tape for each output and leaf that runs over the unit vectors of the smaller side."""
     sweeps = []
     for position, output in enumerate(lowered.program.outputs):
@@ -262,7 +262,7 @@ def jacobian_sweeps(lowered: Lowered, targets: Mapping[str, Node]) -> list[Sweep
             else:
                 seed, units = unit_leaf(lowered, [output], output)
                 rows = derivatives.vjp([output], [seed], [target])
-            sweeps.append(Sweep(position, name, Along(Tape(rows), units)))
+            sweeps.append(UnitVectorSweep(position, name, Along(Tape(rows), units)))
     return sweeps
 
 

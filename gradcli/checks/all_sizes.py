@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gradcli.checks.decide.case import Outcome
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
-    from gradcli.formulas.index_proof import Assumed, Identity
+    from gradcli.formulas.index_proof import Assumed, IndexIdentity
     from gradcli.graph.node import Builder, Node
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Script, Statement
@@ -194,13 +194,13 @@ def in_names(message: str, shapes: Sequence[SymbolicSizes]) -> str:
 
 def read(
     script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits, shapes: SymbolicSizes
-) -> Identity:
+) -> IndexIdentity:
     """The one claim of a script in index notation; raises NoFormula where it has none."""
     (claim,) = lower(script, at=at, limits=limits, claims=claims, shapes=shapes).claims
     return identity_of(claim, {size: name for name, size in shapes.sizes.items()})
 
 
-def identity_of(claim: Claim, symbols: Mapping[int, str]) -> Identity:
+def identity_of(claim: Claim, symbols: Mapping[int, str]) -> IndexIdentity:
     """A claim in index notation; raises NoFormula where it has none."""
     if claim.derivative is None or claim.derivative[0].shape:
         return identity(claim.left, None, claim.right, symbols)

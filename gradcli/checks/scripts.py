@@ -140,7 +140,7 @@ def room(name: str) -> Any:
 
 def at_other_sizes(
     exact: Exact,
-    ready: Prepared,
+    ready: PreparedChecks,
     at: Mapping[str, Any] | Sequence[str],
     claims: Mapping[str, str] | None,
     limits: Limits,
@@ -193,7 +193,7 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[
     return subject, outcome
 
 
-class Prepared(NamedTuple):
+class PreparedChecks(NamedTuple):
     """A script lowered for a point, with all that its checks need."""
 
     lowered: Lowered
@@ -213,7 +213,7 @@ def prepared(
     limits: Limits,
     settings: Settings,
     box: Mapping[str, tuple[float, float]] | None = None,
-) -> Prepared | Report:
+) -> PreparedChecks | Report:
     """A script with a value for every leaf and what is to be judged; the report, where nothing can be judged.
 
     That is so where the script expects an error, and gets it, and where a leaf is complex without --dtype complex128.
@@ -251,7 +251,7 @@ def prepared(
         if (check := expected_error(source, problem.with_source(source))) is not None:
             return Report("", (check,), file=source.path)
         raise problem.with_source(source) from None
-    return Prepared(lowered, notes, settings, sides, values, wanted, stated)
+    return PreparedChecks(lowered, notes, settings, sides, values, wanted, stated)
 
 
 def check_names(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gradcli.checks.decide.case import Outcome
     from gradcli.checks.differences.step_sequences import Differences
-    from gradcli.checks.differences.survey import Finding
+    from gradcli.checks.differences.survey import SlopeFinding
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
 
@@ -182,7 +182,7 @@ ROW_OF: dict[str, Callable[[Case, int], Row | None]] = {
 # --- a black box --------------------------------------------------------------------------------------------------
 
 
-def of_black_box(judged: str, finding: Finding, entry: str) -> Row:
+def of_black_box(judged: str, finding: SlopeFinding, entry: str) -> Row:
     """The table of a function that only has values: its claim and the differences."""
     none = {"reason": "a black box: it has values but no formula"}
     seen = compared(finding.claimed, differences_row(finding.seen), "float64")

@@ -48,14 +48,14 @@ OPERATORS = {
 }
 
 
-class Operation(NamedTuple):
+class ScriptOperation(NamedTuple):
     """An operation as the script wrote it: the node of its result, and the nodes that it reads."""
 
     top: Node
     operands: tuple[Node, ...]
 
 
-class Names:
+class StepNames:
     """The names of nodes and sizes in the lines, and the conversion of a text to one that parses."""
 
     def __init__(self, lowered: Lowered, order: Sequence[Node], sizes: Mapping[int, str]) -> None:
@@ -87,7 +87,7 @@ class Names:
         return self.lowered.names.get(node) or self.letters.get(node) or self.written(node)
 
 
-def operations(order: Sequence[Node], inputs: set[Node]) -> Iterator[Operation]:
+def operations(order: Sequence[Node], inputs: set[Node]) -> Iterator[ScriptOperation]:
     """The operations of a topological order as the script wrote them; `mean(x)` is one, though it has several nodes."""
     users: dict[Node, list[Node]] = {}
     for node in order:
@@ -113,7 +113,7 @@ def operations(order: Sequence[Node], inputs: set[Node]) -> Iterator[Operation]:
                     within += [arg] if arg not in within else []
                 elif arg not in operands:
                     operands.append(arg)
-        yield Operation(top, tuple(operands))
+        yield ScriptOperation(top, tuple(operands))
 
 
 def steps_by(
@@ -130,7 +130,7 @@ def steps_by(
     written = [operation for operation in operations(order, {target}) if operation.top in active]
     if len(written) > MOST_STEPS:
         return []
-    names = Names(lowered, order, sizes)
+    names = StepNames(lowered, order, sizes)
     with building(output.builder, order) as builder:
         lines = []
         for operation in written:
@@ -146,10 +146,10 @@ class Lines:
     def __init__(
         self,
         builder: Builder,
-        operation: Operation,
+        operation: ScriptOperation,
         target: Node,
         active: set[Node],
-        names: Names,
+        names: StepNames,
         for_programs: Callable[[str], str],
     ) -> None:
         self.builder = builder

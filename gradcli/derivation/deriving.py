@@ -29,7 +29,7 @@ from gradcli.derivation.derivation_steps import steps_by
 from gradcli.derivation.gradient_text import LONGEST, points
 from gradcli.derivation.quiz import Question
 from gradcli.derivation.self_contained import LONG, named_parts, self_contained, simple
-from gradcli.formulas import NoFormula, Rows, formula_texts, why_none
+from gradcli.formulas import JacobianRows, NoFormula, formula_texts, why_none
 from gradcli.formulas.index_proof import undefined
 from gradcli.graph.building import building, uncollected
 from gradcli.graph.node import reachable
@@ -73,7 +73,7 @@ SOME_REGION = ["signs are those at the points that were checked"]
 MARK = 0xE000  # private characters that stand for sizes until a text is written for people or for programs
 
 
-class Subject(NamedTuple):
+class ScalarScript(NamedTuple):
     """A script whose output is a number, and the assumptions on its free names.
 
     For a Jacobian the script is the output times `rows`, the cotangent, and summed.
@@ -91,9 +91,9 @@ class Subject(NamedTuple):
         shapes = FixedShapes(self.assumed.at(sizes), sizes)
         return lower(self.script, wrt=self.wrt, limits=self.limits, claiming="skipped", shapes=shapes)
 
-    def axes(self, lowered: Lowered) -> Rows | None:
+    def axes(self, lowered: Lowered) -> JacobianRows | None:
         """The rows of a Jacobian at the sizes of a program."""
-        return None if self.rows is None else Rows(self.rows, lowered.program.leaves[self.rows].node.shape)
+        return None if self.rows is None else JacobianRows(self.rows, lowered.program.leaves[self.rows].node.shape)
 
     def claim(self, leaf: str, text: str) -> str:
         """The claim of a formula about the gradient of the script, in the language."""
@@ -144,7 +144,7 @@ def subject_of(
     known: Mapping[str, Sequence[str | int]],
     limits: Limits,
     scalar: bool = True,
-) -> Subject:
+) -> ScalarScript:
     """A script with the shapes of its free names, of which those in `known` are given."""
     source.scalars = frozenset(name for name, axes in known.items() if not axes)
     script = parse(source, limits)
@@ -157,10 +157,10 @@ def subject_of(
             hint = "assign it in the script, as in n = 3; in LaTeX, \\sum_i runs over all entries"
             raise error(first.code, first.message, first.span, help=hint) from None
         raise
-    return Subject(script, source, wrt, assumed, limits)
+    return ScalarScript(script, source, wrt, assumed, limits)
 
 
-class Formula(NamedTuple):
+class ConfirmedFormula(NamedTuple):
     """A confirmed formula: its text with marks for sizes, the weakest verdict on it, and the sizes that were checked.
 
     `general`: it is the same at every size; `every`: it is proved for all of them, under the assumptions.
@@ -445,7 +445,9 @@ def derived(
     )
 
 
-def stated(subject: Subject, leaf: str, formula: Formula, regions: Sequence[Sequence[str]]) -> Formula | str:
+def stated(
+    subject: ScalarScript, leaf: str, formula: ConfirmedFormula, regions: Sequence[Sequence[str]]
+) -> ConfirmedFormula | str:
     """A formula with the conditions under which it holds, or the member of the set that it is for at which it fails.
 
     That set is all sizes where the formula is the same at each. `regions` are the signs of its proofs at points, which
@@ -482,7 +484,7 @@ def stated(subject: Subject, leaf: str, formula: Formula, regions: Sequence[Sequ
     return formula._replace(every=every, assumptions=conditions_of_set(assumed))
 
 
-def proof_for_all_sizes(subject: Subject, claims: Mapping[str, str]) -> index_proof.Assumed | None:
+def proof_for_all_sizes(subject: ScalarScript, claims: Mapping[str, str]) -> index_proof.Assumed | None:
     """What the proof of a formula for all sizes assumes, as a claim of a script that declares its arrays."""
     declared = {statement.name.id for statement in subject.script.statements if isinstance(statement, Declare)}
     shapes = {name: axes for name, axes in subject.assumed.shapes.items() if axes and name not in declared}
@@ -497,7 +499,7 @@ def proof_for_all_sizes(subject: Subject, claims: Mapping[str, str]) -> index_pr
     return assumed if reason is None else None
 
 
-def with_rows(subject: Subject) -> Subject:
+def with_rows(subject: ScalarScript) -> ScalarScript:
     """The script with its output times a cotangent, summed; the script itself where the output is a number."""
     sizes = subject.primes(0)
     lowered = subject.lowered(sizes)
@@ -517,7 +519,7 @@ def with_rows(subject: Subject) -> Subject:
 UNCONFIRMED = "the formula that was found could not be confirmed"
 
 
-def general_texts(subject: Subject, reasons: dict[str, str]) -> dict[str, list[str]]:
+def general_texts(subject: ScalarScript, reasons: dict[str, str]) -> dict[str, list[str]]:
     """Formulas for each leaf that are the same at every size."""
     general: dict[str, list[str]] = {}
     for pair in PAIRS if subject.assumed.symbols else ((0,),):
@@ -540,7 +542,7 @@ def general_texts(subject: Subject, reasons: dict[str, str]) -> dict[str, list[s
 
 
 def derived_texts(
-    subject: Subject, sizes: Mapping[str, int], marks: Mapping[int, str], reasons: dict[str, str]
+    subject: ScalarScript, sizes: Mapping[str, int], marks: Mapping[int, str], reasons: dict[str, str]
 ) -> dict[str, list[str]]:
     """Formulas for each leaf at these sizes, the best first; `reasons` receives the reason if there is none."""
     lowered = subject.lowered(sizes)
@@ -574,7 +576,7 @@ def reason_text(reason: NoFormula, source: Source) -> str:
     return f"{reason}: {visible(part)}" if whole else str(reason)
 
 
-def shorter_texts(subject: Subject, texts: list[str], style: str) -> list[str]:
+def shorter_texts(subject: ScalarScript, texts: list[str], style: str) -> list[str]:
     """Formulas of numbers, the one to be tried first in front; what SymPy proposes is among them."""
     (ours, *_) = texts
     nodes = list(nodes_of(parse(Source(ours))))
@@ -615,18 +617,18 @@ def own_names(lowered: Lowered) -> set[str]:
 
 
 def confirmed(
-    subject: Subject,
+    subject: ScalarScript,
     texts: Mapping[str, list[str]],
     choices: list[dict[str, int]],
     reasons: dict[str, str],
     general: bool,
-) -> dict[str, Formula]:
+) -> dict[str, ConfirmedFormula]:
     """For each leaf the first of its texts that holds at the wanted number of choices of sizes, and fails at none.
 
     A formula that loses digits in floating point is taken only if no other holds. A choice decides nothing if a formula
     has no value at any of its points, such as `inv(A @ B)` if that is singular.
     """
-    formulas: dict[str, Formula] = {}
+    formulas: dict[str, ConfirmedFormula] = {}
     waiting = {leaf: list(ways) for leaf, ways in texts.items() if ways}
     while waiting:
         asked = {leaf: ways.pop(0) for leaf, ways in waiting.items()}
@@ -644,7 +646,7 @@ def confirmed(
                     del verdicts[leaf]
         for leaf, known in verdicts.items():
             if len(known) == WANTED:
-                checked = Formula(asked[leaf], max(known, key=GOOD.index), held[leaf], general)
+                checked = ConfirmedFormula(asked[leaf], max(known, key=GOOD.index), held[leaf], general)
                 formula = stated(subject, leaf, checked, regions[leaf])
                 if isinstance(formula, str):
                     reasons[leaf] = formula
@@ -655,7 +657,7 @@ def confirmed(
     return formulas
 
 
-def judged(subject: Subject, claims: Mapping[str, str], sizes: Mapping[str, int], seed: int) -> dict[str, Check]:
+def judged(subject: ScalarScript, claims: Mapping[str, str], sizes: Mapping[str, int], seed: int) -> dict[str, Check]:
     """The check of each formula at the first point that decides."""
     checks: dict[str, Check] = {}
     if not claims:

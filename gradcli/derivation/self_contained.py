@@ -79,14 +79,14 @@ KEPT = frozenset(
 OF_LABELS = ("cross_entropy", "nll_loss")
 
 
-class Written(NamedTuple):
+class SelfContainedScript(NamedTuple):
     """A script's intermediates by name, and its output, both in terms of the leaves."""
 
     assigned: dict[str, str]
     output: str | None
 
 
-def written(lowered: Lowered) -> Written:
+def written(lowered: Lowered) -> SelfContainedScript:
     """The names that a script assigns, and its output; empty unless it is assignments and an expression."""
     assigned: dict[str, str] = {}
     output: str | None = None
@@ -99,13 +99,13 @@ def written(lowered: Lowered) -> Written:
             if name in leaves:
                 continue
             if name in assigned:
-                return Written({}, None)
+                return SelfContainedScript({}, None)
             output = assigned[name] = substituted(unparse(statement.value), assigned)
         elif isinstance(statement, ExpressionStatement):
             output = substituted(unparse(statement.value), assigned)
         else:
-            return Written({}, None)
-    return Written(assigned, output)
+            return SelfContainedScript({}, None)
+    return SelfContainedScript(assigned, output)
 
 
 def simple(text: str, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[int, str]) -> str:

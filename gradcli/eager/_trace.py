@@ -54,7 +54,7 @@ class Capture(NamedTuple):
     node: Node
 
 
-class Trace:
+class FunctionTrace:
     """One trace: the graph so far, and the tensors that the function reads from outside."""
 
     def __init__(self, guarded: bool, randomness: str = "error", values_only: bool = False) -> None:
@@ -187,7 +187,7 @@ class Trace:
                 f"{owner.__name__} does not define how vmap maps it: set generate_vmap_rule = True in the class, "
                 "so that its forward and backward are mapped as they are"
             )
-        return Form(self, owner, args).result()
+        return FunctionGraphs(self, owner, args).result()
 
     def change(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Give a stand-in the result of an in-place operation; RuntimeError for views and, in `vmap`, tensors.
@@ -287,7 +287,7 @@ class _Refusing:
 MOST_RUNS = 16
 
 
-class Recorded(Program):
+class TracedProgram(Program):
     """A traced program, with the branches that the example took (`guards`).
 
     `rules` are the hand-written backwards of the Functions that it called.
@@ -298,7 +298,7 @@ class Recorded(Program):
     rules: tuple[HandRule, ...]
 
 
-def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, values_only: bool = False) -> Recorded:
+def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, values_only: bool = False) -> TracedProgram:
     """The graph of a function of tensors, at the types of an example; its leaves are named like the arguments.
 
     Branches on data become `where`, both sides of which are recorded; beyond `runs` runs of the function, the other
@@ -312,7 +312,7 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
     >>> evaluate(program, {"x": 3.0}), evaluate(program, {"x": -5.0})
     ([6.0], [5.0])
     """
-    trace = Trace(guarded=True, values_only=values_only)
+    trace = FunctionTrace(guarded=True, values_only=values_only)
     leaves: dict[str, Leaf] = {}
     inputs: list[Tensor] = []
     arguments = names_of(f, len(example))
@@ -331,7 +331,7 @@ def record(f: Callable[..., Any], *example: Tensor, runs: int = MOST_RUNS, value
     for capture in trace.captures.values():
         name = capture.leaf.params["name"]
         leaves[name] = Leaf(name, capture.leaf, np.array(capture.array), None, True)
-    program = Recorded(trace.builder, leaves, outputs)
+    program = TracedProgram(trace.builder, leaves, outputs)
     program.guards, program.rules = paths.guards, tuple(trace.rules)
     return program
 
@@ -356,7 +356,7 @@ def _outside(f: Callable[..., Any]) -> dict[int, str]:
     return names
 
 
-def _run(trace: Trace, f: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Node]:
+def _run(trace: FunctionTrace, f: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Node]:
     """The outputs of one run of a function."""
     arguments = [trace.copied(x) if isinstance(x, Traced) else x for x in inputs]
     try:
@@ -373,7 +373,7 @@ def _run(trace: Trace, f: Callable[..., Any], inputs: Sequence[Tensor]) -> list[
 class Paths:
     """All paths through what `run` does, each recorded by a run of its own; `guards` are those of the first."""
 
-    def __init__(self, trace: Trace, run: Callable[[], list[Node]], runs: int = MOST_RUNS) -> None:
+    def __init__(self, trace: FunctionTrace, run: Callable[[], list[Node]], runs: int = MOST_RUNS) -> None:
         self.trace, self.run, self.runs = trace, run, runs
         self.guards: tuple[Guard, ...] = ()
 
@@ -431,7 +431,7 @@ MOST_RULES = 16  # rules of one program
 ARRIVING = 37 / 32  # stands for the gradient that arrives, where a Function is called inside a backward
 
 
-def note(form: Form, row: Node, back: Sequence[Node]) -> None:
+def note(form: FunctionGraphs, row: Node, back: Sequence[Node]) -> None:
     """Keep a rule: `row` and `back` are its forward and backward on the form's leaves."""
     trace, builder, owner = form.trace, form.trace.builder, form.owner
     plain = [str(x) for x in form.args if not isinstance(x, Tensor)]
@@ -462,7 +462,7 @@ def note(form: Form, row: Node, back: Sequence[Node]) -> None:
     trace.rules.append(HandRule(title, span, tuple(leaves.values()), output, ct, tuple(results), point, file, places))
 
 
-def _operands(form: Form) -> list[Node]:
+def _operands(form: FunctionGraphs) -> list[Node]:
     """The operands in terms of the program's inputs."""
     trace, before = form.trace, form.trace.standing
     trace.standing = {
@@ -476,7 +476,7 @@ def _operands(form: Form) -> list[Node]:
     return [x if node is None else node for node, x in zip(known, form.operands, strict=True)]
 
 
-class Answer(NamedTuple):
+class ForwardOutputs(NamedTuple):
     """What a forward returned: its values, whether as a tuple, and which of them are differentiable."""
 
     values: tuple[Any, ...]
@@ -502,10 +502,10 @@ class Answer(NamedTuple):
         return pieces
 
 
-class Form:
+class FunctionGraphs:
     """One call of a Function: its forward and backward as graphs on leaves of their own."""
 
-    def __init__(self, trace: Trace, owner: Any, args: tuple[Any, ...]) -> None:
+    def __init__(self, trace: FunctionTrace, owner: Any, args: tuple[Any, ...]) -> None:
         self.trace, self.owner, self.args = trace, owner, args
         self.name = owner.__name__
         builder = trace.builder
@@ -517,7 +517,7 @@ class Form:
         self.live = [builder.fresh_leaf(type) for type in types]  # and as backward finds them
         self.returned: Node | None = None  # stands for the results, all in one row
         self.arriving: Node | None = None
-        self.answer: Answer | None = None  # of the example's own way
+        self.answer: ForwardOutputs | None = None  # of the example's own way
         self.sent: set[int] = set()  # operands that backward sends something to
         for leaves in (self.held, self.live):
             trace.standing.update(zip(leaves, self.operands, strict=True))
@@ -560,7 +560,7 @@ class Form:
             back.append(trace.builder.constant(0, leaf.type.shape) if ct is None else trace.node_of(ct))
         return [node, *others, *back]
 
-    def _backward(self, context: Context, answer: Answer, cts: dict[int, Any]) -> list[Any]:
+    def _backward(self, context: Context, answer: ForwardOutputs, cts: dict[int, Any]) -> list[Any]:
         """The gradients that backward returns for the operands, in their shapes."""
         node: FunctionNode = object.__new__(self.owner._backward_cls)
         node.context, node.owner = context, self.owner
@@ -582,7 +582,7 @@ class Form:
                 raise
             raise RuntimeError(f"{self.name}.{what}{_innermost(problem)}: {problem}") from problem
 
-    def _look(self, context: Context, args: list[Any], answer: Any) -> Answer:
+    def _look(self, context: Context, args: list[Any], answer: Any) -> ForwardOutputs:
         """Which results have a gradient, and which are operands that were changed in place."""
         values = answer if isinstance(answer, tuple) else (answer,)
         dirty = {
@@ -596,7 +596,7 @@ class Form:
                 raise RuntimeError("an argument is changed in place, but not marked with mark_dirty() and returned")
         tensors = [k for k, x in enumerate(values) if isinstance(x, Tensor) and x.dtype.kind >= 2]
         differentiable = [k for k in tensors if not any(values[k] is y for y in context._fixed)]
-        return Answer(values, isinstance(answer, tuple), differentiable, dirty)
+        return ForwardOutputs(values, isinstance(answer, tuple), differentiable, dirty)
 
     def result(self) -> Any:
         """What the call returns."""

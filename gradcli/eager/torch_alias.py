@@ -33,7 +33,7 @@ SAME = {
 }
 
 
-class Finder:
+class TorchFinder:
     """A finder for `torch.*`, to stand first in `sys.meta_path`: it refuses modules that do not exist."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
@@ -79,7 +79,7 @@ def aliases(dtype: str | None = None) -> Iterator[None]:
 
     `dtype` is the default format of floats. The message of an ImportError that ends the block names what exists.
     """
-    before, default, finder = _forget(), dtypes.get_default_dtype(), Finder()
+    before, default, finder = _forget(), dtypes.get_default_dtype(), TorchFinder()
     sys.modules.update(modules())
     sys.meta_path.insert(0, finder)
     if dtype is not None:

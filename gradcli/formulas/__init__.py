@@ -17,9 +17,9 @@ from gradcli.formulas.index_proof import same_form
 from gradcli.formulas.index_reading import Reader
 from gradcli.formulas.index_terms import (
     EIGENVECTORS,
+    BracketedSum,
     Delta,
-    Group,
-    Leaf,
+    InputEntry,
     NoFormula,
     TooLong,
     add,
@@ -31,20 +31,20 @@ from gradcli.formulas.index_terms import (
     single,
 )
 from gradcli.formulas.matrix_rules import joined_triangles, split_products
-from gradcli.formulas.matrix_text import Writer, nested
+from gradcli.formulas.matrix_text import MatrixWriter, nested
 from gradcli.formulas.recognition import shortened
 from gradcli.language.syntax import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gradcli.formulas.index_terms import Names, Sum
+    from gradcli.formulas.index_terms import FreshIndices, Sum
     from gradcli.graph.node import Node
 
 MOST_LISTED = 9  # entries of an array that is written as a list of them
 
 
-class Rows(NamedTuple):
+class JacobianRows(NamedTuple):
     """The rows of a Jacobian: the input that stands for the cotangent of the output, and the shape of the output."""
 
     name: str
@@ -55,7 +55,7 @@ def formula_texts(
     node: Node,
     called: Mapping[Node, str] | None = None,
     sizes: Mapping[int, str] | None = None,
-    rows: Rows | None = None,
+    rows: JacobianRows | None = None,
 ) -> Iterator[str]:
     """Formulas for a node in the script language, the best first; its builder must be open.
 
@@ -72,7 +72,7 @@ def formula_texts(
             continue
 
 
-def why_none(node: Node, rows: Rows | None = None) -> NoFormula:
+def why_none(node: Node, rows: JacobianRows | None = None) -> NoFormula:
     """Why a node has no formula; its builder must be open."""
     try:
         whole_text(node, rows=rows)
@@ -85,7 +85,7 @@ def whole_text(
     node: Node,
     called: Mapping[Node, str] | None = None,
     sizes: Mapping[int, str] | None = None,
-    rows: Rows | None = None,
+    rows: JacobianRows | None = None,
 ) -> str:
     """The formula of a node as one array; raises NoFormula where there is none."""
     reader = Reader(called)
@@ -97,7 +97,7 @@ def whole_text(
         axes = (*outer, *axes)
         if len(axes) > 2:
             raise NoFormula("it has more than two axes")
-    writer = Writer(reader, sizes)
+    writer = MatrixWriter(reader, sizes)
     if f"whole {EIGENVECTORS}" in key(read):
         raise NoFormula("it reads eigenvectors one by one")
     plain, split = shortened(read, reader.names), split_products(read, reader.names)
@@ -107,7 +107,7 @@ def whole_text(
     return min(map(writer.text, trees), key=len)
 
 
-def matrix_of(linear: Sum, name: str, rows: tuple[Index, ...], names: Names) -> Sum:
+def matrix_of(linear: Sum, name: str, rows: tuple[Index, ...], names: FreshIndices) -> Sum:
     """The matrix of a linear map: a sum with entry `rows` of the unit matrix in place of an input.
 
     The backward pass of `y . u` is linear in the cotangent u, so each term has one factor `u[k]`. In row i of the
@@ -118,9 +118,9 @@ def matrix_of(linear: Sum, name: str, rows: tuple[Index, ...], names: Names) -> 
         carriers = [factor for factor in term.factors if name in leaves_in(single(factor[0]))]
         base, exponent = carriers[0] if len(carriers) == 1 else (None, 0)
         rest = term._replace(factors=tuple([factor for factor in term.factors if factor[0] is not base]))
-        if exponent == 1 and isinstance(base, Group):
+        if exponent == 1 and isinstance(base, BracketedSum):
             parts.append(matrix_of(multiplied((rest,), base.inside, names), name, rows, names))
-        elif exponent == 1 and isinstance(base, Leaf):
+        elif exponent == 1 and isinstance(base, InputEntry):
             pairs = list(zip(rows, base.at, strict=True))
             axes = {own: row for row, own in pairs if isinstance(own, Index) and own not in term.bound}  # of the result
             changes = {own: row for own, row in axes.items() if own.size == row.size}
@@ -137,7 +137,7 @@ def entries_text(node: Node, called: Mapping[Node, str]) -> str:
     """The formula of an entry of a node, as a formula of whole arrays that may only broadcast to the node's shape."""
     reader = Reader(called)
     axes = tuple([reader.names.index(n) for n in node.shape])
-    writer = Writer(reader)
+    writer = MatrixWriter(reader)
     return writer.text(writer.sum(shortened(reader.entry(node, axes), reader.names), axes, exact=False).tree)
 
 
@@ -145,7 +145,7 @@ def listed_text(
     node: Node,
     called: Mapping[Node, str] | None = None,
     sizes: Mapping[int, str] | None = None,
-    rows: Rows | None = None,
+    rows: JacobianRows | None = None,
 ) -> str:
     """The formula of a small array as a list of its entries."""
     if rows is not None or not 1 <= len(node.shape) <= 2 or node.type.size > MOST_LISTED or not node.type.size:
@@ -154,10 +154,10 @@ def listed_text(
     entries = []
     for at in product(*[range(n) for n in node.shape]):
         entry = shortened(shortened(reader.entry(node, at), reader.names), reader.names)
-        entries.append(Writer(reader, sizes).sum(entry, ()).tree)
+        entries.append(MatrixWriter(reader, sizes).sum(entry, ()).tree)
     if all(whole_number(entry) == 0 for entry in entries):
         return f"zeros({', '.join(map(str, node.shape))})"
-    return Writer(reader).text(nested(entries, node.shape))
+    return MatrixWriter(reader).text(nested(entries, node.shape))
 
 
-__all__ = ["NoFormula", "Rows", "entries_text", "formula_texts", "same_form", "why_none"]
+__all__ = ["NoFormula", "JacobianRows", "entries_text", "formula_texts", "same_form", "why_none"]

@@ -20,14 +20,14 @@ class Index(NamedTuple):
     size: int
 
 
-class Place(NamedTuple):
+class IndexPosition(NamedTuple):
     """The position `start + step*index + ...`."""
 
     start: int
     parts: tuple[tuple[Index, int], ...]
 
 
-Position = Index | int | Place
+Position = Index | int | IndexPosition
 
 
 def affine(start: int, parts: Iterable[tuple[Position, int]]) -> Position:
@@ -42,14 +42,14 @@ def affine(start: int, parts: Iterable[tuple[Position, int]]) -> Position:
     kept.sort(key=lambda part: (-abs(part[1]), part[0].number))
     if not kept:
         return start
-    return kept[0][0] if start == 0 and len(kept) == 1 and kept[0][1] == 1 else Place(start, tuple(kept))
+    return kept[0][0] if start == 0 and len(kept) == 1 and kept[0][1] == 1 else IndexPosition(start, tuple(kept))
 
 
-def parts_of_position(position: Position) -> Place:
+def parts_of_position(position: Position) -> IndexPosition:
     """A position as a start with indices and their steps."""
-    if isinstance(position, Place):
+    if isinstance(position, IndexPosition):
         return position
-    return Place(position, ()) if isinstance(position, int) else Place(0, ((position, 1),))
+    return IndexPosition(position, ()) if isinstance(position, int) else IndexPosition(0, ((position, 1),))
 
 
 def indices_in(at: Iterable[Position]) -> tuple[Index, ...]:
@@ -58,7 +58,7 @@ def indices_in(at: Iterable[Position]) -> tuple[Index, ...]:
     for position in at:
         if isinstance(position, Index):
             indices[position] = None
-        elif isinstance(position, Place):
+        elif isinstance(position, IndexPosition):
             indices |= {index: None for index, _ in position.parts}
     return tuple(indices)
 
@@ -79,7 +79,7 @@ def span(position: Position) -> tuple[int, int]:
     return own.start + sum([min(end, 0) for end in ends]), own.start + sum([max(end, 0) for end in ends])
 
 
-def is_dense(place: Place) -> bool:
+def is_dense(place: IndexPosition) -> bool:
     """Whether each value between the least and the largest is one of one choice of indices."""
     count = 1
     for index, step in reversed(place.parts):
@@ -154,7 +154,7 @@ def solution(zero: Position, bound: Sequence[Index], index_of: Callable[[int], I
     return Solution(changes, others, (fresh,) if count > 1 else ())
 
 
-def _overlap(own: Place) -> tuple[int, tuple[tuple[int, int], tuple[int, int]]] | None:
+def _overlap(own: IndexPosition) -> tuple[int, tuple[tuple[int, int], tuple[int, int]]] | None:
     """The pairs of indices at which a*i + b*j + start is 0: their count, and where each begins with its step."""
     (first_index, a), (second_index, b) = own.parts
     # i runs over first + |b|*r, and j over (-start - a*i)/b

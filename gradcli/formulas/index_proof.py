@@ -37,13 +37,13 @@ from gradcli.formulas.index_terms import (
     EIGENVECTORS,
     ONE,
     ZERO,
-    Call,
+    BracketedSum,
     Delta,
-    Group,
-    Leaf,
-    Names,
+    EntrywiseCall,
+    FreshIndices,
+    InputEntry,
+    Irrational,
     NoFormula,
-    Number,
     Term,
     Whole,
     add,
@@ -104,7 +104,7 @@ MOST_CUT = 4  # entries of an axis of any size that a slice may leave out
 TRIANGLE = "ones up to the diagonal"  # the matrix whose product a cumulative sum is: of each size the same leaf
 
 
-class SymbolicNames(Names):
+class SymbolicNames(FreshIndices):
     """Indices whose sizes are made of primes that stand for symbols; `axes` are the sizes that there were."""
 
     def __init__(self, symbols: Mapping[int, str]) -> None:
@@ -137,7 +137,7 @@ class SymbolicNames(Names):
         """A number that operations made of sizes, as the 1/n of an average and the 1/(n - 1) of a variance."""
         product = ONE
         for size, symbol in self.symbols.items():
-            whole = single(Number(f"size {symbol}"))
+            whole = single(Irrational(f"size {symbol}"))
             for factor, meaning in ((size, whole), ((size - 1) // 2, scaled(add(whole, number(-1)), HALF))):
                 for part, exponent in ((value.numerator, 1), (value.denominator, -1)):
                     while part and part % factor == 0:
@@ -149,7 +149,7 @@ class SymbolicNames(Names):
         return scaled(product, value)
 
 
-class Identity(NamedTuple):
+class IndexIdentity(NamedTuple):
     """Two readings of one claim: `text` is the same at every size if the program is, `difference` is to vanish.
 
     `smooth` are what is differentiated and its derivative, if the claim is about one.
@@ -180,7 +180,7 @@ class Identity(NamedTuple):
         return self.reader.assumptions(ties, not all(continuous(part, names) for part in self.smooth))
 
 
-def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[int, str]) -> Identity:
+def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[int, str]) -> IndexIdentity:
     """The claim that `right` is the gradient of `output` with respect to `target`, or without one equals `output`.
 
     A target that is computed is read as an input of its own. `symbols` names the sizes, primes p of which (p - 1)/2 is
@@ -197,7 +197,7 @@ def identity(output: Node, target: Node | None, right: Node, symbols: Mapping[in
         derivative = left if target is None else EntryDerivative(leaf, axes, names).of(left)
         smooth = () if target is None else (left, derivative)
         difference = add(written_out(derivative, names), scaled(other, -1))
-    return Identity(text, difference, reader, smooth)
+    return IndexIdentity(text, difference, reader, smooth)
 
 
 def same_form(node: Node, other: Node, called: Mapping[Node, str]) -> bool:
@@ -226,7 +226,7 @@ def undefined(nodes: Sequence[Node]) -> Assumed:
         return {node: "defined" for node in order if reader.may_have_no_value(node)}
 
 
-def parts_at_deltas(total: Sum, index: Index, names: Names) -> list[dict[Index, Position]]:
+def parts_at_deltas(total: Sum, index: Index, names: FreshIndices) -> list[dict[Index, Position]]:
     """An axis cut where deltas begin and end, as changes of its index; nothing where it is not to be cut."""
     ends, period = {0, index.size}, 1
     for delta in [base for base in bases_in(total) if isinstance(base, Delta)]:
@@ -247,20 +247,20 @@ def parts_at_deltas(total: Sum, index: Index, names: Names) -> list[dict[Index, 
     return parts if len(parts) > 1 else []
 
 
-def written_out(total: Sum, names: Names) -> Sum:
+def written_out(total: Sum, names: FreshIndices) -> Sum:
     """A sum that is multiplied out, with triangles read along columns, or joined, wherever that is possible."""
     return expanded(joined_triangles(turned(expanded(total, names), names), names), names)
 
 
-def turned(total: Sum, names: Names) -> Sum:
+def turned(total: Sum, names: FreshIndices) -> Sum:
     """A sum that reads triangles along their rows: summed over rows, t[k, i] is 1 + delta[k, i] - t[i, k]."""
     for term in total:
         for place, (base, exponent) in enumerate(term.factors):
-            if isinstance(base, Leaf) and base.name == TRIANGLE and exponent == 1:
+            if isinstance(base, InputEntry) and base.name == TRIANGLE and exponent == 1:
                 row, column = base.at
                 if row in term.bound and column not in term.bound:
                     rest = merged(term.coefficient, (*term.factors[:place], *term.factors[place + 1 :]), term.bound)
-                    other = scaled(single(Leaf(TRIANGLE, (column, row))), -1)
+                    other = scaled(single(InputEntry(TRIANGLE, (column, row))), -1)
                     parts = multiplied((rest,), add(ONE, single(Delta(row, column)), other), names)
                     return turned(add(*[(part,) for part in total if part is not term], parts), names)
     return total
@@ -300,7 +300,7 @@ class SymbolicReader(Reader):
     def _input(self, node: Node, at: At) -> Rule:
         if node.primitive is LEAF and not node.shape and node.params["name"] in self.names.symbols.values():
             yield from ()
-            return single(Number(f"size {node.params['name']}"))
+            return single(Irrational(f"size {node.params['name']}"))
         if node.primitive is CONSTANT and not isinstance(node.params["value"], str):
             yield from ()
             return self.names.in_sizes(Fraction(node.params["value"]))
@@ -341,8 +341,8 @@ class SymbolicReader(Reader):
     def _comparing(self, x: Sum) -> Node | None:
         """The node that compares a number with 0; None where it is not seen."""
         for node, args in self.branches.items():
-            read = expanded(single(Call(node.primitive.name, (), args)), self.names) if args else ZERO
-            sides = [base.args[0] for base in bases_in(read) if isinstance(base, Call) and base.args]
+            read = expanded(single(EntrywiseCall(node.primitive.name, (), args)), self.names) if args else ZERO
+            sides = [base.args[0] for base in bases_in(read) if isinstance(base, EntrywiseCall) and base.args]
             if pattern(x) in map(pattern, sides):
                 return node
         return None
@@ -480,7 +480,7 @@ class SymbolicReader(Reader):
 
     def _logsumexp(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
-        return single(Call("log", (), (self._exponentials((yield node.args[0], inner), bound),)))
+        return single(EntrywiseCall("log", (), (self._exponentials((yield node.args[0], inner), bound),)))
 
     def _softmax(self, node: Node, at: At) -> Rule:
         """An exponential over their sum, or the logarithm of that."""
@@ -489,8 +489,8 @@ class SymbolicReader(Reader):
         total = self._exponentials((yield node.args[0], inner), bound)
         own = yield node.args[0], at
         if node.primitive is softmax:
-            return times(single(Call("exp", (), (own,))), power(total, -1))
-        return add(own, scaled(single(Call("log", (), (total,))), -1))
+            return times(single(EntrywiseCall("exp", (), (own,))), power(total, -1))
+        return add(own, scaled(single(EntrywiseCall("log", (), (total,))), -1))
 
     def _solve(self, node: Node, at: At) -> Rule:
         matrix, right = node.args
@@ -539,7 +539,7 @@ class SymbolicReader(Reader):
         index = self.names.index(arg.shape[axis])
         entry = yield arg, (*at[:axis], index, *at[axis + 1 :])
         place = (index, at[axis]) if from_end else (at[axis], index)
-        return over(times(single(Leaf(TRIANGLE, place)), entry), index, self.names)
+        return over(times(single(InputEntry(TRIANGLE, place)), entry), index, self.names)
 
     def _exponentials(self, entry: Sum, bound: At) -> Sum:
         return over_all(exponential(entry), bound, self.names)
@@ -598,7 +598,7 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
 class EntryDerivative:
     """Derivatives by one entry of a leaf, of sums that are multiplied out."""
 
-    def __init__(self, leaf: str, at: At, names: Names) -> None:
+    def __init__(self, leaf: str, at: At, names: FreshIndices) -> None:
         self.leaf = leaf
         self.at = at
         self.names = names
@@ -614,15 +614,15 @@ class EntryDerivative:
         return expanded(add(*parts), self.names)
 
     def _base(self, base: Any) -> Sum:
-        if isinstance(base, Leaf):
+        if isinstance(base, InputEntry):
             return self._leaf(base)
-        if isinstance(base, Group):
+        if isinstance(base, BracketedSum):
             return self.of(base.inside)
-        if isinstance(base, Call):
+        if isinstance(base, EntrywiseCall):
             return self._call(base)
         return self._whole(base) if isinstance(base, Whole) else ZERO
 
-    def _leaf(self, base: Leaf) -> Sum:
+    def _leaf(self, base: InputEntry) -> Sum:
         if base.name != self.leaf:
             return ZERO
         product = ONE
@@ -630,14 +630,14 @@ class EntryDerivative:
             product = times(product, equal_places(*pair), entries=False)
         return product
 
-    def _call(self, base: Call) -> Sum:
+    def _call(self, base: EntrywiseCall) -> Sum:
         inner = [self.of(arg) for arg in base.args]
         if not any(inner) or is_truth(base):
             return ZERO
         if base.name == "pow":
             x, n = base.args
             by_base = multiplied(multiplied(n, power(x, -1), self.names), inner[0], self.names)
-            by_exponent = multiplied(single(Call("log", (), (x,))), inner[1], self.names) if inner[1] else ZERO
+            by_exponent = multiplied(single(EntrywiseCall("log", (), (x,))), inner[1], self.names) if inner[1] else ZERO
             return multiplied(single(base), add(by_base, by_exponent), self.names)
         if base.name not in DERIVATIVES or base.params:
             raise NoFormula(f"it differentiates `{base.name}`")
@@ -685,5 +685,5 @@ DERIVATIVES: dict[str, Callable[[Sum], Sum]] = {  # of functions of one number t
     "asin": lambda x: power(add(ONE, scaled(square(x), -1)), -HALF),
     "acos": lambda x: scaled(power(add(ONE, scaled(square(x), -1)), -HALF), -1),
     "lgamma": function("digamma"),
-    "erf": lambda x: times(scaled(single(Number("pi"), -HALF), 2), exponential(scaled(square(x), -1))),
+    "erf": lambda x: times(scaled(single(Irrational("pi"), -HALF), 2), exponential(scaled(square(x), -1))),
 }

@@ -20,14 +20,14 @@ from gradcli.formulas.index_terms import (
     ONE_HOT,
     TRUTHS,
     ZERO,
-    Call,
     Delta,
-    Leaf,
+    EntrywiseCall,
+    FreshIndices,
+    InputEntry,
+    Irrational,
     Less,
     Literal,
-    Names,
     NoFormula,
-    Number,
     Ordinal,
     TooLong,
     Whole,
@@ -89,8 +89,8 @@ class Reader:
     `called` are nodes with names of their own, beside the leaves.
     """
 
-    def __init__(self, called: Mapping[Node, str] | None = None, names: Names | None = None) -> None:
-        self.names = names or Names()
+    def __init__(self, called: Mapping[Node, str] | None = None, names: FreshIndices | None = None) -> None:
+        self.names = names or FreshIndices()
         self.called = dict(called or {})
         self.known: dict[Any, tuple[At, Sum]] = {}
         self.written: dict[Node, Node | None] = {}  # definitions
@@ -167,7 +167,7 @@ class Reader:
         if node in self.called or node.primitive is LEAF:
             name = self.called[node] if node in self.called else node.params["name"]
             self.shapes[name] = node.shape
-            return single(Leaf(name, at))
+            return single(InputEntry(name, at))
         if node.primitive is DATA:
             digest = node.params["digest"]
             self.data[digest] = node.builder.data[digest]
@@ -177,7 +177,7 @@ class Reader:
         value = node.params["value"]
         if isinstance(value, str):
             if value in ("pi", "e"):
-                return single(Number(value))
+                return single(Irrational(value))
             raise NoFormula(f"it contains {value}")
         if not isinstance(value, int) and value.denominator % 5 == 0:
             self.decimals = True
@@ -213,13 +213,13 @@ class Reader:
             return power(base, PRODUCTS[name])
         exponent = yield node.args[1], at
         value = value_of(exponent)
-        if value is None and key(base) == key(single(Number("e"))):
-            return single(Call("exp", (), (exponent,)))
-        return single(Call("pow", (), (base, exponent))) if value is None else power(base, value)
+        if value is None and key(base) == key(single(Irrational("e"))):
+            return single(EntrywiseCall("exp", (), (exponent,)))
+        return single(EntrywiseCall("pow", (), (base, exponent))) if value is None else power(base, value)
 
     def _call(self, node: Node, at: At) -> Rule:
         args = yield from self._operands(node, at)
-        return single(Call(node.primitive.name, tuple(node.params.items()), tuple(args)))
+        return single(EntrywiseCall(node.primitive.name, tuple(node.params.items()), tuple(args)))
 
     def _comparison(self, node: Node, at: At) -> Rule:
         """Truth values are 1 and 0. What is compared with 0 for equality is taken to differ from it."""
@@ -234,7 +234,7 @@ class Reader:
             return differs if name == "not_equal" else negated(differs)
         if name == "greater" and not right and (inside := _inside_of(left, "relu")) is not None:
             left = inside
-        return single(Call(name, (), (left, right)))
+        return single(EntrywiseCall(name, (), (left, right)))
 
     def _larger(self, node: Node, at: At) -> Rule:
         """The larger or smaller of two numbers, or the share of one in that: of two that are one formula 1/2."""
@@ -260,7 +260,7 @@ class Reader:
             return deciding
         if len(rest) < 2:
             return rest[0] if rest else negated(deciding)
-        return single(Call(name, (), tuple(rest)))
+        return single(EntrywiseCall(name, (), tuple(rest)))
 
     def _where(self, node: Node, at: At) -> Rule:
         condition = yield node.args[0], at
@@ -275,7 +275,7 @@ class Reader:
             return condition
         if not other and key(_condition_of(chosen)) == key(condition):
             return chosen  # where(c, where(c, x, 0), 0)
-        return single(Call("where", (), (condition, chosen, other)))
+        return single(EntrywiseCall("where", (), (condition, chosen, other)))
 
     def _sum(self, node: Node, at: At) -> Rule:
         inner, bound = self._lane(node, at)
@@ -501,13 +501,13 @@ def negated(truth: Sum) -> Sum:
     if isinstance(base, Delta):
         return add(before(*base), before(base.right, base.left))
     value = value_of(truth)
-    return single(Call("not", (), (truth,))) if value is None else ZERO if value else ONE
+    return single(EntrywiseCall("not", (), (truth,))) if value is None else ZERO if value else ONE
 
 
 def _condition_of(total: Sum) -> Sum:
     """The condition outside of which a sum is 0: that of a `where`, or a truth value itself."""
     base = total[0].factors[0][0] if len(total) == 1 and len(total[0].factors) == 1 else None
-    if isinstance(base, Call) and base.name == "where" and total == single(base) and not base.args[2]:
+    if isinstance(base, EntrywiseCall) and base.name == "where" and total == single(base) and not base.args[2]:
         return base.args[0]
     return total
 
@@ -586,14 +586,14 @@ def _is_truth(total: Sum) -> bool:
 
 
 def _name_of(base: Any) -> str:
-    return base.name if isinstance(base, Call) else ""
+    return base.name if isinstance(base, EntrywiseCall) else ""
 
 
 def _inside_of(total: Sum, name: str) -> Sum | None:
     """The argument of a call that a sum is."""
     if len(total) == 1 and total[0].coefficient == 1 and len(total[0].factors) == 1:
         base, exponent = total[0].factors[0]
-        if isinstance(base, Call) and base.name == name and exponent == 1:
+        if isinstance(base, EntrywiseCall) and base.name == name and exponent == 1:
             return base.args[0]
     return None
 

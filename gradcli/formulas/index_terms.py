@@ -3,7 +3,7 @@
 In `A[i,k]*x[k]` with k summed a transpose is another order of indices, a sum is a bound index, and what broadcasts
 has no such index; so reshapes and transposes need no rules of their own. A `Sum` is a tuple of `Term`s, a term a
 coefficient, factors with exponents, and bound indices. A sum of several terms that is multiplied stays in brackets
-(`Group`).
+(`BracketedSum`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from gradcli.formulas.index_positions import (
     Index,
-    Place,
+    IndexPosition,
     difference,
     indices_in,
     moved,
@@ -49,7 +49,7 @@ class NoValue(NoFormula):
     """A computation that divides by 0."""
 
 
-class Leaf(NamedTuple):
+class InputEntry(NamedTuple):
     """An entry of an input: `A[i, 0]`."""
 
     name: str
@@ -76,7 +76,7 @@ class Ordinal(NamedTuple):
     at: tuple[Position, ...]
 
 
-class Number(NamedTuple):
+class Irrational(NamedTuple):
     """A number that is not a fraction: pi, or the 2 of the square root of 2."""
 
     text: str
@@ -89,7 +89,7 @@ class Literal(NamedTuple):
     at: tuple[Position, ...]
 
 
-class Call(NamedTuple):
+class EntrywiseCall(NamedTuple):
     """A function of numbers, applied entry by entry; comparisons are 1 or 0."""
 
     name: str
@@ -106,7 +106,7 @@ class Whole(NamedTuple):
     at: tuple[Position, ...]
 
 
-class Group(NamedTuple):
+class BracketedSum(NamedTuple):
     """A sum in brackets."""
 
     inside: Sum
@@ -128,7 +128,7 @@ ZERO: Sum = ()
 ONE: Sum = (Term(Fraction(1), (), ()),)
 COMPARISONS = tuple([primitive.name for primitive in comparison.COMPARISONS.values()])
 TRUTHS = (*COMPARISONS, "and", "or", "not")
-SHALLOW = (Leaf, Delta, Less, Ordinal, Number, Literal)
+SHALLOW = (InputEntry, Delta, Less, Ordinal, Irrational, Literal)
 EIGENVECTORS, EIGENVALUES = "eigvecs", "eigvalsh"  # of a symmetric matrix
 ONE_HOT = "one_hot"  # of labels: 1 where the last index is the label, else 0
 ABOVE = "above 0"  # a function: 1 where a number is positive, else 0
@@ -198,11 +198,11 @@ def free_of(base: Any) -> tuple[Index, ...]:
 
 
 def _free(base: Any) -> tuple[Index, ...]:
-    if isinstance(base, (Leaf, Literal, Whole, Delta, Less, Ordinal)):
+    if isinstance(base, (InputEntry, Literal, Whole, Delta, Less, Ordinal)):
         return indices_in(base if isinstance(base, (Delta, Less)) else base.at)
-    if isinstance(base, Call):
+    if isinstance(base, EntrywiseCall):
         return tuple(dict.fromkeys(i for arg in base.args for i in free(arg)))
-    return free(base.inside) if isinstance(base, Group) else ()
+    return free(base.inside) if isinstance(base, BracketedSum) else ()
 
 
 def free_of_term(term: Term) -> tuple[Index, ...]:
@@ -215,7 +215,7 @@ def free(total: Sum) -> tuple[Index, ...]:
     return tuple(dict.fromkeys(i for term in total for i in free_of_term(term)))
 
 
-class Names:
+class FreshIndices:
     """New indices: numbers in the order in which they are made, so that formulas do not vary from run to run."""
 
     def __init__(self, symbols: Mapping[int, str] | None = None) -> None:
@@ -268,18 +268,18 @@ class Names:
         def new(at: Iterable[Position]) -> tuple[Position, ...]:
             return tuple([moved(i, changes) for i in at])
 
-        if isinstance(base, (Leaf, Literal, Whole, Ordinal)):  # the arrays of a whole have no free indices
+        if isinstance(base, (InputEntry, Literal, Whole, Ordinal)):  # the arrays of a whole have no free indices
             at = new(base.at)
             return base if at == base.at else base._replace(at=at)
         if isinstance(base, (Delta, Less)):
             at = new(base)
             return base if at == base else type(base)(*at)
-        if isinstance(base, Call):
+        if isinstance(base, EntrywiseCall):
             args = tuple([self.put(arg, changes) for arg in base.args])
             return base if all(map(is_, args, base.args)) else base._replace(args=args)
-        if isinstance(base, Group):
+        if isinstance(base, BracketedSum):
             inside = self.put(base.inside, changes)
-            return base if inside is base.inside else Group(inside)
+            return base if inside is base.inside else BracketedSum(inside)
         return base
 
 
@@ -336,13 +336,13 @@ def _base_key(base: Any, names: Mapping[Index, str]) -> str:
     def at(positions: Iterable[Position]) -> str:
         return ",".join(map(text, positions))
 
-    if isinstance(base, Leaf):
+    if isinstance(base, InputEntry):
         return f"{base.name}[{at(base.at)}]"
     if isinstance(base, Literal):
         return f"data {base.digest}[{at(base.at)}]"
     if isinstance(base, Delta):
         sides = tuple(base)
-        if isinstance(base.left, Place) or isinstance(base.right, Place):
+        if isinstance(base.left, IndexPosition) or isinstance(base.right, IndexPosition):
             gap = parts_of_position(difference(*base))
             if gap.start or sorted([step for _, step in gap.parts]) != [-1, 1]:
                 return f"delta[{min(text(gap), text(gap, -1))}]"
@@ -352,9 +352,9 @@ def _base_key(base: Any, names: Mapping[Index, str]) -> str:
         return f"less[{text(difference(*base))}]"
     if isinstance(base, Ordinal):
         return f"ordinal[{at(base.at)}]"
-    if isinstance(base, Number):
+    if isinstance(base, Irrational):
         return base.text
-    if isinstance(base, Call):
+    if isinstance(base, EntrywiseCall):
         return f"{base.name}{base.params}({'; '.join([key(arg, names) for arg in base.args])})"
     if isinstance(base, Whole):
         inner = [key(arg, {i: f"<arg {place}:{i.size}>" for place, i in enumerate(own)}) for own, arg in base.args]
@@ -383,7 +383,7 @@ def _unbracketed(total: Sum) -> Iterator[Term]:
     for term in total:
         if not term.bound and len(term.factors) == 1:
             base, exponent = term.factors[0]
-            if isinstance(base, Group) and exponent == 1:
+            if isinstance(base, BracketedSum) and exponent == 1:
                 for inner in _unbracketed(base.inside):
                     yield inner._replace(coefficient=inner.coefficient * term.coefficient)
                 continue
@@ -416,7 +416,7 @@ def _as_term(total: Sum, together: bool) -> Term:
             return term
         outside = [factor for factor in term.factors if set(free_of(factor[0])).isdisjoint(term.bound)]
         inside = tuple([factor for factor in term.factors if factor not in outside])
-        group = Group((Term(Fraction(1), inside, term.bound),))
+        group = BracketedSum((Term(Fraction(1), inside, term.bound),))
         return Term(term.coefficient, (*outside, (group, Fraction(1))), ())
     return bracketed(total)
 
@@ -430,7 +430,7 @@ def merged(coefficient: Fraction, factors: Sequence[Factor], bound: tuple[Index,
         powers[own] = (base, exponent + (known[1] if known is not None else 0))
     kept = []
     for base, exponent in powers.values():
-        if isinstance(base, Number) and base.text.isdigit():  # whole powers are part of the coefficient
+        if isinstance(base, Irrational) and base.text.isdigit():  # whole powers are part of the coefficient
             value = int(base.text)
             whole = exponent.numerator // exponent.denominator
             if whole < 0 and coefficient.numerator % value and exponent != whole:
@@ -445,7 +445,7 @@ def merged(coefficient: Fraction, factors: Sequence[Factor], bound: tuple[Index,
 def bracketed(total: Sum) -> Term:
     """A sum of several terms as one term: what all of them have in common stands before the brackets."""
     common, rest = content(total)
-    return Term(common.coefficient, (*common.factors, (Group(rest), Fraction(1))), ())
+    return Term(common.coefficient, (*common.factors, (BracketedSum(rest), Fraction(1))), ())
 
 
 def content(total: Sum) -> tuple[Term, Sum]:
@@ -482,7 +482,7 @@ def alike_in_order(total: Sum) -> bool:
     return all(own == orders[0] for own in orders)
 
 
-def multiplied(left: Sum, right: Sum, names: Names) -> Sum:
+def multiplied(left: Sum, right: Sum, names: FreshIndices) -> Sum:
     """The product of two sums, term by term."""
     products = []
     for x in left:
@@ -529,25 +529,27 @@ def power(total: Sum, exponent: Fraction | int) -> Sum:
             if all(e.numerator % 2 or _is_positive(base, Fraction(1)) for base, e in term.factors):
                 factors = [(base, e if is_truth(base) else e * exponent) for base, e in term.factors]
                 return (merged(coefficient, (*number_factors, *factors)),)
-        return single(Group(total), exponent)
+        return single(BracketedSum(total), exponent)
     if not whole or len(total) == 1:
         if len(total) == 1 and whole:
             term = total[0]
-            group = Group((term._replace(coefficient=Fraction(1)),))
+            group = BracketedSum((term._replace(coefficient=Fraction(1)),))
             return (Term(term.coefficient ** int(exponent), ((group, exponent),), ()),)
-        return single(Group(total), exponent)
+        return single(BracketedSum(total), exponent)
     return power((bracketed(total),), exponent)
 
 
 def _is_positive(base: Any, exponent: Fraction) -> bool:
     """Whether a power is never negative on the reals."""
-    positive = isinstance(base, Number) or (isinstance(base, Call) and base.name in ("exp", "sigmoid", "cosh"))
+    positive = isinstance(base, Irrational) or (
+        isinstance(base, EntrywiseCall) and base.name in ("exp", "sigmoid", "cosh")
+    )
     return positive or is_truth(base) or exponent.numerator % 2 == 0 or exponent.denominator % 2 == 0
 
 
 def is_truth(base: Any) -> bool:
     """Whether a base is 1 or 0: a side of 0, or what chooses entries. Its reciprocal is itself where it is defined."""
-    return isinstance(base, Less) or (isinstance(base, Call) and base.name == ABOVE) or bool(lanes_of(base))
+    return isinstance(base, Less) or (isinstance(base, EntrywiseCall) and base.name == ABOVE) or bool(lanes_of(base))
 
 
 def lanes_of(base: Any) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -572,23 +574,23 @@ def _root(coefficient: Fraction, exponent: Fraction) -> tuple[Fraction, list[Fac
         if root * root == value and exponent.denominator == 2:
             whole *= Fraction(root) ** (sign * exponent.numerator)
         else:
-            left.append((Number(str(value)), sign * exponent))
+            left.append((Irrational(str(value)), sign * exponent))
     return whole, left
 
 
-def over_all(total: Sum, at: Iterable[Position], names: Names) -> Sum:
+def over_all(total: Sum, at: Iterable[Position], names: FreshIndices) -> Sum:
     """The sum over all values of some indices; a number among them has one."""
     for index in at:
         total = over(total, index, names) if isinstance(index, Index) else total
     return total
 
 
-def over(total: Sum, index: Index, names: Names) -> Sum:
+def over(total: Sum, index: Index, names: FreshIndices) -> Sum:
     """The sum over all values of an index."""
     return add(*[_over_term(term, index, names) for term in total])
 
 
-def _over_term(term: Term, index: Index, names: Names) -> Sum:
+def _over_term(term: Term, index: Index, names: FreshIndices) -> Sum:
     readers = [place for place, (base, _) in enumerate(term.factors) if index in free_of(base)]
     if not readers:
         return (names.repeated(term, index),)
@@ -604,7 +606,7 @@ def _over_term(term: Term, index: Index, names: Names) -> Sum:
     if len(readers) == 1:
         base, exponent = term.factors[readers[0]]
         rest = (*term.factors[: readers[0]], *term.factors[readers[0] + 1 :])
-        if isinstance(base, Group) and exponent == 1:
+        if isinstance(base, BracketedSum) and exponent == 1:
             parts = [
                 merged(term.coefficient * inner.coefficient, (*rest, *inner.factors), (*term.bound, *inner.bound))
                 for inner in base.inside
@@ -613,12 +615,12 @@ def _over_term(term: Term, index: Index, names: Names) -> Sum:
         if isinstance(base, Whole) and base.name == ONE_HOT and base.at[-1] == index:
             if base.params[-1] == ("size", index.size) and index not in indices_in(base.at[:-1]):
                 return (Term(term.coefficient, rest, term.bound),)
-        if isinstance(base, Call) and base.name == "equal":  # the one place where an entry is the largest
+        if isinstance(base, EntrywiseCall) and base.name == "equal":  # the one place where an entry is the largest
             return (Term(term.coefficient, rest, term.bound),)
     return (term._replace(bound=(*term.bound, index)),)
 
 
-def solved(term: Term, place: int, names: Names) -> Sum | None:
+def solved(term: Term, place: int, names: FreshIndices) -> Sum | None:
     """A term with a factor delta, without the bound indices that this fixes; None where it fixes none."""
     delta, _ = term.factors[place]
     zero = difference(*delta)
@@ -637,7 +639,7 @@ def solved(term: Term, place: int, names: Names) -> Sum | None:
     return over_all(parts, [index for index in bound if index not in kept], names)
 
 
-def _spectral(factors: Sequence[Factor], index: Index, names: Names) -> Sum | None:
+def _spectral(factors: Sequence[Factor], index: Index, names: FreshIndices) -> Sum | None:
     """V @ diag(w**n) @ V.T of eigenvectors V and eigenvalues w: the identity, the matrix, or its inverse."""
     vectors = [
         base for base, exponent in factors if isinstance(base, Whole) and base.name == EIGENVECTORS and exponent == 1
@@ -678,11 +680,11 @@ def within_limits(total: Sum) -> None:
 
 def parts_of(base: Any) -> Iterator[Sum]:
     """The sums inside a base."""
-    if isinstance(base, Call):
+    if isinstance(base, EntrywiseCall):
         yield from base.args
     elif isinstance(base, Whole):
         yield from (arg for _, arg in base.args)
-    elif isinstance(base, Group):
+    elif isinstance(base, BracketedSum):
         yield base.inside
 
 
@@ -697,4 +699,4 @@ def bases_in(total: Sum) -> Iterator[Any]:
 
 def leaves_in(total: Sum) -> set[str]:
     """The names of the inputs that a sum reads."""
-    return {base.name for base in bases_in(total) if isinstance(base, Leaf)}
+    return {base.name for base in bases_in(total) if isinstance(base, InputEntry)}

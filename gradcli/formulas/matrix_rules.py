@@ -14,12 +14,12 @@ from gradcli.formulas.index_positions import Index, difference, parts_of_positio
 from gradcli.formulas.index_terms import (
     ONE,
     ZERO,
-    Call,
+    BracketedSum,
     Delta,
-    Group,
-    Leaf,
+    EntrywiseCall,
+    InputEntry,
+    Irrational,
     Less,
-    Number,
     Ordinal,
     Term,
     Whole,
@@ -37,7 +37,7 @@ from gradcli.formulas.index_terms import (
 )
 
 if TYPE_CHECKING:
-    from gradcli.formulas.index_terms import Names, Sum
+    from gradcli.formulas.index_terms import FreshIndices, Sum
 
     Link = tuple[Any, Index, Index]  # a matrix with its row and column
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 EVERYWHERE = dict.fromkeys(("exp", "cos"), ONE) | dict.fromkeys(("sin", "tanh", "abs"), ZERO)
 
 
-def joined_triangles(total: Sum, names: Names) -> Sum:
+def joined_triangles(total: Sum, names: FreshIndices) -> Sum:
     """Terms over i < j, and the same over j < i, as the sum over all pairs without those where i is j."""
     for pair in combinations(total, 2):
         orders = [[base for base, _ in term.factors if isinstance(base, Less)] for term in pair]
@@ -76,7 +76,7 @@ def _at_zero(total: Sum) -> Sum:
     for term in total:
         values, kept = number(term.coefficient), []
         for base, exponent in term.factors:
-            inside = _at_zero(base.args[0]) if isinstance(base, Call) and base.name in EVERYWHERE else ONE
+            inside = _at_zero(base.args[0]) if isinstance(base, EntrywiseCall) and base.name in EVERYWHERE else ONE
             if inside:
                 kept.append((base, exponent))
             else:
@@ -88,11 +88,17 @@ def _at_zero(total: Sum) -> Sum:
 def _is_defined(total: Sum, indices: set[Index]) -> bool:
     """Whether a sum has a value where some indices are equal, as far as its form shows."""
     for base, exponent in [factor for term in total for factor in term.factors]:
-        if isinstance(base, (Leaf, Delta, Less, Ordinal, Number)):
+        if isinstance(base, (InputEntry, Delta, Less, Ordinal, Irrational)):
             known = exponent > 0 or not indices <= set(free_of(base))
         else:
-            inside = (base.inside,) if isinstance(base, Group) else base.args if isinstance(base, Call) else ()
-            smooth = isinstance(base, Group) or (isinstance(base, Call) and base.name in EVERYWHERE)
+            inside = (
+                (base.inside,)
+                if isinstance(base, BracketedSum)
+                else base.args
+                if isinstance(base, EntrywiseCall)
+                else ()
+            )
+            smooth = isinstance(base, BracketedSum) or (isinstance(base, EntrywiseCall) and base.name in EVERYWHERE)
             whole = exponent.denominator == 1 and exponent > 0
             known = whole and smooth and all(_is_defined(x, indices) for x in inside)
         if not known:
@@ -100,12 +106,12 @@ def _is_defined(total: Sum, indices: set[Index]) -> bool:
     return True
 
 
-def split_products(total: Sum, names: Names) -> Sum:
+def split_products(total: Sum, names: FreshIndices) -> Sum:
     """The same sum with determinants and inverses of products written as those of the factors."""
     return add(*[_term(term, names) for term in total])
 
 
-def _term(term: Term, names: Names) -> Sum:
+def _term(term: Term, names: FreshIndices) -> Sum:
     whole: Sum = number(term.coefficient)
     bound = list(term.bound)
     for base, exponent in term.factors:
@@ -120,12 +126,12 @@ def _term(term: Term, names: Names) -> Sum:
     return _cancelled(product._replace(bound=(*product.bound, *bound)), names)
 
 
-def _base(base: Any, names: Names) -> Sum:
-    if isinstance(base, Group):
+def _base(base: Any, names: FreshIndices) -> Sum:
+    if isinstance(base, BracketedSum):
         inside = split_products(base.inside, names)
         cancels = len(inside) == 1 and any(getattr(factor, "name", "") == "inv" for factor, _ in inside[0].factors)
-        return inside if cancels else single(Group(inside))
-    if isinstance(base, Call):
+        return inside if cancels else single(BracketedSum(inside))
+    if isinstance(base, EntrywiseCall):
         return single(base._replace(args=tuple([split_products(arg, names) for arg in base.args])))
     if isinstance(base, Whole):
         inner = base._replace(args=tuple([(own, split_products(arg, names)) for own, arg in base.args]))
@@ -180,13 +186,13 @@ def _det(links: list[Link]) -> Sum:
         if isinstance(base, Whole) and base.name == "inv":
             product = times(product, power(single(Whole("det", (), base.args, ())), -1))
             continue
-        if isinstance(base, Leaf) and base.at == (column, row):  # of a transpose
+        if isinstance(base, InputEntry) and base.at == (column, row):  # of a transpose
             row, column = column, row
         product = times(product, single(Whole("det", (), (((row, column), single(base)),), ())))
     return product
 
 
-def _inv(links: list[Link], coefficient: Fraction, whole: Whole, names: Names) -> Sum:
+def _inv(links: list[Link], coefficient: Fraction, whole: Whole, names: FreshIndices) -> Sum:
     """The product of the inverses in the opposite order."""
     row, last = whole.at
     if not (isinstance(row, Index) and isinstance(last, Index)):
@@ -202,8 +208,8 @@ def _inv(links: list[Link], coefficient: Fraction, whole: Whole, names: Names) -
             at = dict(zip(own, (row, column) if base.at == (first, second) else (column, row), strict=True))
             inside = names.put(arg, at)
             alone = len(inside) == 1 and inside[0].coefficient == 1 and not inside[0].bound
-            factors += inside[0].factors if alone else [(Group(inside), Fraction(1))]
-        elif isinstance(base, Leaf) and base.at == (second, first):
+            factors += inside[0].factors if alone else [(BracketedSum(inside), Fraction(1))]
+        elif isinstance(base, InputEntry) and base.at == (second, first):
             factors.append((Whole("inv", (), (((second, first), single(base)),), (column, row)), Fraction(1)))
         else:
             factors.append((Whole("inv", (), (((first, second), single(base)),), (row, column)), Fraction(1)))
@@ -211,7 +217,7 @@ def _inv(links: list[Link], coefficient: Fraction, whole: Whole, names: Names) -
     return (merged(1 / coefficient, factors, tuple(bound)),)
 
 
-def _cancelled(term: Term, names: Names) -> Sum:
+def _cancelled(term: Term, names: FreshIndices) -> Sum:
     """A term without products of a matrix and its inverse."""
     for place, (base, exponent) in enumerate(term.factors):
         if not (isinstance(base, Whole) and base.name == "inv" and exponent == 1 and len(set(base.at)) == 2):

@@ -12,14 +12,14 @@ from gradcli.formulas.index_terms import (
     COMPARISONS,
     EIGENVECTORS,
     ONE_HOT,
-    Call,
+    BracketedSum,
     Delta,
-    Group,
-    Leaf,
+    EntrywiseCall,
+    InputEntry,
+    Irrational,
     Less,
     Literal,
     NoFormula,
-    Number,
     Ordinal,
     Term,
     Whole,
@@ -66,7 +66,7 @@ class Text(NamedTuple):
     covers: tuple[Index, ...] = ()
 
 
-class Array(NamedTuple):
+class ArrayFactor(NamedTuple):
     """Part of a product: powers of bases with the same free indices, or a chain of matrix products.
 
     A chain holds matrices, each with its row and column index; `end` is the vector behind them, if there is one.
@@ -74,8 +74,8 @@ class Array(NamedTuple):
 
     indices: frozenset[Index]
     factors: tuple[Factor, ...] = ()
-    chain: tuple[tuple[tuple[Array, ...], Index, Index], ...] = ()
-    end: tuple[Array, ...] = ()
+    chain: tuple[tuple[tuple[ArrayFactor, ...], Index, Index], ...] = ()
+    end: tuple[ArrayFactor, ...] = ()
     written: Expression | None = None
     size: int = 0  # of the axis that a sum was taken over
 
@@ -90,7 +90,7 @@ def common_factor(total: Sum) -> Term | None:
         common = common._replace(coefficient=common.coefficient * size)
     if common.coefficient == 1 and not common.factors:
         return None
-    return Term(common.coefficient, (*common.factors, (Group(left), Fraction(1))), ())
+    return Term(common.coefficient, (*common.factors, (BracketedSum(left), Fraction(1))), ())
 
 
 def _counted(term: Term) -> int:
@@ -100,7 +100,7 @@ def _counted(term: Term) -> int:
     return term.bound[0].size if shown else 1
 
 
-class Writer:
+class MatrixWriter:
     """Writes the sums that a reader made; `sizes` are names for sizes that are primes."""
 
     def __init__(self, reader: Reader, sizes: Mapping[int, str] | None = None) -> None:
@@ -201,7 +201,7 @@ class Writer:
 
     def _opened(self, term: Term) -> Sum | None:
         """The terms of a product with one bracket, multiplied out."""
-        groups = [base for base, exponent in term.factors if isinstance(base, Group) and exponent == 1]
+        groups = [base for base, exponent in term.factors if isinstance(base, BracketedSum) and exponent == 1]
         if len(groups) != 1 or term.bound or any(inner.bound for inner in groups[0].inside):
             return None
         rest = tuple([factor for factor in term.factors if factor[0] is not groups[0]])
@@ -217,7 +217,9 @@ class Writer:
             raised = merged(term.coefficient, (*term.factors, *[(base, -exponent) for base, exponent in below]))
             product: Sum = (Term(raised.coefficient, (), ()),)
             for base, exponent in raised.factors:
-                opens = isinstance(base, Group) and exponent == 1 and not any(inner.bound for inner in base.inside)
+                opens = (
+                    isinstance(base, BracketedSum) and exponent == 1 and not any(inner.bound for inner in base.inside)
+                )
                 product = multiplied(product, base.inside if opens else single(base, exponent), self.names)
                 if len(product) > MOST_TERMS:
                     return None
@@ -227,7 +229,7 @@ class Writer:
         if len(above) == 1:
             return merged(above[0].coefficient, (*above[0].factors, *below))
         common, left = content(above)
-        return merged(common.coefficient, (*common.factors, (Group(left), Fraction(1)), *below))
+        return merged(common.coefficient, (*common.factors, (BracketedSum(left), Fraction(1)), *below))
 
     def _paired(self, total: Sum) -> Sum:
         """b + A @ x + A.T @ x as b + (A + A.T) @ x."""
@@ -263,7 +265,7 @@ class Writer:
                         break
             if len(inside) == len(total):
                 common, left = content(add(tuple(inside)))
-                return Term(common.coefficient, (*common.factors, (Group(left), Fraction(1)), *rest), (index,))
+                return Term(common.coefficient, (*common.factors, (BracketedSum(left), Fraction(1)), *rest), (index,))
         return None
 
     # --- terms ------------------------------------------------------------------------------------------------------
@@ -313,21 +315,25 @@ class Writer:
         padded = Whole("pad", (("pad_width", tuple(widths)),), ((tuple(inner), part),), axes)
         return Term(term.coefficient, (*[factor for factor in rest if factor not in reads], (padded, Fraction(1))), ())
 
-    def _contracted(self, factors: Sequence[Factor], order: Sequence[Index]) -> dict[frozenset[Index], list[Array]]:
+    def _contracted(
+        self, factors: Sequence[Factor], order: Sequence[Index]
+    ) -> dict[frozenset[Index], list[ArrayFactor]]:
         """The arrays that are left when the indices have been summed over, by the indices that they have."""
-        groups: dict[frozenset[Index], list[Array]] = {}
+        groups: dict[frozenset[Index], list[ArrayFactor]] = {}
         for base, exponent in factors:
             indices = frozenset(free_of(base))
             if len(indices) > 2:
                 raise NoFormula("it has more than two axes")
-            groups.setdefault(indices, []).append(Array(indices, ((base, exponent),)))
+            groups.setdefault(indices, []).append(ArrayFactor(indices, ((base, exponent),)))
         left = list(order)
         while left:
             array = self._contract(groups, left.pop(0), left)
             groups.setdefault(array.indices, []).append(array)
         return groups
 
-    def _contract(self, groups: dict[frozenset[Index], list[Array]], index: Index, left: list[Index]) -> Array:
+    def _contract(
+        self, groups: dict[frozenset[Index], list[ArrayFactor]], index: Index, left: list[Index]
+    ) -> ArrayFactor:
         """The array that takes the place of those that are summed over an index."""
         vector = groups.pop(frozenset([index]), [])
         around = [indices for indices in groups if index in indices]
@@ -339,28 +345,28 @@ class Writer:
             first, last = sorted(around, key=lambda indices: min((i.number for i in indices - {index}), default=0))
             (row,), (column,) = first - {index}, last - {index}
             links = _links([*groups.pop(first), *vector], row, index)
-            return Array(frozenset([row, column]), chain=(*links, *_links(groups.pop(last), index, column)))
+            return ArrayFactor(frozenset([row, column]), chain=(*links, *_links(groups.pop(last), index, column)))
         matrix = groups.pop(around[0])
         (other,) = around[0] - {index}
         if vector:
             chain, end = _links(matrix, other, index), tuple(vector)
             if len(vector) == 1 and vector[0].chain:  # A @ (B @ x)
                 chain, end = (*chain, *vector[0].chain), vector[0].end
-            return Array(frozenset([other]), chain=chain, end=end)
+            return ArrayFactor(frozenset([other]), chain=chain, end=end)
         rows = self._entries(matrix, (other, index))
         if other in left and not any(other in indices for indices in groups):  # the sum of all entries
             left.remove(other)
             total = self._trace(matrix, other, index)
             if total is None or trees.count(total, Transpose) >= trees.count(rows, Transpose):
                 total = trees.call("sum", [rows])
-            return Array(frozenset(), written=total, size=index.size * other.size)
+            return ArrayFactor(frozenset(), written=total, size=index.size * other.size)
         columns = self._entries(matrix, (index, other))
         short = self.length(columns) < self.length(rows)
         axis = trees.number(0 if short else -1)
         written = trees.call("sum", [columns if short else rows], [trees.keyword("axis", axis)])
-        return Array(frozenset([other]), written=written, size=index.size)
+        return ArrayFactor(frozenset([other]), written=written, size=index.size)
 
-    def _trace(self, matrices: Sequence[Array], row: Index, column: Index) -> Expression | None:
+    def _trace(self, matrices: Sequence[ArrayFactor], row: Index, column: Index) -> Expression | None:
         """The sum of all entries of A.T*B as trace(A @ B)."""
         limited = any(part.factors and isinstance(part.factors[0][0], Less) for part in matrices)
         if limited or len(matrices) != 2 or not all(map(self._is_plain, matrices)):
@@ -371,29 +377,29 @@ class Writer:
             ways.append(trees.call("trace", [trees.operation("@", left, right)]))
         return min(ways, key=lambda tree: (trees.count(tree, Transpose), self.length(tree)))
 
-    def _total(self, vector: Sequence[Array], index: Index) -> Array:
+    def _total(self, vector: Sequence[ArrayFactor], index: Index) -> ArrayFactor:
         """The sum over the only index of a product of vectors."""
         if len(vector) == 1 and len(vector[0].factors) == 1:
             base, exponent = vector[0].factors[0]
-            if exponent == 1 and isinstance(base, (Leaf, Whole)) and base.at == (index, index):
+            if exponent == 1 and isinstance(base, (InputEntry, Whole)) and base.at == (index, index):
                 diagonal = self._base(base, (index,))
                 assert isinstance(diagonal, syntax.Call)
-                return Array(frozenset(), written=trees.call("trace", diagonal.args))
+                return ArrayFactor(frozenset(), written=trees.call("trace", diagonal.args))
         if len(vector) == 2 and all(map(self._is_plain, vector)):
             first, last = sorted(vector, key=lambda part: bool(part.chain))
             left = self._entries([first], (index,))
             if last.chain and not first.chain:
                 right = self._chain(last, (index,), flat=True)
-                return Array(frozenset(), written=trees.dot(left, right, flat=True))
-            return Array(frozenset(), written=trees.dot(left, self._entries([last], (index,))))
+                return ArrayFactor(frozenset(), written=trees.dot(left, right, flat=True))
+            return ArrayFactor(frozenset(), written=trees.dot(left, self._entries([last], (index,))))
         written = trees.call("sum", [self._entries(vector, (index,))])
-        return Array(frozenset(), written=written, size=index.size)
+        return ArrayFactor(frozenset(), written=written, size=index.size)
 
     @staticmethod
-    def _is_plain(array: Array) -> bool:
+    def _is_plain(array: ArrayFactor) -> bool:
         return bool(array.chain) or array.written is not None or (len(array.factors) == 1 and array.factors[0][1] == 1)
 
-    def _product(self, coefficient: Fraction, groups: dict[frozenset[Index], list[Array]], axes: Axes) -> Text:
+    def _product(self, coefficient: Fraction, groups: dict[frozenset[Index], list[ArrayFactor]], axes: Axes) -> Text:
         """The arrays that are left, multiplied: numbers first, denominators last."""
         numbers = groups.pop(frozenset(), [])
         rest = [part for parts in groups.values() for part in parts]
@@ -471,7 +477,7 @@ class Writer:
         return None if isinstance(decimal, Binary) or self.length(decimal) > 8 else decimal
 
     def _outer(
-        self, groups: dict[frozenset[Index], list[Array]], axes: Axes
+        self, groups: dict[frozenset[Index], list[ArrayFactor]], axes: Axes
     ) -> tuple[Expression | None, list[Expression]]:
         """The part of a product that has axes, and what it is divided by."""
         if not groups:
@@ -501,14 +507,14 @@ class Writer:
             factors.append(trees.column(row) if rows else column)
         return trees.chain("*", factors), []
 
-    def _quotient(self, parts: Sequence[Array], order: Axes) -> tuple[Expression | None, list[Expression]]:
+    def _quotient(self, parts: Sequence[ArrayFactor], order: Axes) -> tuple[Expression | None, list[Expression]]:
         orders = [part for part in parts if part.factors and isinstance(part.factors[0][0], Less)]
         if orders:
             return self._limited(orders, [part for part in parts if part not in orders], order), []
         tops, bottoms = [[self._written(part, order) for part in some] for some in _split(parts)]
         return trees.chain("*", tops) if tops else None, bottoms
 
-    def _limited(self, orders: Sequence[Array], rest: Sequence[Array], order: Axes) -> Expression:
+    def _limited(self, orders: Sequence[ArrayFactor], rest: Sequence[ArrayFactor], order: Axes) -> Expression:
         """A product that is 0 where positions are not in their order: triangles of a matrix, parts of a vector."""
         tree = self._entries(rest, order) if rest else trees.call("ones", self.shape(order))
         for part in orders:
@@ -531,7 +537,7 @@ class Writer:
     def _counting(self, index: Index) -> Expression:
         return trees.call("arange", [self.size(index.size)])
 
-    def _entries(self, parts: Sequence[Array], order: Axes) -> Expression:
+    def _entries(self, parts: Sequence[ArrayFactor], order: Axes) -> Expression:
         """The product of arrays entry by entry."""
         vectors = [part for part in parts if len(part.indices) == 1]
         if vectors and len(parts) > 1 and len(order) == 2:  # a vector beside a matrix scales it along an axis
@@ -545,7 +551,7 @@ class Writer:
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 
-    def _written(self, array: Array, order: Axes) -> Expression:
+    def _written(self, array: ArrayFactor, order: Axes) -> Expression:
         if array.written is not None:
             return array.written
         if array.chain:
@@ -553,7 +559,7 @@ class Writer:
         base, exponent = array.factors[0]
         return self._power(base, abs(exponent), order)
 
-    def _chain(self, array: Array, order: Axes, flat: bool = False) -> Expression:
+    def _chain(self, array: ArrayFactor, order: Axes, flat: bool = False) -> Expression:
         """A product of matrices, from left to right; what a vector ends is in brackets."""
         links = array.chain
         if not array.end and links[0][1] != order[0]:  # the transpose of a product
@@ -583,7 +589,7 @@ class Writer:
 
     def _power(self, base: Any, exponent: Fraction, order: Axes) -> Expression:
         """A positive power of a base."""
-        if isinstance(base, Group) and exponent.denominator == 2:
+        if isinstance(base, BracketedSum) and exponent.denominator == 2:
             length = self._length(base, order)
             if length is not None:
                 return length if exponent == Fraction(1, 2) else trees.power(length, exponent.numerator)
@@ -597,7 +603,7 @@ class Writer:
             return trees.call("sqrt", [tree])
         return trees.power(tree, exponent)
 
-    def _length(self, base: Group, order: Axes) -> Expression | None:
+    def _length(self, base: BracketedSum, order: Axes) -> Expression | None:
         """The square root of a sum of squares."""
         if order or len(base.inside) != 1:
             return None
@@ -610,9 +616,9 @@ class Writer:
         return trees.call("norm", [root.tree]) if set(root.covers) == set(term.bound) else None
 
     def _base(self, base: Any, order: Axes) -> Expression:
-        if isinstance(base, Number):
+        if isinstance(base, Irrational):
             return self.size(int(base.text)) if base.text.isdigit() else trees.name(base.text)
-        if isinstance(base, Leaf):
+        if isinstance(base, InputEntry):
             return self._entry(trees.name(base.name), base.at, self.shapes[base.name], order)
         if isinstance(base, Literal):
             return self._literal(base, order)
@@ -620,18 +626,18 @@ class Writer:
             (index,) = indices_in(base.at)
             return self._counting(index)
         if isinstance(base, Less):
-            return self._limited([Array(frozenset(order), ((base, Fraction(1)),))], [], order)
+            return self._limited([ArrayFactor(frozenset(order), ((base, Fraction(1)),))], [], order)
         if isinstance(base, Delta):
             if isinstance(base.left, int) or isinstance(base.right, int):
                 raise NoFormula("it is part of an identity matrix")
             at = tuple(base if indices_in([base.left]) == order[:1] else base[::-1])
             count = 1 + max([span(position)[1] for position in at])
             return self._entry(trees.call("eye", [self.size(count)]), at, (count, count), order)
-        if isinstance(base, Group):
+        if isinstance(base, BracketedSum):
             return self.sum(base.inside, order).tree
         if isinstance(base, Whole):
             return self._whole(base, order)
-        assert isinstance(base, Call)
+        assert isinstance(base, EntrywiseCall)
         return self._call(base, order)
 
     def _whole(self, base: Whole, order: Axes) -> Expression:
@@ -658,7 +664,7 @@ class Writer:
         keywords = [trees.keyword(name, trees.static(value)) for name, value in params.items()]
         return self._entry(trees.call(base.name, args, keywords), base.at, shape, order)
 
-    def _call(self, base: Call, order: Axes, truth: bool = False) -> Expression:
+    def _call(self, base: EntrywiseCall, order: Axes, truth: bool = False) -> Expression:
         name = base.name
         if name in ("and", "or"):
             condition = trees.chain(name, [self._truth(arg, order) for arg in base.args])
@@ -686,7 +692,7 @@ class Writer:
         """A condition."""
         if len(total) == 1 and total[0].coefficient == 1 and len(total[0].factors) == 1 and not total[0].bound:
             base = total[0].factors[0][0]
-            if isinstance(base, Call) and (base.name in COMPARISONS or base.name in ("and", "or", "not")):
+            if isinstance(base, EntrywiseCall) and (base.name in COMPARISONS or base.name in ("and", "or", "not")):
                 return self._call(base, order, truth=True)
         raise NoFormula("it has a condition that no script can write")
 
@@ -763,19 +769,19 @@ def mean_of(total: Expression) -> Expression:
 def _place_in_products(factor: Factor) -> Any:
     """Numbers first, then inputs, functions and brackets; entries of inputs by their names and positions."""
     base, _ = factor
-    kinds: tuple[Any, ...] = (Number, (Leaf, Literal, Delta), Whole, Call)
+    kinds: tuple[Any, ...] = (Irrational, (InputEntry, Literal, Delta), Whole, EntrywiseCall)
     kind = next((place for place, own in enumerate(kinds) if isinstance(base, own)), len(kinds))
-    fixed = isinstance(base, Leaf) and all(isinstance(i, int) for i in base.at)
+    fixed = isinstance(base, InputEntry) and all(isinstance(i, int) for i in base.at)
     return kind, (base.name.casefold(), base.name, base.at) if fixed else ("",)
 
 
 def _is_transposed(term: Term, axes: Axes) -> bool:
     """Whether a term is an input with its axes exchanged: A + A.T is how people write it."""
     base = term.factors[0][0] if len(term.factors) == 1 else None
-    return isinstance(base, Leaf) and len(axes) == 2 and base.at == axes[::-1]
+    return isinstance(base, InputEntry) and len(axes) == 2 and base.at == axes[::-1]
 
 
-def _links(parts: Sequence[Array], row: Index, column: Index) -> tuple[Any, ...]:
+def _links(parts: Sequence[ArrayFactor], row: Index, column: Index) -> tuple[Any, ...]:
     """Matrices that are multiplied entry by entry as a link of a chain; a chain alone gives its own links."""
     if len(parts) == 1 and parts[0].chain and not parts[0].end:
         links = parts[0].chain
@@ -785,7 +791,7 @@ def _links(parts: Sequence[Array], row: Index, column: Index) -> tuple[Any, ...]
     return ((tuple(parts), row, column),)
 
 
-def _split(parts: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+def _split(parts: Sequence[ArrayFactor]) -> tuple[list[ArrayFactor], list[ArrayFactor]]:
     """What stands above the line of a fraction, and what below."""
     below = [part for part in parts if part.factors and part.factors[0][1] < 0]
     return [part for part in parts if part not in below], below

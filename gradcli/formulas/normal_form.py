@@ -17,20 +17,29 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from gradcli.formulas.index_positions import Index, Place, affine, difference, indices_in, is_dense, solution, span
+from gradcli.formulas.index_positions import (
+    Index,
+    IndexPosition,
+    affine,
+    difference,
+    indices_in,
+    is_dense,
+    solution,
+    span,
+)
 from gradcli.formulas.index_terms import (
     ABOVE,
     ONE,
     TRUTHS,
     ZERO,
-    Call,
+    BracketedSum,
     Delta,
-    Group,
-    Leaf,
+    EntrywiseCall,
+    InputEntry,
+    Irrational,
     Less,
     NoFormula,
     NoValue,
-    Number,
     Term,
     Whole,
     add,
@@ -64,7 +73,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from gradcli.formulas.index_positions import Position
-    from gradcli.formulas.index_terms import Factor, Names, Sum
+    from gradcli.formulas.index_terms import Factor, FreshIndices, Sum
 
 MOST_TERMS = 400  # of a sum that is multiplied out
 MOST_POWER = 9  # of a bracket that is multiplied out
@@ -79,7 +88,7 @@ HALF = Fraction(1, 2)
 
 def function(name: str) -> Callable[[Sum], Sum]:
     """What makes the function of this name of a sum."""
-    return lambda x: single(Call(name, (), (x,)))
+    return lambda x: single(EntrywiseCall(name, (), (x,)))
 
 
 exponential, log, above = map(function, ("exp", "log", ABOVE))
@@ -161,7 +170,7 @@ def form(name: str) -> Callable[..., Sum] | None:
 # --- multiplying out ------------------------------------------------------------------------------------------------
 
 
-def expanded(total: Sum, names: Names) -> Sum:
+def expanded(total: Sum, names: FreshIndices) -> Sum:
     """A sum with nothing left in brackets that can be multiplied out, inside functions as well."""
     parts = []
     count = 0
@@ -176,7 +185,7 @@ def expanded(total: Sum, names: Names) -> Sum:
     return add(*[_settled(term, names) for term in add(*parts)])
 
 
-def _settled(term: Term, names: Names) -> Sum:
+def _settled(term: Term, names: FreshIndices) -> Sum:
     """A term without sums over deltas, and over indices that nothing reads."""
     deltas = [place for place, (base, _) in enumerate(term.factors) if isinstance(base, Delta)]
     if any(exponent < 0 for base, exponent in term.factors if isinstance(base, (Delta, Less))):
@@ -225,13 +234,13 @@ def _settled(term: Term, names: Names) -> Sum:
     return (reduced,) if reduced.factors == term.factors else _settled(reduced, names)
 
 
-def _flattened(term: Term, names: Names) -> Sum | None:
+def _flattened(term: Term, names: FreshIndices) -> Sum | None:
     """A term with one bound index for those that are read by one dense position only; None where there is none.
 
     A bound index may run in either direction.
     """
     positions = dict.fromkeys(position for base, _ in term.factors for position in _positions_in(base))
-    places = [position for position in positions if isinstance(position, Place)]
+    places = [position for position in positions if isinstance(position, IndexPosition)]
     for index in dict.fromkeys(i for place in places for i, n in place.parts if n == -1):
         if index in term.bound:
             reverse = {index: affine(index.size - 1, [(index, -1)])}
@@ -257,7 +266,7 @@ def _backward(term: Term) -> tuple[int, str]:
     read = [
         position for base, _ in term.factors if not isinstance(base, (Delta, Less)) for position in _positions_in(base)
     ]
-    return sum(n < 0 for place in read if isinstance(place, Place) for _, n in place.parts), term_key(term, {})
+    return sum(n < 0 for place in read if isinstance(place, IndexPosition) for _, n in place.parts), term_key(term, {})
 
 
 def _positions_in(base: Any) -> Iterator[Position]:
@@ -277,11 +286,11 @@ def _exponent(base: Any, exponent: Fraction) -> Fraction:
 
 
 def _is_side(base: Any) -> bool:
-    return isinstance(base, Call) and base.name == ABOVE
+    return isinstance(base, EntrywiseCall) and base.name == ABOVE
 
 
-def _opposite(side: Call) -> Call:
-    return Call(ABOVE, (), (scaled(side.args[0], -1),))
+def _opposite(side: EntrywiseCall) -> EntrywiseCall:
+    return EntrywiseCall(ABOVE, (), (scaled(side.args[0], -1),))
 
 
 def _side(x: Sum) -> Sum:
@@ -305,18 +314,18 @@ def lower_bound(total: Sum) -> int | None:
 
 def _bound(base: Any, exponent: Fraction) -> int | None:
     """0 where a power is never negative, 1 where it is always positive; what divides by 0 has no value."""
-    name = base.name if isinstance(base, Call) else ""
-    if isinstance(base, Number) or name in ("exp", "exp2", "cosh", "sigmoid", "softplus"):
+    name = base.name if isinstance(base, EntrywiseCall) else ""
+    if isinstance(base, Irrational) or name in ("exp", "exp2", "cosh", "sigmoid", "softplus"):
         return 1
     if is_truth(base) or isinstance(base, Delta) or name in TRUTHS or (name in ("abs", "relu") and exponent > 0):
         return 0
-    if isinstance(base, Group) and (least := lower_bound(base.inside)) is not None:
+    if isinstance(base, BracketedSum) and (least := lower_bound(base.inside)) is not None:
         return int(least > 0 or exponent < 0)
     even = exponent.numerator % 2 == 0 or exponent.denominator % 2 == 0
     return int(exponent < 0) if even else None
 
 
-def lowest(total: Sum, names: Names) -> int | None:
+def lowest(total: Sum, names: FreshIndices) -> int | None:
     """The lower bound of a sum, or of what it is as one fraction."""
     bound = lower_bound(total)
     whole = _without_denominators(total := expanded(total, names)) if bound is None else total
@@ -325,9 +334,9 @@ def lowest(total: Sum, names: Names) -> int | None:
     return lower_bound(expanded(whole, names)) if positive else bound
 
 
-def _side_in(base: Any) -> Call | None:
+def _side_in(base: Any) -> EntrywiseCall | None:
     """A side of 0 inside a base that reads no other indices than the base does."""
-    if not isinstance(base, (Call, Group)) or base_key(base, {}).count(f"{ABOVE}()") == _is_side(base):
+    if not isinstance(base, (EntrywiseCall, BracketedSum)) or base_key(base, {}).count(f"{ABOVE}()") == _is_side(base):
         return None
     outside = free_of(base)
     for factor in [factor for part in parts_of(base) for term in part for factor, _ in term.factors]:
@@ -337,7 +346,7 @@ def _side_in(base: Any) -> Call | None:
     return None
 
 
-def _by_cases(term: Term, base: Any, side: Call, names: Names) -> Sum:
+def _by_cases(term: Term, base: Any, side: EntrywiseCall, names: FreshIndices) -> Sum:
     """A term without a side of 0 inside one of its bases: what it is where that is 1, times the side, and the rest.
 
     Where a case divides by 0 it has no value, or is a branch that is not taken: it is left out.
@@ -379,29 +388,33 @@ def _replaced(total: Sum, change: Callable[[Any], Sum | None]) -> Sum:
     for term in total:
         factors: list[Factor] = []
         for base, exponent in term.factors:
-            if isinstance(base, Group):
-                base = Group(_replaced(base.inside, change))
-            elif isinstance(base, Call):
+            if isinstance(base, BracketedSum):
+                base = BracketedSum(_replaced(base.inside, change))
+            elif isinstance(base, EntrywiseCall):
                 base = base._replace(args=tuple([_replaced(arg, change) for arg in base.args]))
             elif isinstance(base, Whole):
                 base = base._replace(args=tuple([(own, _replaced(arg, change)) for own, arg in base.args]))
             new = change(base)
             one_term = new is not None and len(new) == 1 and new[0].coefficient == 1
             factors += (
-                [(base, exponent)] if new is None else new[0].factors if one_term else [(Group(new), Fraction(1))]
+                [(base, exponent)]
+                if new is None
+                else new[0].factors
+                if one_term
+                else [(BracketedSum(new), Fraction(1))]
             )
         terms.append(term._replace(factors=tuple(factors)))
     return tuple(terms)
 
 
-def _factor(base: Any, exponent: Fraction, names: Names) -> Sum:
+def _factor(base: Any, exponent: Fraction, names: FreshIndices) -> Sum:
     """A power, multiplied out."""
-    if isinstance(base, Group):
+    if isinstance(base, BracketedSum):
         return _raised(expanded(base.inside, names), exponent, names)
     if isinstance(base, Whole):
         arrays = tuple([(own, expanded(arg, names)) for own, arg in base.args])
         return single(base._replace(args=arrays), exponent)
-    if not isinstance(base, Call):
+    if not isinstance(base, EntrywiseCall):
         return single(base, exponent)
     args = tuple([expanded(arg, names) for arg in base.args])
     if not base.params and (written := form(base.name)) is not None:
@@ -417,7 +430,7 @@ def _factor(base: Any, exponent: Fraction, names: Names) -> Sum:
     if _is_side(base):
         return _side(args[0])
     if base.name == "sin" and exponent >= 2 and exponent.denominator == 1:
-        square = add(ONE, scaled(single(Call("cos", (), args), 2), -1))
+        square = add(ONE, scaled(single(EntrywiseCall("cos", (), args), 2), -1))
         return multiplied(square, _factor(base, exponent - 2, names), names)
     return single(base._replace(args=args), exponent) if exponent else ONE
 
@@ -425,12 +438,12 @@ def _factor(base: Any, exponent: Fraction, names: Names) -> Sum:
 def _exponential(term: Term) -> Any:
     """The base of which the exponential of a term is a power."""
     unit = term._replace(coefficient=Fraction(1))
-    return Call("exp", (), ((unit,),)) if term.factors else Number("e")
+    return EntrywiseCall("exp", (), ((unit,),)) if term.factors else Irrational("e")
 
 
 def _logarithm(term: Term) -> Sum | None:
     """The logarithm of a product of exponentials."""
-    exponentials = all(isinstance(base, Call) and base.name == "exp" for base, _ in term.factors)
+    exponentials = all(isinstance(base, EntrywiseCall) and base.name == "exp" for base, _ in term.factors)
     if term.coefficient != 1 or term.bound or not exponentials:
         return None
     return add(*[scaled(base.args[0], exponent) for base, exponent in term.factors])
@@ -443,7 +456,7 @@ def _power(args: tuple[Sum, ...], exponent: Fraction) -> Sum:
     rest = tuple([term for term in n if term not in whole])
     if not rest:
         return power(x, (value_of(n) or 0) * exponent)
-    raised = single(Call("pow", (), (x, rest)), exponent)
+    raised = single(EntrywiseCall("pow", (), (x, rest)), exponent)
     return times(raised, power(x, whole[0].coefficient * exponent)) if whole else raised
 
 
@@ -451,7 +464,7 @@ def _product(factors: Sequence[Factor]) -> Sum:
     return (merged(Fraction(1), factors),)
 
 
-def _raised(inside: Sum, exponent: Fraction, names: Names) -> Sum:
+def _raised(inside: Sum, exponent: Fraction, names: FreshIndices) -> Sum:
     """A power of a sum that is multiplied out: of a bracket the first coefficient is 1, and no exponent negative."""
     if exponent == 0:
         return ONE
@@ -480,7 +493,7 @@ def _raised(inside: Sum, exponent: Fraction, names: Names) -> Sum:
     before = multiplied(power(number(number_before), exponent), _product([(b, e * exponent) for b, e in common]), names)
     if len(rest) == 1 and not rest[0].bound:
         return multiplied(before, power(tuple(rest), exponent), names)
-    return multiplied(before, single(Group(tuple(rest)), exponent), names)
+    return multiplied(before, single(BracketedSum(tuple(rest)), exponent), names)
 
 
 def _lowest(terms: Sequence[Term]) -> list[Factor]:
@@ -499,7 +512,7 @@ def _lowest(terms: Sequence[Term]) -> list[Factor]:
 # --- whether a sum is 0 ---------------------------------------------------------------------------------------------
 
 
-def vanishes(total: Sum, names: Names) -> bool:
+def vanishes(total: Sum, names: FreshIndices) -> bool:
     """Whether a sum is 0 wherever it has a value; False proves nothing."""
     try:
         total = _divided(expanded(split_products(total, names), names), names)
@@ -519,7 +532,7 @@ def _without_denominators(total: Sum) -> Sum:
 # --- what is 0 except where two numbers that are compared are equal -------------------------------------------------
 
 
-def undecided(total: Sum, names: Names) -> list[Sum] | None:
+def undecided(total: Sum, names: FreshIndices) -> list[Sum] | None:
     """The compared numbers that must not be 0 for a sum to be 0; None where it may differ from 0 beside them as well.
 
     Where x is not 0, n is 1 - p, and p is 1 if x is never negative. That changes the sum by a multiple of 1 - p - n. If
@@ -552,7 +565,7 @@ def undecided(total: Sum, names: Names) -> list[Sum] | None:
     return needed if vanishes(rest, names) else None
 
 
-def continuous(total: Sum, names: Names) -> bool:
+def continuous(total: Sum, names: FreshIndices) -> bool:
     """Whether a sum is seen to have no jump where two numbers that are compared are equal."""
     if any(map(lanes_of, bases_in(total))):
         return False
@@ -565,18 +578,18 @@ def continuous(total: Sum, names: Names) -> bool:
 
 def _at_tie(x: Sum) -> Sum:
     """1 - p - n, as a symbol for x*(1 - p - n), which is 0, over x."""
-    return times(single(Call(TIE, (), (x,))), power(x, -1))
+    return times(single(EntrywiseCall(TIE, (), (x,))), power(x, -1))
 
 
-def _needed(total: Sum, before: Sum, names: Names) -> tuple[list[Sum], Sum]:
+def _needed(total: Sum, before: Sum, names: FreshIndices) -> tuple[list[Sum], Sum]:
     """The numbers x for which 1 - p - n is left in a sum, over x, and the sum without ties.
 
     Nothing divides by x where nothing divides that did not before, and no logarithm or power depends on x.
     """
 
     def singular(terms: Iterable[Term], x: Sum) -> set[str]:
-        factors = [factor for term in terms for factor in term.factors if not isinstance(factor[0], Number)]
-        poles = [base for base, _ in factors if isinstance(base, (Call, Whole)) and base.name in SINGULAR]
+        factors = [factor for term in terms for factor in term.factors if not isinstance(factor[0], Irrational)]
+        poles = [base for base, _ in factors if isinstance(base, (EntrywiseCall, Whole)) and base.name in SINGULAR]
         below = [base for base, exponent in factors if exponent < 0]
         below += [base for base in poles if not leaves_in(single(base)).isdisjoint(leaves_in(x))]
         return {base_key(base, dict.fromkeys(free_of(base), "")) for base in below}
@@ -584,10 +597,10 @@ def _needed(total: Sum, before: Sum, names: Names) -> tuple[list[Sum], Sum]:
     needed: dict[str, Sum] = {}
     total, known = _divided(expanded(total, names), names), list(_terms_in(before))
     for term in _terms_in(total):
-        for x in [base.args[0] for base, _ in term.factors if isinstance(base, Call) and base.name == TIE]:
+        for x in [base.args[0] for base, _ in term.factors if isinstance(base, EntrywiseCall) and base.name == TIE]:
             if singular(_terms_in((term,)), x) - (singular(known, ZERO) - singular(expanded(power(x, -1), names), x)):
                 needed[pattern(x)] = x
-    rest = _replaced(total, lambda base: ZERO if isinstance(base, Call) and base.name == TIE else None)
+    rest = _replaced(total, lambda base: ZERO if isinstance(base, EntrywiseCall) and base.name == TIE else None)
     return list(needed.values()), expanded(rest, names)
 
 
@@ -605,7 +618,7 @@ def pattern(total: Sum) -> str:
     return key(total, {index: f"{place}:{index.size}" for place, index in enumerate(free(total))})
 
 
-def passes(x: Sum, names: Names) -> bool:
+def passes(x: Sum, names: FreshIndices) -> bool:
     """Whether a number that inputs decide is 0 on a set of measure 0 only, for all of its indices.
 
     It is so where it is analytic and not 0 everywhere, in each part in which no compared number changes its sign.
@@ -614,13 +627,13 @@ def passes(x: Sum, names: Names) -> bool:
     return differs(x, names) and all(passes(names.put(x, {j: i}), names) for i, j in pairs)
 
 
-def differs(x: Sum, names: Names, most: int = 4) -> bool:
+def differs(x: Sum, names: FreshIndices, most: int = 4) -> bool:
     """Whether a number is 0 on a set of measure 0 only, for indices that differ."""
     side = next(filter(is_truth, bases_in(x)), None)
     if side is None:
         bases = list(bases_in(x))
-        analytic = all(base.name in ANALYTIC for base in bases if isinstance(base, Call))
-        return analytic and any(isinstance(base, Leaf) for base in bases) and not vanishes(x, names)
+        analytic = all(base.name in ANALYTIC for base in bases if isinstance(base, EntrywiseCall))
+        return analytic and any(isinstance(base, InputEntry) for base in bases) and not vanishes(x, names)
     if not (most and _is_side(side) and set(free_of(side)).issubset(free(x)) and passes(side.args[0], names)):
         return False
     ours, theirs = base_key(side, {}), base_key(_opposite(side), {})
@@ -628,7 +641,7 @@ def differs(x: Sum, names: Names, most: int = 4) -> bool:
     return all(differs(part, names, most - 1) for part in parts)
 
 
-def _divided(total: Sum, names: Names) -> Sum:
+def _divided(total: Sum, names: FreshIndices) -> Sum:
     """A sum in which no numerator contains the first term of its denominator."""
     for _ in range(MOST_TERMS):
         for place, term in enumerate(total):
@@ -641,9 +654,9 @@ def _divided(total: Sum, names: Names) -> Sum:
     raise NoFormula("it has too many terms")
 
 
-def _quotient(term: Term, names: Names) -> Sum | None:
+def _quotient(term: Term, names: FreshIndices) -> Sum | None:
     for base, exponent in term.factors:
-        if not (isinstance(base, Group) and exponent <= -1):
+        if not (isinstance(base, BracketedSum) and exponent <= -1):
             continue
         if len(base.inside) == 1:
             reduced = _sum_over_itself(term, base)
@@ -664,7 +677,7 @@ def _quotient(term: Term, names: Names) -> Sum | None:
     return None
 
 
-def _sum_over_itself(term: Term, base: Group) -> Term | None:
+def _sum_over_itself(term: Term, base: BracketedSum) -> Term | None:
     """sum(x)/sum(x) as 1, where the first sum is part of a longer product."""
     (inside,) = base.inside
     if len(inside.bound) != 1:

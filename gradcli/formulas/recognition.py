@@ -10,10 +10,10 @@ from gradcli.formulas.index_terms import (
     ONE,
     TRUTHS,
     ZERO,
-    Call,
-    Group,
-    Names,
-    Number,
+    BracketedSum,
+    EntrywiseCall,
+    FreshIndices,
+    Irrational,
     Term,
     Whole,
     add,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MOST_EXPANDED = 24  # terms of a product of brackets that is multiplied out to see whether terms cancel
 
 
-def shortened(total: Sum, names: Names) -> Sum:
+def shortened(total: Sum, names: FreshIndices) -> Sum:
     """The same sum in fewer or better known terms."""
     terms = [_term(term, names) for term in total]
     return _branches(_fewer(_oriented(add(*terms))))
@@ -51,9 +51,9 @@ def _oriented(total: Sum) -> Sum:
     for term in total:
         coefficient, factors = term.coefficient, []
         for base, exponent in term.factors:
-            if isinstance(base, Group) and exponent.denominator == 1:
+            if isinstance(base, BracketedSum) and exponent.denominator == 1:
                 names = {index: f"<{place}>" for place, index in enumerate(free_of(base))}
-                opposite = Group(scaled(base.inside, -1))
+                opposite = BracketedSum(scaled(base.inside, -1))
                 if base_key(opposite, names) in known:
                     base, coefficient, turned = opposite, coefficient * (-1) ** int(exponent), True
                 known.add(base_key(base, names))
@@ -62,7 +62,7 @@ def _oriented(total: Sum) -> Sum:
     return add(tuple(terms)) if turned else total
 
 
-def _term(term: Term, names: Names) -> Sum:
+def _term(term: Term, names: FreshIndices) -> Sum:
     """A term after its factors have been shortened, and what they make together."""
     factors: list[Factor] = []
     coefficient, bound = term.coefficient, term.bound
@@ -77,7 +77,7 @@ def _term(term: Term, names: Names) -> Sum:
                 factors += powered[0].factors
                 bound = (*bound, *powered[0].bound)
                 continue
-            inner = Group(powered)
+            inner = BracketedSum(powered)
             exponent = Fraction(1)
         factors.append((inner, exponent))
     whole = merged(coefficient, factors, bound)
@@ -91,9 +91,9 @@ def _is_centred(term: Term) -> bool:
     """Whether a term is the mean, weighted with a softmax, of what that mean was subtracted from, which is 0."""
     weighted = any(isinstance(base, Whole) and base.name == "softmax" for base, _ in term.factors)
     for place, (base, exponent) in enumerate(term.factors if weighted and term.bound else ()):
-        if isinstance(base, Group) and exponent == 1 and len(base.inside) <= MOST_EXPANDED:
+        if isinstance(base, BracketedSum) and exponent == 1 and len(base.inside) <= MOST_EXPANDED:
             rest = term.factors[:place] + term.factors[place + 1 :]
-            parts = [_flat(term._replace(factors=(*rest, (Group((own,)), exponent)))) for own in base.inside]
+            parts = [_flat(term._replace(factors=(*rest, (BracketedSum((own,)), exponent)))) for own in base.inside]
             if not add(*[(_without_totals(part),) for part in parts]):
                 return True
     return False
@@ -102,7 +102,7 @@ def _is_centred(term: Term) -> bool:
 def _flat(term: Term) -> Term:
     """A term without brackets around single terms."""
     for place, (base, exponent) in enumerate(term.factors):
-        if isinstance(base, Group) and exponent == 1 and len(base.inside) == 1:
+        if isinstance(base, BracketedSum) and exponent == 1 and len(base.inside) == 1:
             coefficient, inside, bound = base.inside[0]
             if set(bound).isdisjoint(term.bound):
                 factors = (*term.factors[:place], *inside, *term.factors[place + 1 :])
@@ -124,11 +124,11 @@ def _without_totals(term: Term) -> Term:
     return term
 
 
-def _base(base: Any, names: Names) -> Any:
-    if isinstance(base, Group):
+def _base(base: Any, names: FreshIndices) -> Any:
+    if isinstance(base, BracketedSum):
         inside = shortened(base.inside, names)
         return inside if inside != base.inside or not _stays(inside) else base
-    if isinstance(base, Call):
+    if isinstance(base, EntrywiseCall):
         base = base._replace(args=tuple([shortened(arg, names) for arg in base.args]))
         alike = base.name == "where" and key(base.args[1]) == key(base.args[2])
         return base.args[1] if alike else base
@@ -153,7 +153,7 @@ def _stays(inside: Sum) -> bool:
 # --- softmax: exp(x[i]) over the sum of exp(x[k]) ------------------------------------------------------------------
 
 
-def _softmax(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+def _softmax(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     changed = list(factors)
     for place, (base, exponent) in enumerate(changed):
         exponentials = _sum_of_exponentials(base) if exponent <= -1 and exponent.denominator == 1 else None
@@ -161,14 +161,14 @@ def _softmax(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
             continue
         index, inside = exponentials
         for other, (top, raised) in enumerate(changed):
-            if isinstance(top, Group) and len(top.inside) == 1 and raised == 1:  # sum(v[i]*exp(x[i])) over it
+            if isinstance(top, BracketedSum) and len(top.inside) == 1 and raised == 1:  # sum(v[i]*exp(x[i])) over it
                 term = top.inside[0]
                 joined = _softmax((*term.factors, (base, Fraction(-1))), names)
                 if all(factor is not base for factor, _ in joined):
                     changed[place] = base, exponent + 1
-                    changed[other] = Group((term._replace(factors=joined),)), raised
+                    changed[other] = BracketedSum((term._replace(factors=joined),)), raised
                     return _softmax(tuple([factor for factor in changed if factor[1]]), names)
-            if not (isinstance(top, Call) and top.name == "exp" and raised >= 1):
+            if not (isinstance(top, EntrywiseCall) and top.name == "exp" and raised >= 1):
                 continue
             axis = _index_in_place(inside, index, top.args[0], names)
             if axis is None:
@@ -192,16 +192,16 @@ def _softmax(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
 
 def _sum_of_exponentials(base: Any) -> tuple[Index, Sum] | None:
     """The index and what stands in the exponent, where a base is a sum of exponentials over one index."""
-    if isinstance(base, Group) and len(base.inside) == 1:
+    if isinstance(base, BracketedSum) and len(base.inside) == 1:
         term = base.inside[0]
         if term.coefficient == 1 and len(term.bound) == 1 and len(term.factors) == 1:
             inner, exponent = term.factors[0]
-            if isinstance(inner, Call) and inner.name == "exp" and exponent == 1:
+            if isinstance(inner, EntrywiseCall) and inner.name == "exp" and exponent == 1:
                 return term.bound[0], inner.args[0]
     return None
 
 
-def _index_in_place(inside: Sum, index: Index, other: Sum, names: Names) -> Index | None:
+def _index_in_place(inside: Sum, index: Index, other: Sum, names: FreshIndices) -> Index | None:
     """The index i with which other = inside[index -> i]."""
     for candidate in free(other):
         if candidate.size == index.size and key(names.put(inside, {index: candidate})) == key(other):
@@ -212,7 +212,7 @@ def _index_in_place(inside: Sum, index: Index, other: Sum, names: Names) -> Inde
 # --- the logistic function ------------------------------------------------------------------------------------------
 
 
-def _sigmoid(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+def _sigmoid(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """exp(u)/(1 + exp(u)) as sigmoid(u), and 1 - sigmoid(u) in a denominator as sigmoid(-u)."""
     changed = [(_opposite(base) or base, exponent) if exponent < 0 else (base, exponent) for base, exponent in factors]
     for place, (base, exponent) in enumerate(changed):
@@ -221,32 +221,36 @@ def _sigmoid(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
             continue
         own = key(inside)
         for other, (top, raised) in enumerate(changed):
-            if isinstance(top, Call) and top.name == "exp" and raised >= 1 and key(top.args[0]) == own:
+            if isinstance(top, EntrywiseCall) and top.name == "exp" and raised >= 1 and key(top.args[0]) == own:
                 count = -exponent
                 if raised < count:  # the script's own way to write sigmoid(u)*sigmoid(-u)
                     continue
                 changed[other] = top, raised - count
                 changed[place] = base, Fraction(0)
-                changed.append((Call("sigmoid", (), (inside,)), count))
+                changed.append((EntrywiseCall("sigmoid", (), (inside,)), count))
                 return _sigmoid(tuple([factor for factor in changed if factor[1]]), names)
     return tuple(changed)
 
 
 def _beside_one(base: Any) -> tuple[str, Sum, Fraction, Fraction] | None:
     """The function, its argument, c and e, where a base is 1 + c*f(u)**e."""
-    if isinstance(base, Group) and len(base.inside) == 2:
+    if isinstance(base, BracketedSum) and len(base.inside) == 2:
         for term, other in (base.inside, base.inside[::-1]):
             if term == ONE[0] and len(other.factors) == 1 and not other.bound:
                 inner, exponent = other.factors[0]
-                if isinstance(inner, Call) and len(inner.args) == 1:
+                if isinstance(inner, EntrywiseCall) and len(inner.args) == 1:
                     return inner.name, inner.args[0], other.coefficient, exponent
     return None
 
 
-def _opposite(base: Any) -> Call | None:
+def _opposite(base: Any) -> EntrywiseCall | None:
     """sigmoid(-u), where a base is 1 - sigmoid(u)."""
     name, inside, coefficient, exponent = _beside_one(base) or ("", ZERO, 0, 0)
-    return Call("sigmoid", (), (scaled(inside, -1),)) if (name, coefficient, exponent) == ("sigmoid", -1, 1) else None
+    return (
+        EntrywiseCall("sigmoid", (), (scaled(inside, -1),))
+        if (name, coefficient, exponent) == ("sigmoid", -1, 1)
+        else None
+    )
 
 
 def _one_and_exponential(base: Any) -> Sum | None:
@@ -256,10 +260,10 @@ def _one_and_exponential(base: Any) -> Sum | None:
 
 
 def _is_hypot(base: Any) -> bool:
-    return isinstance(base, Call) and base.name == "hypot"
+    return isinstance(base, EntrywiseCall) and base.name == "hypot"
 
 
-def _lengths(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+def _lengths(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """hypot(x, y)**2 as x**2 + y**2."""
     changed: list[Factor] = []
     ordered = [
@@ -269,18 +273,20 @@ def _lengths(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     for base, exponent in merged(Fraction(1), ordered).factors:
         if _is_hypot(base) and exponent.numerator % 2 == 0:
             squares = add(*[power(arg, 2) for arg in base.args])
-            changed.append((Group(squares), exponent / 2))
+            changed.append((BracketedSum(squares), exponent / 2))
         else:
             changed.append((base, exponent))
     return tuple(changed)
 
 
-def _masks(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+def _masks(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """A condition once, and u > 0 not at all beside relu(u)."""
-    positive = {key(base.args[0]) for base, e in factors if isinstance(base, Call) and base.name == "relu" and e > 0}
+    positive = {
+        key(base.args[0]) for base, e in factors if isinstance(base, EntrywiseCall) and base.name == "relu" and e > 0
+    }
     changed: list[Factor] = []
     for base, exponent in factors:
-        if isinstance(base, Call) and base.name in TRUTHS and exponent > 0:
+        if isinstance(base, EntrywiseCall) and base.name in TRUTHS and exponent > 0:
             if base.name == "greater" and not base.args[1] and key(base.args[0]) in positive:
                 continue
             changed.append((base, Fraction(1)))
@@ -289,34 +295,34 @@ def _masks(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
     return tuple(changed)
 
 
-def _signs(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+def _signs(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """sign(u)/abs(u) as 1/u, and sign(u)*abs(u) as u."""
     changed = list(factors)
     for place, (base, exponent) in enumerate(changed):
-        if isinstance(base, Call) and base.name == "abs" and abs(exponent) >= 1:
+        if isinstance(base, EntrywiseCall) and base.name == "abs" and abs(exponent) >= 1:
             own, way = key(base.args[0]), 1 if exponent > 0 else -1
             for other, (sign, raised) in enumerate(changed):
-                if isinstance(sign, Call) and sign.name == "sign" and raised >= 1 and key(sign.args[0]) == own:
+                if isinstance(sign, EntrywiseCall) and sign.name == "sign" and raised >= 1 and key(sign.args[0]) == own:
                     changed[place], changed[other] = (base, exponent - way), (sign, raised - 1)
                     u = power(base.args[0], way)
                     if len(u) > 1 and way > 0:
-                        u = (Term(Fraction(1), ((Group(u), Fraction(1)),), ()),)
+                        u = (Term(Fraction(1), ((BracketedSum(u), Fraction(1)),), ()),)
                     if len(u) == 1 and u[0].coefficient == 1 and not u[0].bound:
                         return _signs((*(factor for factor in changed if factor[1]), *u[0].factors), names)
     return factors
 
 
-def _powers(factors: tuple[Factor, ...], names: Names) -> tuple[Factor, ...]:
+def _powers(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """x*x**(y - 1) as x**y."""
     for place, (base, exponent) in enumerate(factors):
-        if not (isinstance(base, Call) and base.name == "pow" and exponent == 1):
+        if not (isinstance(base, EntrywiseCall) and base.name == "pow" and exponent == 1):
             continue
         for other, (top, raised) in enumerate(factors):
             if other != place and key(single(top)) == key(base.args[0]):
                 total = add(base.args[1], number(raised))
                 if _weight(total) < _weight(base.args[1]):
                     rest = [factor for at, factor in enumerate(factors) if at not in (place, other)]
-                    return (*rest, (Call("pow", (), (base.args[0], total)), Fraction(1)))
+                    return (*rest, (EntrywiseCall("pow", (), (base.args[0], total)), Fraction(1)))
     return factors
 
 
@@ -324,20 +330,20 @@ def _branches(total: Sum) -> Sum:
     """where(c, x, 0) + where(not c, y, 0) as where(c, x, y)."""
     branches = [_branch(term) for term in total]
     for place, branch in enumerate(branches):
-        opposite = None if branch is None else key(single(Call("not", (), (branch[0],))))
+        opposite = None if branch is None else key(single(EntrywiseCall("not", (), (branch[0],))))
         for other_place, other in enumerate(branches):
             if branch is not None and other is not None and key(other[0]) == opposite:
                 rest = [part for at, part in enumerate(total) if at not in (place, other_place)]
-                return _branches(add(tuple(rest), single(Call("where", (), (branch[0], branch[1], other[1])))))
+                return _branches(add(tuple(rest), single(EntrywiseCall("where", (), (branch[0], branch[1], other[1])))))
     return total
 
 
 def _branch(term: Term) -> tuple[Sum, Sum] | None:
     """The condition outside of which a term is 0, and what it is where that holds."""
     base = term.factors[0][0] if len(term.factors) == 1 and not term.bound and term.factors[0][1] == 1 else None
-    if isinstance(base, Call) and base.name == "where" and not base.args[2]:
+    if isinstance(base, EntrywiseCall) and base.name == "where" and not base.args[2]:
         return base.args[0], scaled(base.args[1], term.coefficient)
-    if isinstance(base, Call) and base.name in TRUTHS:
+    if isinstance(base, EntrywiseCall) and base.name in TRUTHS:
         return single(base), number(term.coefficient)
     return None
 
@@ -348,7 +354,7 @@ def _branch(term: Term) -> tuple[Sum, Sum] | None:
 def _cancelled(term: Term) -> Sum:
     """A term whose factors are multiplied into a bracket where that makes denominators in it go."""
     for place, (base, exponent) in enumerate(term.factors):
-        if not (isinstance(base, Group) and exponent == 1):
+        if not (isinstance(base, BracketedSum) and exponent == 1):
             continue
         rest = term.factors[:place] + term.factors[place + 1 :]
         tops = {base_key(top, {}): (top, raised) for top, raised in rest if raised >= 1}
@@ -363,7 +369,7 @@ def _cancelled(term: Term) -> Sum:
             if len(total) == 1:
                 c, inner, bound = total[0]
                 return (merged(term.coefficient * c, (*left, *inner), (*term.bound, *bound)),)
-            return (merged(term.coefficient, (*left, (Group(total), Fraction(1))), term.bound),)
+            return (merged(term.coefficient, (*left, (BracketedSum(total), Fraction(1))), term.bound),)
     return (term,)
 
 
@@ -389,11 +395,11 @@ def _fewer(total: Sum) -> Sum:
 
 def _opened(base: Any, exponent: Fraction) -> Sum:
     """A factor that is multiplied out: a bracket as its terms, sigmoid(-u) as 1 - sigmoid(u)."""
-    if isinstance(base, Group) and exponent == 1:
+    if isinstance(base, BracketedSum) and exponent == 1:
         return base.inside
-    negative = isinstance(base, Call) and any(term.coefficient < 0 for term in base.args[0][:1])
+    negative = isinstance(base, EntrywiseCall) and any(term.coefficient < 0 for term in base.args[0][:1])
     if negative and base.name == "sigmoid" and exponent == 1:
-        return add(ONE, scaled(single(Call("sigmoid", (), (scaled(base.args[0], -1),))), -1))
+        return add(ONE, scaled(single(EntrywiseCall("sigmoid", (), (scaled(base.args[0], -1),))), -1))
     return single(base, exponent)
 
 
@@ -414,7 +420,13 @@ def _weight(total: Sum) -> int:
     for term in total:
         count += 1
         for base, _ in term.factors:
-            count += 1 if isinstance(base, Number) else 2
-            inner = base.args if isinstance(base, Call) else (base.inside,) if isinstance(base, Group) else ()
+            count += 1 if isinstance(base, Irrational) else 2
+            inner = (
+                base.args
+                if isinstance(base, EntrywiseCall)
+                else (base.inside,)
+                if isinstance(base, BracketedSum)
+                else ()
+            )
             count += sum(_weight(arg) for arg in inner)
     return count

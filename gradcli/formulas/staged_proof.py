@@ -14,7 +14,7 @@ from gradcli.formulas.index_proof import EntryDerivative, SymbolicNames, Symboli
 from gradcli.formulas.index_terms import (
     ONE,
     ZERO,
-    Leaf,
+    InputEntry,
     NoFormula,
     add,
     bases_in,
@@ -111,7 +111,7 @@ class Stages:
                 match = None if value is None or short else self.named(value, at, readers, fitting)
                 if match is not None:
                     self.called[match] = f"cotangent of {self.called[node]}"
-                    value = single(Leaf(self.called[match], at))
+                    value = single(InputEntry(self.called[match], at))
                 if value is None or (match is None and not short):
                     del self.called[node]
                     unnamed += 1

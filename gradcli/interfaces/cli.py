@@ -19,7 +19,7 @@ from time import sleep
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError, error, shadowing, visible
 from gradcli.interfaces.commands import COMMANDS, declaration
-from gradcli.interfaces.options.direct_reader import Call, Words, direct
+from gradcli.interfaces.options.direct_reader import ParsedCommand, Words, direct
 from gradcli.interfaces.output import Output, colourful, discard, open_standard_streams, reason, write_error
 
 TYPE_CHECKING = False
@@ -217,7 +217,7 @@ def run(argv: Sequence[str]) -> int:
     return perform(call)
 
 
-def perform(call: Call) -> int:
+def perform(call: ParsedCommand) -> int:
     """Call the command's function with what was given, what is configured, and the defaults."""
     declared = declaration(call.command)
     declared.check(call.arguments)

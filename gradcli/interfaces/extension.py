@@ -112,7 +112,7 @@ def operation(
             "sample": [_sample(bounds) for bounds in sample],
             "examples": list((examples or {}).items()),
         }
-        definition = Formula(name, formula, parameters) if formula else None
+        definition = OperationFormula(name, formula, parameters) if formula else None
         impl = None if value is None else _impl(name, value, len(parameters))
         if definition is not None and (impl is not None or partials is not None) and not definition.pointwise:
             message = "a formula of arrays has a value and derivatives of its own"
@@ -243,7 +243,7 @@ def _partials(name: str, parameters: Mapping[str, Any], partials: Mapping[str, s
     for wrong in sorted({*partials} ^ {*parameters}):
         message = f"partials has no `{wrong}`" if wrong in parameters else f"partials names `{visible(wrong)}`"
         raise _unfit(name, message, f"its arguments are {', '.join(parameters)}: give one partial for each")
-    rules = [Formula(name, partials[argument], (*parameters, OUT)) for argument in parameters]
+    rules = [OperationFormula(name, partials[argument], (*parameters, OUT)) for argument in parameters]
     for argument, rule in zip(parameters, rules, strict=True):
         if not rule.pointwise:
             raise _unfit(
@@ -325,7 +325,7 @@ def _interval(name: str, text: str) -> Interval:
 
 
 def _kink(name: str, parameters: Mapping[str, Any], text: str, taken: str) -> Kink:
-    surface = Formula(name, text, parameters)
+    surface = OperationFormula(name, text, parameters)
     return Kink(surface, f"{text} = 0", taken)
 
 
@@ -334,7 +334,7 @@ def _sample(bounds: Bounds) -> Any:
     return interval if len(bounds) == 2 else (interval, tuple(bounds[2]))
 
 
-class Formula:
+class OperationFormula:
     """A text of the language as a function of operands: nodes, or eager tensors.
 
     It is lowered once for numbers where it works entry by entry, else once for each tuple of shapes, and its steps are

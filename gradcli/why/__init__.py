@@ -28,7 +28,7 @@ from gradcli.why.training.optimizers import frozen, idle, made_anew, not_optimis
 
 if TYPE_CHECKING:
     from gradcli.recording.runs.run_record import Watch
-    from gradcli.recording.runs.tensors import Subject
+    from gradcli.recording.runs.tensors import SeenTensor
     from gradcli.why.fixes import Dialect
 
     Pairs = list[tuple[int | None, Finding]]
@@ -152,7 +152,7 @@ def listed(names: list[str]) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
-def state(subject: Subject) -> str:
+def state(subject: SeenTensor) -> str:
     """A gradient in a few words."""
     if subject.grad == "fine":
         return f"norm {subject.norm:.4g}"

@@ -10,7 +10,7 @@ from gradcli.why.fixes import ATOMS, Dialect, bracketed
 
 if TYPE_CHECKING:
     from gradcli.base.results.findings import Edit, Patch
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.source_tree import SourceTree
     from gradcli.recording.runs.tensors import Entry
     from gradcli.why.story import End, Story
@@ -35,14 +35,14 @@ def inlined(tree: SourceTree, place: ast.expr, node: ast.expr) -> str:
     return tree.source(node) if loose else bracketed(tree, node)
 
 
-def swap(story: Story, line: Line | None, node: ast.expr, text: str) -> Patch:
+def swap(story: Story, line: SourceLine | None, node: ast.expr, text: str) -> Patch:
     """A patch that puts a text in the place of an expression."""
     assert line is not None
     tree = story.tree(line.file)
     return tree.patch(tree.replaced(node, text))
 
 
-def found(story: Story, line: Line | None, *names: str) -> ast.Call | None:
+def found(story: Story, line: SourceLine | None, *names: str) -> ast.Call | None:
     """The call of one of some functions that ran at a line: the expression itself, or the only one in its statement."""
     node, statement = story.node(line), story.statement(line)
     if isinstance(node, ast.Call) and called(node) in names:
@@ -62,7 +62,7 @@ def with_keyword(tree: SourceTree, call: ast.Call, keyword: str, value: str) -> 
     return tree.replaced(call, f"{head}{', ' if arguments else ''}{keyword}={value})")
 
 
-def keyword_patch(story: Story, line: Line | None, name: str, keyword: str, value: str) -> Patch | None:
+def keyword_patch(story: Story, line: SourceLine | None, name: str, keyword: str, value: str) -> Patch | None:
     """A patch that gives the call of a function at a line a keyword argument."""
     call = found(story, line, name)
     if call is None or line is None:
@@ -105,7 +105,7 @@ def of_end(story: Story, end: End) -> Fix:
     }[end.reason](story, end.entry)
 
 
-def _undone(story: Story, line: Line, *names: str) -> Fix:
+def _undone(story: Story, line: SourceLine, *names: str) -> Fix:
     """Leave `.detach()`, `.data` or `.item()` out."""
     node = story.node(line)
     call = node if isinstance(node, (ast.Call, ast.Attribute)) else found(story, line, *names)
@@ -126,7 +126,7 @@ def _undone(story: Story, line: Line, *names: str) -> Fix:
     return Fix(fix, (tree.patch(*edits),))
 
 
-def earlier_uses(story: Story, line: Line, value: ast.expr) -> list[ast.Name]:
+def earlier_uses(story: Story, line: SourceLine, value: ast.expr) -> list[ast.Name]:
     """The uses of a name that are for another loss than its last: a backward stands between."""
     tree, statement = story.tree(line.file), story.statement(line)
     if not isinstance(statement, ast.Assign) or statement.value is not value:
@@ -409,7 +409,7 @@ def moved(tree: SourceTree, statement: ast.stmt, after: ast.stmt) -> Patch | Non
     return tree.patch(tree.removed(statement), tree.inserted(after, tree.source(statement), after=True))
 
 
-def before(story: Story, line: Line | None, other: Line | None) -> Patch | None:
+def before(story: Story, line: SourceLine | None, other: SourceLine | None) -> Patch | None:
     """A patch that moves the statement of a line before another one of its block."""
     statement, first = story.statement(line), story.statement(other)
     if line is None or other is None or statement is None or first is None or line.file != other.file:
@@ -420,7 +420,7 @@ def before(story: Story, line: Line | None, other: Line | None) -> Patch | None:
     return tree.patch(tree.inserted(first, tree.source(statement)), tree.removed(statement))
 
 
-def on_method(story: Story, line: Line | None, method: str, text: str) -> Patch | None:
+def on_method(story: Story, line: SourceLine | None, method: str, text: str) -> Patch | None:
     """A patch that writes a text behind what the method that ran at a line belongs to."""
     node = story.node(line)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:

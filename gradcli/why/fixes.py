@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gradcli.recording.runs.source_tree import SourceTree
 
 
-class Answer(NamedTuple):
+class ErrorMeaning(NamedTuple):
     """What an error means: a reason, the cause in a few words, and what to do."""
 
     reason: str

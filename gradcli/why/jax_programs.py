@@ -6,10 +6,10 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from gradcli.recording.runs.source_lines import Line, whole_line
+from gradcli.recording.runs.source_lines import SourceLine, whole_line
 from gradcli.recording.runs.source_tree import LOOPS, called, dotted, targets
 from gradcli.why import edits
-from gradcli.why.fixes import Answer, JaxDialect, imported
+from gradcli.why.fixes import ErrorMeaning, JaxDialect, imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,7 +105,7 @@ def assigned_first(tree: SourceTree, call: ast.Call) -> Patch | None:
     return None if first is None else tree.patch(tree.replaced(call, f"{tree.source(first)} = {tree.source(call)}"))
 
 
-def unused_step(story: Story, tree: SourceTree, call: ast.Call, function: Function, line: Line) -> Finding | None:
+def unused_step(story: Story, tree: SourceTree, call: ast.Call, function: Function, line: SourceLine) -> Finding | None:
     """A call of a function of the file that takes a gradient, or is compiled, of which no result is ever used."""
     uses = [each for each in tree.calls(called(call)) if not isinstance(tree.parents.get(each), ast.Expr)]
     returns = [each for each in ast.walk(function) if isinstance(each, ast.Return) and each.value is not None]
@@ -229,7 +229,7 @@ def wrong_rules(story: Story) -> Iterator[Finding]:
         yield story.find("wrong-rule", wrong.name, place, message)
 
 
-def rule_line(story: Story, name: str) -> tuple[Line | None, str]:
+def rule_line(story: Story, name: str) -> tuple[SourceLine | None, str]:
     """Where the backward of a custom_vjp begins, and its name."""
     for file in sorted(story.files()):
         tree = story.tree(file)
@@ -248,7 +248,7 @@ def rule_line(story: Story, name: str) -> tuple[Line | None, str]:
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 
-def stopped(story: Story) -> tuple[Line, SourceTree, ast.expr | None] | None:
+def stopped(story: Story) -> tuple[SourceLine, SourceTree, ast.expr | None] | None:
     """Where a file stopped: the line, the text, and the expression that ran."""
     last = story.watch.last
     return None if last is None else (last, story.tree(last.file), story.node(last))
@@ -417,7 +417,7 @@ def _traced(story: Story, problem: BaseException, match: re.Match[str]) -> Findi
 
 
 def replacement(
-    story: Story, tree: SourceTree, last: Line, node: ast.expr | None, statement: ast.stmt | None
+    story: Story, tree: SourceTree, last: SourceLine, node: ast.expr | None, statement: ast.stmt | None
 ) -> tuple[str, Patch | None]:
     """What computes the same with traced values."""
     names = imported(tree)
@@ -451,7 +451,7 @@ def outward(tree: SourceTree, node: ast.expr | None) -> Iterator[ast.AST]:
 
 
 def by_where(
-    story: Story, tree: SourceTree, last: Line, statement: ast.stmt, numpy: str, test: str
+    story: Story, tree: SourceTree, last: SourceLine, statement: ast.stmt, numpy: str, test: str
 ) -> tuple[str, Patch | None]:
     """An `if` statement as jnp.where, where both branches give one thing."""
     usual = f"choose with {numpy}.where({test}, a, b) or jax.lax.cond; a setting is named in static_argnames="
@@ -592,7 +592,7 @@ KNOWN = (
     (
         (TypeError,),
         r"Argument '(.+)' of type .* is not a valid JAX type",
-        Answer(
+        ErrorMeaning(
             "stopped",
             "something that is not a number is among what is differentiated",
             "give it as another argument, which is not differentiated, or hold it in a closure",
@@ -601,13 +601,15 @@ KNOWN = (
     (
         (ValueError,),
         r"truth value of an array with more than one element",
-        Answer(
+        ErrorMeaning(
             "traced-value", "a branch of Python takes one decision, and this is an array", "choose with jnp.where()"
         ),
     ),
     (
         (RuntimeError,),
         r"Array has been deleted",
-        Answer("stopped", "an array is used that was donated", "leave donate_argnums out, or go on with the result"),
+        ErrorMeaning(
+            "stopped", "an array is used that was donated", "leave donate_argnums out, or go on with the result"
+        ),
     ),
 )

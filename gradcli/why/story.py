@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gradcli.base.results.findings import Finding
-from gradcli.recording.runs.source_lines import Line, file_name, filename_of
+from gradcli.recording.runs.source_lines import SourceLine, file_name, filename_of
 from gradcli.recording.runs.source_tree import SourceTree
 from gradcli.why.fixes import Dialect, JaxDialect
 from gradcli.why.readings import is_float, reads
@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
     from gradcli.base.results.findings import Evidence, Patch
     from gradcli.recording.runs.run_record import Watch
-    from gradcli.recording.runs.tensors import Entry, Event, Optimizer, Reached, Step, Subject, Sweep, Update
+    from gradcli.recording.runs.tensors import (
+        BackwardRecord,
+        Entry,
+        Event,
+        OptimizerRecord,
+        Reached,
+        SeenTensor,
+        Step,
+        Update,
+    )
 
 
 T = TypeVar("T")
@@ -35,7 +44,7 @@ class End(NamedTuple):
     """Why a gradient does not pass a value."""
 
     reason: str
-    line: Line | None
+    line: SourceLine | None
     what: str
     entry: Entry
 
@@ -77,7 +86,7 @@ class Story:
             self._trees[file] = SourceTree(file)
         return self._trees[file]
 
-    def dialect(self, line: Line | None = None) -> Dialect:
+    def dialect(self, line: SourceLine | None = None) -> Dialect:
         """In which words fixes of a file are written; of the file that ran, if no line is given."""
         file = self.path if line is None else line.file
         if file not in self._dialects:
@@ -94,7 +103,7 @@ class Story:
         """The user's files that the record saw."""
         return {self.path, *(entry.line.file for entry in self.entries.values() if entry.line is not None)}
 
-    def at(self, line: Line | None) -> str:
+    def at(self, line: SourceLine | None) -> str:
         """A place as people read it: ``line 3: `x.detach()` ``."""
         if line is None:
             return "an unknown line"
@@ -102,7 +111,7 @@ class Story:
         where += f"line {line.number}"
         return f"{where}: `{line.text}`" if line.text else where
 
-    def place(self, line: Line | None) -> str:
+    def place(self, line: SourceLine | None) -> str:
         """A place without its text."""
         return self.at(None if line is None else line._replace(text=""))
 
@@ -123,7 +132,7 @@ class Story:
             return [mark]
         return [other for other, s in self.watch.subjects.items() if s.name == name and s.requires and other <= mark]
 
-    def sweep_before(self, mark: int) -> Line | None:
+    def sweep_before(self, mark: int) -> SourceLine | None:
         """The line of the backward that came last before a value was made, or of the next one."""
         sweeps = self.watch.sweeps
         return next((s.line for s in reversed(sweeps) if s.time < mark), sweeps[0].line if sweeps else None)
@@ -133,7 +142,7 @@ class Story:
         known = self.watch.subjects.get(mark)
         return known is not None and bool(known.name)
 
-    def doing(self, entry: Entry | None, name: str = "", line: Line | None = None) -> str:
+    def doing(self, entry: Entry | None, name: str = "", line: SourceLine | None = None) -> str:
         """An operation with its line: by the layer that it belongs to, else by its node."""
         if entry is None:
             return f"{self.watch.tensors.shown(name)} at {self.at(line)}"
@@ -144,11 +153,11 @@ class Story:
         """A node of a backward with its line."""
         return self.doing(self.result(step.seq), step.name, step.line)
 
-    def node(self, line: Line | None) -> ast.expr | None:
+    def node(self, line: SourceLine | None) -> ast.expr | None:
         """The expression that ran at a line."""
         return None if line is None else self.tree(line.file).node(line)
 
-    def statement(self, line: Line | None) -> ast.stmt | None:
+    def statement(self, line: SourceLine | None) -> ast.stmt | None:
         """The statement that ran at a line."""
         return None if line is None else self.tree(line.file).statement(line)
 
@@ -156,7 +165,7 @@ class Story:
         self,
         reason: str,
         subject: str | None,
-        line: Line | None,
+        line: SourceLine | None,
         message: str,
         evidence: Evidence | None = None,
         *,
@@ -183,7 +192,7 @@ class Story:
         return timelines
 
     @cached_property
-    def latest(self) -> dict[int, Subject]:
+    def latest(self) -> dict[int, SeenTensor]:
         """The tensors with a name, only the newest of each; and those without one that someone looked at."""
         newest: dict[tuple[str, str], int] = {}
         for mark, subject in self.watch.subjects.items():
@@ -289,7 +298,7 @@ class Story:
         def onward(value: int) -> list[int]:
             return [use.mark for use in self.users.get(value, ()) if use.mark in leading and self.end_at(use) is None]
 
-        ends: dict[tuple[str, Line | None], End] = {}
+        ends: dict[tuple[str, SourceLine | None], End] = {}
         roots = self.roots(since)
         for value in walk([mark], onward):
             for entry in self.users.get(value, ()):
@@ -323,7 +332,7 @@ class Story:
         """Whether a library looked at a value only to decide something."""
         return entry.via is not None and entry.name.startswith("item") and entry.via.co_name in CHECKS
 
-    def number_at(self, line: Line | None) -> End | None:
+    def number_at(self, line: SourceLine | None) -> End | None:
         """Where, in the statement of a line, a value with a history left the graph."""
         statement = self.statement(line)
         for entry in reversed(self.entries.values()):
@@ -374,9 +383,9 @@ class Story:
     # --- backwards ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def arrivals(self) -> dict[int, list[tuple[Sweep, Reached]]]:
+    def arrivals(self) -> dict[int, list[tuple[BackwardRecord, Reached]]]:
         """For each leaf the gradients that came to it, in order."""
-        arrivals: dict[int, list[tuple[Sweep, Reached]]] = {}
+        arrivals: dict[int, list[tuple[BackwardRecord, Reached]]] = {}
         for sweep in self.watch.sweeps:
             for arrival in sweep.reached:
                 arrivals.setdefault(arrival.leaf, []).append((sweep, arrival))
@@ -391,7 +400,7 @@ class Story:
                 walked.setdefault(seq, []).append(at)
         return walked
 
-    def updates(self, mark: int | None = None) -> list[tuple[Optimizer, Update]]:
+    def updates(self, mark: int | None = None) -> list[tuple[OptimizerRecord, Update]]:
         """The steps of all optimizers in order, or of those that hold a tensor."""
         pairs = [
             (optimizer, update)
@@ -401,7 +410,7 @@ class Story:
         ]
         return sorted(pairs, key=lambda pair: pair[1].time)
 
-    def senders(self, sweep: Sweep, target: tuple[str, int]) -> list[tuple[Step, float]]:
+    def senders(self, sweep: BackwardRecord, target: tuple[str, int]) -> list[tuple[Step, float]]:
         """Which nodes sent something to a node or leaf, and the norms of it."""
         known = self._sent.get(id(sweep))
         if known is None:

@@ -41,7 +41,7 @@ def digest(report: Report) -> Callable[[Check], str]:
     return judged_content.digests(read_source(report.file or ""), (), OPTIONS)
 
 
-def entries(report: Report, folder: str) -> list[baseline.Entry]:
+def entries(report: Report, folder: str) -> list[baseline.BaselineEntry]:
     return list(baseline.entries(report, folder, digest(report)))
 
 

@@ -23,7 +23,7 @@ pytest.importorskip("distributed", reason="needs the extra cluster")
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.batch.check_run import Run
-from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.cases import BatchCase
 from gradcli.batch.discovery.walk import find_cases
 from gradcli.batch.points import answer_points, sweep
 from gradcli.batch.workers import cluster, dask_worker
@@ -150,7 +150,9 @@ def inside() -> Iterator[str]:
 def test_checks_and_points_inside_one_process(inside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = scripts(tmp_path, 7)
     monkeypatch.chdir(tmp_path)
-    tasks = [Task(n, path, 0, Case(path).content()) for n, path in enumerate([*map(str, Path("models").glob("*"))])]
+    tasks = [
+        Task(n, path, 0, BatchCase(path).content()) for n, path in enumerate([*map(str, Path("models").glob("*"))])
+    ]
     options = {"samples": 1, "timeout": 60.0}
     local = {done.index: json.loads(str(done.line)) for done in supervise(tasks, options, jobs=1) if done}
     found = {done.index: json.loads(str(done.line)) for done in cluster.supervise_on(inside, tasks, options) if done}

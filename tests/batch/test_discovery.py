@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.cases import BatchCase
 from gradcli.batch.discovery.walk import find_cases, find_files, nothing_found
 from gradcli.interfaces import cli
 
@@ -150,7 +150,7 @@ def test_pipes_in_folders_are_left_out(tree: Path) -> None:
     os.mkfifo("pipe.grad")
     os.symlink("nowhere", "link.grad")
     assert {case.path for case in find_cases(["."])} == {"link.grad", *(case.path for case in before)}
-    assert find_cases(["pipe.grad"]) == [Case("pipe.grad")]
+    assert find_cases(["pipe.grad"]) == [BatchCase("pipe.grad")]
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(
@@ -194,7 +194,7 @@ def documents(tree: Path) -> Path:
 
 def test_documents_are_searched_on_demand(documents: Path) -> None:
     scripts = ["a.grad", "b.grad", "deep/d.grad", "deep/er/e.grad", "deep/er/keep.grad"]
-    assert find_cases(["."]) == [Case(path) for path in scripts]
+    assert find_cases(["."]) == [BatchCase(path) for path in scripts]
     names = [case.name for case in find_cases([".", "guide.md"], docs=True)]
     blocks = ["guide.md (block 1)", "guide.md (block 2)"]
     assert names == [*scripts[:4], scripts[4], "deep/notes.rst (block 1)", *blocks]

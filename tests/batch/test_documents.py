@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.batch.discovery.cases import Case, block_limits
+from gradcli.batch.discovery.cases import BatchCase, block_limits
 from gradcli.batch.discovery.documents import blocks, is_document, markdown, restructured
 from gradcli.batch.discovery.walk import find_cases
 from gradcli.checks import check_script
@@ -18,7 +18,7 @@ from gradcli.language.limits import Limits
 from gradcli.language.source import LINE_END, Source, decode_source
 
 
-def found(text: str, tmp_path: Path, name: str = "guide.md") -> list[Case]:
+def found(text: str, tmp_path: Path, name: str = "guide.md") -> list[BatchCase]:
     path = tmp_path / name
     path.write_bytes(text.encode())
     return blocks(str(path))
@@ -195,7 +195,7 @@ def test_a_document_that_cannot_be_read(tmp_path: Path) -> None:
         decode_source(case.content() or b"")
     path.write_bytes(b"caf\xe9, which is about something else\n")
     assert blocks(str(path)) == []
-    assert blocks(str(tmp_path / "missing.md")) == [Case(str(tmp_path / "missing.md"))]
+    assert blocks(str(tmp_path / "missing.md")) == [BatchCase(str(tmp_path / "missing.md"))]
 
 
 def test_pipes_are_not_opened(tmp_path: Path) -> None:

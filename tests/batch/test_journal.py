@@ -26,7 +26,7 @@ import pytest
 
 from gradcli.base.diagnostics import GradcliError, error
 from gradcli.batch import journal as module
-from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.cases import BatchCase
 from gradcli.batch.journal import NAME, Journal, default_folder
 from gradcli.batch.workers.transport import report_to_json
 from gradcli.checks.report import refused
@@ -125,16 +125,16 @@ def test_memory_drops_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_key_holds_path_block_content_and_stamp() -> None:
     cases = [
-        (Case("a.grad"), b"x", STAMP),
-        (Case("b.grad"), b"x", STAMP),
-        (Case("a.grad", 1), b"x", STAMP),
-        (Case("a.grad", 11), b"x", STAMP),
-        (Case("a.grad", 1), b"1x", STAMP),
-        (Case("a.grad"), b"y", STAMP),
-        (Case("a.grad"), b"x", b"another"),
+        (BatchCase("a.grad"), b"x", STAMP),
+        (BatchCase("b.grad"), b"x", STAMP),
+        (BatchCase("a.grad", 1), b"x", STAMP),
+        (BatchCase("a.grad", 11), b"x", STAMP),
+        (BatchCase("a.grad", 1), b"1x", STAMP),
+        (BatchCase("a.grad"), b"y", STAMP),
+        (BatchCase("a.grad"), b"x", b"another"),
     ]
     assert len({Journal.key(*case) for case in cases}) == len(cases)
-    assert Journal.key(Case("missing.grad"), None, STAMP) == b""
+    assert Journal.key(BatchCase("missing.grad"), None, STAMP) == b""
     with Journal(None) as journal:
         journal.put(b"", line_of(0))
         assert journal.get(b"") is None
@@ -205,7 +205,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def stored(journal: Journal, path: str, **options: Any) -> Callable[[], str | None]:
     """Check and store a script; a function that looks it up again."""
-    case = Case(path)
+    case = BatchCase(path)
     key = journal.key(case, case.content(), STAMP)
     line = checked(path, **options)
     journal.put(key, line)
@@ -225,7 +225,10 @@ def test_a_data_file_that_changes_vanishes_and_returns(project: Path) -> None:
         data.write_text("1\n3\n")
         os.utime(data, (1, 1))  # a change that neither size nor time shows to a journal that has not looked yet
         with Journal(str(project / "cache")) as another:
-            assert another.get(journal.key(Case("models/a.grad"), Case("models/a.grad").content(), STAMP)) is None
+            assert (
+                another.get(journal.key(BatchCase("models/a.grad"), BatchCase("models/a.grad").content(), STAMP))
+                is None
+            )
         os.utime(data, (2, 2))
         assert look() is None
         data.unlink()
@@ -863,7 +866,7 @@ def test_ten_thousand_look_ups_take_little(tmp_path: Path) -> None:
         "import resource, sys, time; from gradcli.batch.journal import Journal; from gradcli.batch.discovery.cases import Case\n"
         "start = time.process_time(); journal = Journal(sys.argv[1]); stamp = journal.stamp({})\n"
         "for number in range(10_000):\n"
-        "    key = journal.key(Case(f'{number}.grad'), b'x**2*y' * 40, stamp)\n"
+        "    key = journal.key(BatchCase(f'{number}.grad'), b'x**2*y' * 40, stamp)\n"
         "    if journal.get(key) is None:\n"
         '        journal.put(key, \'{"report": [%s], "opened": [], "clock": false}\' % \', \'.join(map(str, range(900))))\n'
         "    journal.remember(f'/{number}', 0, False)\n"

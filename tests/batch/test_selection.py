@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.cases import BatchCase
 from gradcli.batch.discovery.selection import last_failed, parse_verdicts, sharded
 from gradcli.checks.report import VERDICTS
 
-CASES = [Case(f"{number:03}.grad") for number in range(300)]
+CASES = [BatchCase(f"{number:03}.grad") for number in range(300)]
 
 
 @settings(deadline=None)
@@ -40,7 +40,7 @@ def test_no_such_shard(text: str) -> None:
 
 
 def test_what_failed_last() -> None:
-    documents = [Case("a.grad"), Case("g.md", 1, "x"), Case("g.md", 3, "y", 9)]
+    documents = [BatchCase("a.grad"), BatchCase("g.md", 1, "x"), BatchCase("g.md", 3, "y", 9)]
     assert last_failed(documents, {(os.path.abspath("g.md"), 3), (os.path.abspath("gone.grad"), 0)}) == (
         [documents[2]],
         "",

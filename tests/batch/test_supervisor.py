@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError
-from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.cases import BatchCase
 from gradcli.batch.totals import Totals
 from gradcli.batch.workers import supervisor
 from gradcli.batch.workers.local_worker import answered, check_content, depends_on_machine
@@ -322,17 +322,17 @@ def test_a_failure_of_gradcli_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_reports_of_what_could_not_be_checked() -> None:
-    crashed = report_of(Done(0, None, "exit code 3"), Case("a.grad"))
+    crashed = report_of(Done(0, None, "exit code 3"), BatchCase("a.grad"))
     (check,) = crashed.checks
     assert (check.id, check.verdict, check.evidence) == ("crash", "CRASHED", {"reason": "exit code 3"})
     assert (check.file, check.line, check.passed) == ("a.grad", None, False)
     assert crashed.summary == {"passed": 0, "failed": 1, "inconclusive": 0, "CRASHED": 1}
-    block = report_of(Done(0, None, "exit code 3"), Case("a.md", 2, "x**2\n", 4))
+    block = report_of(Done(0, None, "exit code 3"), BatchCase("a.md", 2, "x**2\n", 4))
     assert block.checks[0].line == 4
     assert block.block == 2
-    failed = report_of(Done(1, '{"failure": "KeyError: 1"}', None), Case("b.grad"))
+    failed = report_of(Done(1, '{"failure": "KeyError: 1"}', None), BatchCase("b.grad"))
     assert (failed.checks[0].verdict, failed.checks[0].message) == ("ERROR", "internal error: KeyError: 1")
-    real = report_of(Done(2, answered("c.grad", 0, b"x = 2; x**2", {}), None), Case("c.grad"))
+    real = report_of(Done(2, answered("c.grad", 0, b"x = 2; x**2", {}), None), BatchCase("c.grad"))
     assert [one.verdict for one in real.checks] == ["PROVED"] and real.checks[0].seconds is not None
     for reports in ([crashed], [failed], [real, crashed]):
         assert outcome(Totals.of(reports), lenient=True)[0] == 4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import Differences, Estimate, Neighbourhood, Sides
+from gradcli.checks.differences.step_sequences import Differences, Estimate, LocalBehaviour, Neighbourhood
 from gradcli.graph.domain import Closed, Interval, Open
 
 Scalar = Callable[[np.ndarray], np.ndarray]
@@ -30,7 +30,7 @@ def along(f: Scalar, x: float, domain: Interval | None = None) -> Differences:
     return found
 
 
-def both_sides(f: Scalar) -> Sides:
+def both_sides(f: Scalar) -> LocalBehaviour:
     return step_sequences.sides(along(f, 0.0))
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from flint import fmpq
 
-from gradcli.checks.algebra.differential_field import Form, Full, Generator, Key, Spent, Tower
-from gradcli.checks.algebra.proof import Derivation, Namespace, text
+from gradcli.checks.algebra.differential_field import FieldGenerator, Form, Full, Key, Spent, Tower
+from gradcli.checks.algebra.proof import Namespace, TowerDerivation, text
 from gradcli.checks.algebra.real_forms import sign_of
 from gradcli.checks.evaluate.interpretation import Undecided, Undefined
 from tests.support.proofs import proofs
@@ -20,7 +20,7 @@ VALUES = {"x": fmpq(13, 10), "y": fmpq(2, 5), "z": fmpq(21, 10)}
 
 def symbols(size: int = 48) -> tuple[Namespace, list[Form]]:
     tower = Tower(size)
-    found = [tower.gen(tower.index(Generator("symbol", name=name, value=value))) for name, value in VALUES.items()]
+    found = [tower.gen(tower.index(FieldGenerator("symbol", name=name, value=value))) for name, value in VALUES.items()]
     return Namespace(tower, sign_of), found
 
 
@@ -71,7 +71,7 @@ def test_roots_of_any_degree(degree: int) -> None:
     sp, (x, y, _) = symbols()
     root = sp.Pow(x * y, fmpq(1, degree))
     assert (root**degree - x * y).is_zero
-    slope = Derivation(x).of(root)
+    slope = TowerDerivation(x).of(root)
     assert (slope - root / (x * degree)).is_zero
     assert not (slope - root / (x * (degree + 1))).is_zero
 
@@ -129,7 +129,7 @@ def test_budgets_are_kept() -> None:
     assert process_time() - started < 3
     spent = Tower(16, most=0)
     with pytest.raises(Spent):
-        spent.gen(spent.index(Generator("symbol", name="x", value=fmpq(1)))) + 1
+        spent.gen(spent.index(FieldGenerator("symbol", name="x", value=fmpq(1)))) + 1
 
 
 def test_polynomials_have_equal_keys_where_they_are_equal() -> None:
@@ -152,7 +152,7 @@ def test_a_long_power_is_not_written_out() -> None:
     sp, (x, y, z) = symbols()
     power = (x + y + z + 1) ** 200
     assert len(power.num) == 1
-    assert (Derivation(x).of(power) - 200 * (x + y + z + 1) ** 199).is_zero
+    assert (TowerDerivation(x).of(power) - 200 * (x + y + z + 1) ** 199).is_zero
 
 
 TEXTS = [

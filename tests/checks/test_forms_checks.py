@@ -115,13 +115,13 @@ def test_answers_do_not_depend_on_what_is_read_only_once(script: str, monkeypatc
 
 def test_a_value_that_cannot_be_read_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[int] = []
-    read = proof.Reading.read
+    read = proof.FieldEvaluation.read
 
-    def counted(self: proof.Reading, outputs: Any) -> Any:
+    def counted(self: proof.FieldEvaluation, outputs: Any) -> Any:
         reads.append(len(outputs))
         return read(self, outputs)
 
-    monkeypatch.setattr(proof.Reading, "read", counted)
+    monkeypatch.setattr(proof.FieldEvaluation, "read", counted)
     failed: proof.Failed = {}
     first = asked(ASKED[-1], failed)
     tried = len(reads)

@@ -14,10 +14,10 @@ import pytest
 
 from gradcli.checks.algebra import proof
 from gradcli.checks.algebra.differential_field import Tower
-from gradcli.checks.algebra.proof import Derivation
+from gradcli.checks.algebra.proof import TowerDerivation
 from gradcli.checks.algebra.real_forms import ball
 from gradcli.checks.evaluate import ball_numbers, balls
-from gradcli.checks.evaluate.evaluation import Reading
+from gradcli.checks.evaluate.evaluation import FieldEvaluation
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, Unsupported
 from gradcli.graph.building import building
 from gradcli.graph.node import reachable
@@ -177,12 +177,12 @@ def middle(found: Any) -> Any:
     return found.real if hasattr(found, "imag") else found
 
 
-def forms_of(program: Built, point: Any, names: list[str]) -> tuple[proof.Claim, Any] | None:
+def forms_of(program: Built, point: Any, names: list[str]) -> tuple[proof.ClaimForms, Any] | None:
     """The value of a program as a form, unless it is over the budget."""
-    claim = proof.Claim(Tower(48), point, proof.Options())
+    claim = proof.ClaimForms(Tower(48), point, proof.ClaimOptions())
     try:
         claim.leaves(reachable([program.output]), names, None, ())
-        return claim, proof.form_of(claim.tower, Reading(claim.plain, claim.point)[program.output].flat[0])
+        return claim, proof.form_of(claim.tower, FieldEvaluation(claim.plain, claim.point)[program.output].flat[0])
     except (Failure, Unsupported):
         return None
 
@@ -210,7 +210,7 @@ def random_program(seed: int) -> None:
                 if symbol in program.leaves or not hasattr(symbol, "num") or isinstance(right, Failure):
                     continue
                 try:
-                    slope = Derivation(symbol).of(form)
+                    slope = TowerDerivation(symbol).of(form)
                 except (Undecided, Unsupported):
                     return
                 assert middle(ball(slope, {})).overlaps(right), (seed, name)

@@ -14,14 +14,14 @@ from flint import fmpq
 from gradcli.checks import check_script
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import MOST_BITS, Undecided, Undefined
-from gradcli.checks.expansions.exact_reals import ExactReal, Pool, fraction
+from gradcli.checks.expansions.exact_reals import ExactReal, ExpressionPool, fraction
 
 Slopes = tuple[float, float] | None
 
 # --- signs of numbers ---------------------------------------------------------------------------------------------
 
 
-def number(pool: Pool, value: Any) -> ExactReal:
+def number(pool: ExpressionPool, value: Any) -> ExactReal:
     exact = Fraction(value)
     return fraction(pool, fmpq(exact.numerator, exact.denominator))
 
@@ -60,7 +60,7 @@ OTHERS: dict[str, Callable[[Callable[[Any], ExactReal]], Any]] = {
 
 @pytest.mark.parametrize("name", ZEROS)
 def test_an_expression_that_is_zero_is_proved_to_be(name: str) -> None:
-    pool = Pool()
+    pool = ExpressionPool()
     zero = ZEROS[name](lambda value: number(pool, value))
     assert zero.sign() == 0
     assert (zero + Fraction(1, 10**300)).sign() == 1, "near zero is not zero"
@@ -68,12 +68,12 @@ def test_an_expression_that_is_zero_is_proved_to_be(name: str) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_an_expression_that_is_not_zero_has_a_sign(name: str) -> None:
-    pool = Pool()
+    pool = ExpressionPool()
     assert OTHERS[name](lambda value: number(pool, value)).sign() in (-1, 1)
 
 
 def test_a_zero_without_a_proof_is_left_open() -> None:
-    pool = Pool()
+    pool = ExpressionPool()
     x, pi = number(pool, "0.3"), number(pool, 0).pi()
     reflected = x.gamma() * (1 - x).gamma() - pi / (pi * x).sin()
     with pytest.raises(Undecided, match=f"{MOST_BITS:,} bits do not tell"):
@@ -85,7 +85,7 @@ def test_a_zero_without_a_proof_is_left_open() -> None:
 def test_random_radicals_have_the_signs_of_their_digits() -> None:
     generator = random.Random(0)
     for _ in range(200):
-        pool = Pool()
+        pool = ExpressionPool()
         whole = [generator.randint(1, 30) for _ in range(4)]
         exact = [number(pool, n).sqrt() for n in whole]
         shares = [generator.randint(-3, 3) for _ in whole]

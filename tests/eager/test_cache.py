@@ -144,9 +144,9 @@ def test_a_full_cache_starts_again() -> None:
 
 
 def test_numbers_lines_and_constants_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.eager._engine.fastpath import _MANY, Numbers
+    from gradcli.eager._engine.fastpath import _MANY, NumberCache
 
-    numbers = Numbers(np.dtype(np.float32))
+    numbers = NumberCache(np.dtype(np.float32))
     for k in range(3 * _MANY):
         assert numbers[k + 0.5]._raw == np.float32(k + 0.5)
     assert len(numbers) <= _MANY

@@ -18,9 +18,9 @@ from jsonschema import Draft202012Validator
 import gradcli.eager
 from gradcli.base.diagnostics import GradcliError
 from gradcli.eager._core.unsupported import INSTEAD, missing
-from gradcli.eager.torch_alias import Finder, aliases
+from gradcli.eager.torch_alias import TorchFinder, aliases
 from gradcli.interfaces import cli
-from gradcli.interfaces.options.direct_reader import Call, direct
+from gradcli.interfaces.options.direct_reader import ParsedCommand, direct
 from gradcli.interfaces.options.typer_reader import full
 from tests.rendering.test_schema import validator
 
@@ -178,7 +178,7 @@ print(Tensor, Function.__module__)
         "True gradcli.eager gradcli.eager.autograd",
         "<class 'torch.Tensor'> torch.autograd.function",
     ]
-    assert not any(isinstance(one, Finder) for one in sys.meta_path)
+    assert not any(isinstance(one, TorchFinder) for one in sys.meta_path)
     assert sys.path == path and sys.argv == argv
     assert sys.modules["__main__"] is modules["__main__"]
     assert {name for name in sys.modules if name.partition(".")[0] == "torch"} == {
@@ -385,7 +385,7 @@ READ = [
 
 @pytest.mark.parametrize(("argv", "given"), READ, ids=lambda one: " ".join(one))
 def test_what_follows_the_file_is_the_files(argv: list[str], given: dict[str, object]) -> None:
-    wanted = Call(argv[0], given)
+    wanted = ParsedCommand(argv[0], given)
     assert full(argv) == wanted
     assert direct(argv) in (None, wanted)
 

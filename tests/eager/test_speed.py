@@ -13,7 +13,7 @@ import pytest
 import gradcli.eager as torch
 from gradcli.eager._core.modes import line_of, state
 from gradcli.eager._engine import numpy_kernels
-from gradcli.eager._engine.codegen import Script, straight
+from gradcli.eager._engine.codegen import FunctionSource, straight
 from gradcli.graph.node import Builder
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
@@ -273,7 +273,7 @@ def test_every_part_of_a_formula_is_computed_once() -> None:
     builder = Builder(catalogue())
     x = builder.fresh_leaf(Type("float", (4, 3)))
     found = catalogue()["log_softmax"](x, axis=(-1,))
-    script = Script(np.dtype(np.float32))
+    script = FunctionSource(np.dtype(np.float32))
     (result,) = straight(script, {x: "v0"}, [found], [found])
     text = "\n".join([*script.lines, result])
     name = next(name for name, value in script.names.items() if getattr(value, "__name__", "") == "largest")

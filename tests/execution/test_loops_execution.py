@@ -297,12 +297,12 @@ def test_long_loops_hold_one_iteration_and_what_is_stacked() -> None:
 
 
 def test_a_running_sum_of_the_wrong_iteration_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = lower.Stages._part
+    part = lower.IterationStages._part
 
     def iteration_later(self: Any, x: Any, start: int, stop: int) -> Any:
         return part(self, x, start + 1, stop + 1) if stop == self.count - 1 else part(self, x, start, stop)
 
-    monkeypatch.setattr(lower.Stages, "_part", iteration_later)
+    monkeypatch.setattr(lower.IterationStages, "_part", iteration_later)
     made = case("delayed", 33)
     expected = reference(made, made.point, namespace("numpy"))
     found = Tape(made.readers).run(made.point, backend="numpy")

@@ -22,7 +22,7 @@ from gradcli.base import user_cache
 from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.execution.compiler import emit_numba
 from gradcli.execution.compiler.numpy_plan import Plan
-from gradcli.execution.compiler.schedule import Loop
+from gradcli.execution.compiler.schedule import BlockLoop
 from tests.primitives.test_four_ulps import exactly, ulps
 from tests.support.forced import BLOCKS, patches
 
@@ -120,7 +120,7 @@ def test_special_values() -> None:
 
 def codes(made: Any) -> list[Any]:
     """The machine code of the loops of a plan."""
-    return [event.code for event in made.schedule.events if isinstance(event, Loop)]
+    return [event.code for event in made.schedule.events if isinstance(event, BlockLoop)]
 
 
 def native_and_plain(script: str, point: dict[str, Any], **options: Any) -> tuple[Any, Any]:

@@ -195,7 +195,7 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state after the wrong iteration, rows of the wrong iteration, values that share memory while they are needed."""
     text, values = loop("g = 0.5*g - x[t]\n    h = tanh(h*w) + sin(h*u) + g"), values_of()
     within(text, values)
-    run, lay_out, stages = cores.Core.run, array_turns.lay_out, lower.Stages
+    run, lay_out, stages = cores.Core.run, array_turns.lay_out, lower.IterationStages
 
     def late(core: Any, columns: Any, *rest: Any) -> Any:
         return run(core, [np.roll(one, 1, 0) for one in columns], *rest)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gradcli.execution.compiler.emit_numpy import counted, ties
-from gradcli.execution.compiler.ir import CAST, ENTRY, REDUCE, VIEW, Op, Value
+from gradcli.execution.compiler.ir import CAST, ENTRY, REDUCE, VIEW, Op, PlanValue
 from gradcli.execution.compiler.numpy_plan import Plan
-from gradcli.execution.compiler.schedule import Loop
+from gradcli.execution.compiler.schedule import BlockLoop
 from gradcli.execution.compiler.simplify import simplified
 from tests.execution.test_plans import question
 from tests.support.forced import BLOCKS, patches
@@ -47,7 +47,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def steps(plan: Plan) -> list[Op]:
-    return [op for event in plan.schedule.events for op in (event.ops if isinstance(event, Loop) else [event])]
+    return [op for event in plan.schedule.events for op in (event.ops if isinstance(event, BlockLoop) else [event])]
 
 
 def check(text: str, values: dict[str, Any]) -> Plan:
@@ -82,10 +82,10 @@ def test_no_array_of_zeros_and_ones_is_made() -> None:
 
 def test_parts_of_lanes_are_counted_one_by_one() -> None:
     """As many ties as lanes do not mean one in each, where a block holds a part of them."""
-    x, best, out, total = [Value(place, (4, 2), BOOL) for place in range(4)]
-    marks = Value(5, (4, 2), BOOL)
+    x, best, out, total = [PlanValue(place, (4, 2), BOOL) for place in range(4)]
+    marks = PlanValue(5, (4, 2), BOOL)
     marks.op = Op(ENTRY, ties, (x, best), None, marks, None)
-    step = counted(Op(REDUCE, np.add, (marks,), (0,), Value(6, (2,), FLOAT), None))
+    step = counted(Op(REDUCE, np.add, (marks,), (0,), PlanValue(6, (2,), FLOAT), None))
     found = np.empty(2)
     step(np.array([[True, False], [True, False]]), found)
     assert found.tolist() == [2, 0]
@@ -98,7 +98,7 @@ def test_parts_of_lanes_are_counted_one_by_one() -> None:
 def made(question_of: Any, number: float, again: bool = False, kept: bool = False) -> list[Op]:
     """A sum of truth values, a view of it, and a question that is asked of that."""
     marks, counts, total, view, zero, answer = [
-        Value(place, shape, dtype)
+        PlanValue(place, shape, dtype)
         for place, (shape, dtype) in enumerate(
             [((4, 2), BOOL), ((4, 2), FLOAT), ((2,), FLOAT), ((1, 2), FLOAT), ((1, 2), FLOAT), ((1, 2), BOOL)]
         )
@@ -111,7 +111,7 @@ def made(question_of: Any, number: float, again: bool = False, kept: bool = Fals
         Op(ENTRY, question_of, (view, zero), None, answer, None),
     ]
     if again:
-        ops.append(Op(ENTRY, np.negative, (total,), None, Value(7, (2,), FLOAT), None))
+        ops.append(Op(ENTRY, np.negative, (total,), None, PlanValue(7, (2,), FLOAT), None))
     for op in ops:
         op.out.op = op
     return simplified(ops, [answer, *([total] if kept else [])], iter(range(100, 110)))
@@ -137,7 +137,7 @@ def test_sums_that_are_read_otherwise_stay(question_of: Any, number: float, agai
 def test_ties_are_counted_along_their_lanes_only(axis: int, counted_at_once: bool) -> None:
     """Across lanes an entry may be the extreme of several, and another one of none."""
     x, best, column, marks, counts, total = [
-        Value(place, shape, dtype)
+        PlanValue(place, shape, dtype)
         for place, (shape, dtype) in enumerate(
             [((3, 3), FLOAT), ((3,), FLOAT), ((3, 1), FLOAT), ((3, 3), BOOL), ((3, 3), FLOAT), ((3,), FLOAT)]
         )

@@ -18,7 +18,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.questions import value_question
 from gradcli.execution.compiler import demand, emit_numpy, schedule, workspace
 from gradcli.execution.compiler.numpy_plan import Plan
-from gradcli.execution.compiler.schedule import Loop
+from gradcli.execution.compiler.schedule import BlockLoop
 from tests.execution.test_plans import question
 from tests.support import random_programs
 from tests.support.array_programs import make, odd, read, scalar
@@ -93,7 +93,7 @@ def judge(seed: int, tape: Tape, values: dict[str, Any], dtype: str, mended: boo
         )
     found = beyond(answers[0], rows)
     assert all(mended and np.isnan(rows[at].value[place]) for at, place in found), (seed, found[:3])
-    return any(isinstance(event, Loop) for event in plans[0].schedule.events)
+    return any(isinstance(event, BlockLoop) for event in plans[0].schedule.events)
 
 
 @pytest.mark.parametrize("strange", [False, True])

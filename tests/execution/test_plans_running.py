@@ -206,17 +206,17 @@ def test_after_an_error_in_a_block_a_plan_still_works(monkeypatch: pytest.Monkey
     tape, values = question(LOOPS, {"x": numbers(700_001)})
     plan = Plan(tape, threads=2)
     expected = plan.run([values["x"]])
-    usual, calls = workspace.Frame.run, iter(range(100))
+    usual, calls = workspace.BoundSteps.run, iter(range(100))
 
     def fail(self: Any, *args: Any) -> None:
         if next(calls) == 3:
             raise MemoryError("full")
         usual(self, *args)
 
-    monkeypatch.setattr(workspace.Frame, "run", fail)
+    monkeypatch.setattr(workspace.BoundSteps, "run", fail)
     with pytest.raises(MemoryError):
         plan.run([values["x"]])
-    monkeypatch.setattr(workspace.Frame, "run", usual)
+    monkeypatch.setattr(workspace.BoundSteps, "run", usual)
     assert all(np.array_equal(one, other) for one, other in zip(plan.run([values["x"]]), expected, strict=True))
 
 

@@ -14,9 +14,9 @@ import gradcli
 from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.execution.compiler import demand, schedule, thread_pool, workspace
 from gradcli.execution.compiler.emit_numpy import KERNELS, kernel, ties
-from gradcli.execution.compiler.ir import CHOICE, ENTRY, REDUCE, VIEW, Op, Value
+from gradcli.execution.compiler.ir import CHOICE, ENTRY, REDUCE, VIEW, Op, PlanValue
 from gradcli.execution.compiler.numpy_plan import Plan
-from gradcli.execution.compiler.schedule import Loop, follows
+from gradcli.execution.compiler.schedule import BlockLoop, follows
 from gradcli.execution.compiler.simplify import simplified
 from gradcli.execution.compiler.workspace import WIDEST, turned
 from tests.execution.test_plans import judge, question
@@ -52,7 +52,7 @@ def test_ranges(text: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     tape, values = question(text, {"x": np.sin(np.arange(5_000.0)) + 0.1})
     plan = Plan(tape, threads=1)
     judge(tape, values, plan)
-    steps = [op for one in plan.schedule.events for op in (one.ops if isinstance(one, Loop) else [one])]
+    steps = [op for one in plan.schedule.events for op in (one.ops if isinstance(one, BlockLoop) else [one])]
     assert sum(op.out.size for op in steps if op.kind not in ("place", "added", "join")) <= most, steps
 
 
@@ -133,7 +133,7 @@ def test_pairs_are_cut(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = random.normal(size=(300, 2) if "(3, 2)" in TEXTS[text] else 300)
     tape, held = question(TEXTS[text], {"x": x})
     plan = Plan(tape, threads=2)
-    assert any(isinstance(event, Loop) for event in plan.schedule.events)
+    assert any(isinstance(event, BlockLoop) for event in plan.schedule.events)
     assert plan.room() < (3 if text == "both sums" else 1) * 8 * 300 * 300
     judge(tape, held, plan)
     again, other = Plan(tape, threads=1).answer(held), plan.answer(held)
@@ -145,7 +145,7 @@ def test_what_is_cut_already_is_cut_as_before() -> None:
     """Where the classes of all steps can be cut, short steps in the loops stay there."""
     x = np.random.default_rng(3).normal(size=(2, 900))
     tape, held = question("x = zeros(3)\ny = zeros(3)\nsum(exp(-(x[:, None] - y[None, :])**2))", {"x": x[0], "y": x[1]})
-    (loop,) = [event for event in Plan(tape).schedule.events if isinstance(event, Loop)]
+    (loop,) = [event for event in Plan(tape).schedule.events if isinstance(event, BlockLoop)]
     assert len(loop.ops) == 10
     judge(tape, held, Plan(tape, threads=2))
 
@@ -153,7 +153,7 @@ def test_what_is_cut_already_is_cut_as_before() -> None:
 def test_steps_between_classes_are_not_taken_in_blocks() -> None:
     """One operand is cut and the other, or the result, is not."""
     dtype = np.dtype("float64")
-    x, y, z, total = [Value(place, shape, dtype) for place, shape in enumerate([(4,), (4,), (4,), ()])]
+    x, y, z, total = [PlanValue(place, shape, dtype) for place, shape in enumerate([(4,), (4,), (4,), ()])]
     add = Op(ENTRY, np.add, (x, y), None, z, None)
     summed = Op(REDUCE, np.add, (x,), (0,), total, None)
     assert follows(add, {0: 0, 1: 0, 2: 0}) and follows(summed, {0: 0})
@@ -167,7 +167,7 @@ def test_matrices_of_which_both_axes_are_one_class_are_not_cut(text: str) -> Non
     A = np.random.default_rng(3).normal(size=(300, 300))
     tape, held = question(f"A = zeros(3, 3)\n{text}", {"A": A})
     plan = Plan(tape, threads=2)
-    assert not any(isinstance(event, Loop) for event in plan.schedule.events)
+    assert not any(isinstance(event, BlockLoop) for event in plan.schedule.events)
     judge(tape, held, plan)
 
 
@@ -197,7 +197,7 @@ def columns_of(plan: Plan) -> dict[int, set[int]]:
     """The columns of what stands turned in each loop."""
     found = {}
     for place, event in enumerate(plan.schedule.events):
-        if isinstance(event, Loop):
+        if isinstance(event, BlockLoop):
             chosen = turned(event)
             found[place] = {op.out.shape[1] for op in event.ops if op.out.serial in chosen}
     return found
@@ -238,7 +238,7 @@ def test_matrices_beside_columns_and_rows_are_turned() -> None:
 
 def test_what_is_read_flat_or_given_back_is_not_turned() -> None:
     tape, _ = question(SHOWN, given(SHOWN, 4_000, 20))
-    loops = [event for event in Plan(tape).schedule.events if isinstance(event, Loop)]
+    loops = [event for event in Plan(tape).schedule.events if isinstance(event, BlockLoop)]
     assert loops
     for loop in loops:
         chosen = turned(loop)
@@ -259,7 +259,7 @@ def test_entry_by_entry_steps_are_turned_together() -> None:
     plan = Plan(tape)
     judge(tape, point_, plan)
     for event in plan.schedule.events:
-        if not isinstance(event, Loop):
+        if not isinstance(event, BlockLoop):
             continue
         chosen = turned(event)
         for op in event.ops:
@@ -278,7 +278,7 @@ def test_ties_and_nan_share_the_gradient_as_before(name: str) -> None:
     x[5, 3], x[6, :], x[2_999, 11], x[7, 2] = np.nan, np.nan, np.nan, np.inf
     tape, values = question(f"sum({name}(x, axis=1)*v)", {"x": x, "v": np.linspace(1, 2, 3_000)})
     plan = Plan(tape)
-    steps = [op for event in plan.schedule.events for op in (event.ops if isinstance(event, Loop) else [event])]
+    steps = [op for event in plan.schedule.events for op in (event.ops if isinstance(event, BlockLoop) else [event])]
     assert sum(op.function is ties for op in steps) == 1
     answer, plain = plan.answer(values), tape.run(values, backend="numpy")
     assert answer is not None
@@ -289,13 +289,13 @@ def test_ties_and_nan_share_the_gradient_as_before(name: str) -> None:
 @pytest.mark.parametrize(("of", "function", "expected"), [(0, np.maximum, ties), (1, np.maximum, np.bitwise_or),
                                                           (0, np.add, np.bitwise_or)])  # fmt: skip
 def test_only_the_extreme_of_the_same_lane_has_its_ties(of: int, function: Any, expected: Any) -> None:
-    pair = [Value(1, (40, 5), np.dtype(float)), Value(2, (40, 5), np.dtype(float))]
+    pair = [PlanValue(1, (40, 5), np.dtype(float)), PlanValue(2, (40, 5), np.dtype(float))]
     made: list[Op] = []
 
     def step(
-        kind: str, function: Any, args: tuple[Value, ...], params: Any, shape: tuple[int, ...], dtype: Any
-    ) -> Value:
-        out = Value(10 + len(made), shape, np.dtype(dtype))
+        kind: str, function: Any, args: tuple[PlanValue, ...], params: Any, shape: tuple[int, ...], dtype: Any
+    ) -> PlanValue:
+        out = PlanValue(10 + len(made), shape, np.dtype(dtype))
         out.op = Op(kind, function, args, params, out, None)
         made.append(out.op)
         return out
@@ -317,10 +317,10 @@ def test_only_the_extreme_of_the_same_lane_has_its_ties(of: int, function: Any, 
 
 def chosen(condition: Any, x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """`where(condition, x, 0)` by the kernel of a step, and by NumPy."""
-    zero = Value(3, (), np.dtype(float))
+    zero = PlanValue(3, (), np.dtype(float))
     zero.number = np.float64(0)
-    args = (Value(1, condition.shape, condition.dtype), Value(2, x.shape, x.dtype), zero)
-    out = Value(4, shape, np.dtype(float))
+    args = (PlanValue(1, condition.shape, condition.dtype), PlanValue(2, x.shape, x.dtype), zero)
+    out = PlanValue(4, shape, np.dtype(float))
     step = Op(CHOICE, None, args, None, out, None)
     out.op = step
     made = np.full(shape, 7.0)
@@ -361,7 +361,7 @@ def test_short_rows_are_reduced_by_columns_to_the_same_bits(shape: tuple[int, ..
     x = (random.normal(size=shape) * 10.0 ** random.integers(-5, 5, size=shape)).astype(dtype)
     x[random.random(shape) < 0.05] = np.inf
     x[random.random(shape) < 0.02] = np.nan
-    given, made = Value(0, shape, x.dtype), Value(1, shape[:-1], x.dtype)
+    given, made = PlanValue(0, shape, x.dtype), PlanValue(1, shape[:-1], x.dtype)
     step = kernel(Op(REDUCE, ufunc, (given,), (len(shape) - 1,), made, None))
     found, turned_round = np.empty((2, *shape[:-1]), dtype)
     with np.errstate(all="ignore"):

@@ -207,7 +207,7 @@ PIECES = (
 )  # fmt: skip
 
 
-def forced(question: questions.Question) -> questions.Question:
+def forced(question: questions.PreparedScript) -> questions.PreparedScript:
     """The same question, answered by all unit vectors."""
     question.compressed = None
     question.by_leaf = {}

@@ -17,7 +17,7 @@ import gradcli.rendering.formats.github  # imported before `rooms` takes the pla
 from gradcli import batch
 from gradcli.base.codes import CODES
 from gradcli.base.diagnostics import Diagnostic, GradcliError
-from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.cases import BatchCase
 from gradcli.batch.totals import Totals
 from gradcli.checks.report import refused
 from gradcli.graph.domain import Open
@@ -41,14 +41,14 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
         asked.append(("check_script", source.text, told))
         return found.script
 
-    def cases(paths: list[str], *patterns: Any, docs: bool) -> list[Case]:
+    def cases(paths: list[str], *patterns: Any, docs: bool) -> list[BatchCase]:
         asked.append(("cases", paths))
-        return [Case(one.file or "a.grad") for one in found.paths]
+        return [BatchCase(one.file or "a.grad") for one in found.paths]
 
     class Run:
         """A run whose reports are known."""
 
-        def __init__(self, cases: list[Case], options: dict[str, Any], **told: Any) -> None:
+        def __init__(self, cases: list[BatchCase], options: dict[str, Any], **told: Any) -> None:
             asked.append(("run", options, told))
             self.totals = Totals(selected=len(cases))
             self.opened: set[str] = set()

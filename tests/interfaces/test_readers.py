@@ -11,7 +11,7 @@ import pytest
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.interfaces.commands import COMMANDS, declaration
-from gradcli.interfaces.options.direct_reader import Call, direct
+from gradcli.interfaces.options.direct_reader import ParsedCommand, direct
 from gradcli.interfaces.options.typer_reader import full
 
 LINES = 10_000
@@ -37,7 +37,7 @@ TEXTS = [
 TEXTS += ["-1", "0", "+3", "2.5", "1e3", "nan", "²", "10", "certified", "all", "out.json", "always", "--format", "5."]
 
 
-def read(argv: list[str]) -> Call | None:
+def read(argv: list[str]) -> ParsedCommand | None:
     """What typer makes of a line: a call, or None for help and errors."""
     try:
         return full(argv)
@@ -93,9 +93,9 @@ def test_direct_reader_declines_or_equals_typer(capsys: pytest.CaptureFixture[st
 
 def test_every_plain_line_is_read_directly() -> None:
     call = direct(["grad", "x**2", "--at", "x=2", "--at=y=3", "--format", "json", "--order", "2"])
-    assert call == Call("grad", {"script": "x**2", "at": ("x=2", "y=3"), "format": "json", "order": 2})
-    assert direct(["check", "a", "b", "--docs"]) == Call("check", {"targets": ("a", "b"), "docs": True})
-    assert direct(["--version"]) == Call("--version", {})
+    assert call == ParsedCommand("grad", {"script": "x**2", "at": ("x=2", "y=3"), "format": "json", "order": 2})
+    assert direct(["check", "a", "b", "--docs"]) == ParsedCommand("check", {"targets": ("a", "b"), "docs": True})
+    assert direct(["--version"]) == ParsedCommand("--version", {})
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from gradcli.base.diagnostics import GradcliError
 from gradcli.interfaces.cli import main
 from gradcli.interfaces.commands import declaration
-from gradcli.interfaces.options.settings import Settings, load
+from gradcli.interfaces.options.settings import CommandSettings, load
 
 
-def settings(command: str, folder: Path, home: Path | None = None) -> Settings:
+def settings(command: str, folder: Path, home: Path | None = None) -> CommandSettings:
     environment = {"XDG_CONFIG_HOME": str(home or folder / "nobody")}
     return load(command, declaration(command), str(folder), environment)
 

@@ -51,7 +51,7 @@ EAGER = ROOT / "samples" / "eager"
 TENSOR = {"partly": "x"}  # samples that are asked about one tensor
 
 
-def recorded(path: Path, host: frozenset[str] | None = None, every: int = 1) -> tuple[TorchWatch, runs.Outcome]:
+def recorded(path: Path, host: frozenset[str] | None = None, every: int = 1) -> tuple[TorchWatch, runs.RunOutcome]:
     """The record of a file that runs on PyTorch."""
     watch = TorchWatch(torch, str(path.parent) + os.sep, extents=True, every=every)
     if host is not None:

@@ -211,7 +211,7 @@ def test_no_import_circle() -> None:
 
 
 # What only shrinks: entries at the top, files in a folder, names with several meanings, parameters of a function
-MOST_ENTRIES, MOST_IN_FOLDER, MOST_SHARED_MODULES, MOST_SHARED_CLASSES, MOST_WIDE = 22, 12, 3, 98, 30
+MOST_ENTRIES, MOST_IN_FOLDER, MOST_SHARED_MODULES, MOST_SHARED_CLASSES, MOST_WIDE = 22, 12, 3, 3, 30
 FAMILIES = ("interfaces/commands", "primitives")  # folders with one file a command, a family of operations
 
 

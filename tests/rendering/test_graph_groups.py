@@ -65,13 +65,13 @@ PATHS = [  # operation, groups
 
 
 def graph_of(path: Path, torch: bool = False) -> Graph:
-    from gradcli.interfaces.command_parts.python_file import Recording, recorded
+    from gradcli.interfaces.command_parts.python_file import FileRun, recorded
 
     class Quiet:
         def say(self, text: str) -> None:
             pass
 
-    how = Recording("torch" if torch else "gradcli", extents=True)
+    how = FileRun("torch" if torch else "gradcli", extents=True)
     _, watch, _ = recorded(Quiet(), str(path), (), how)  # type: ignore[arg-type]
     return runs.drawing(runs.graphs_of(watch, str(path)), runs.lines(str(path)))
 

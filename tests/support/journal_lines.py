@@ -7,7 +7,7 @@ import random
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.cases import BatchCase
 from gradcli.batch.journal import Journal
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ STAMP = b"a stamp"
 
 
 def key_of(number: int) -> bytes:
-    return Journal.key(Case(f"scripts/{number}.grad"), b"x**%d" % number, STAMP)
+    return Journal.key(BatchCase(f"scripts/{number}.grad"), b"x**%d" % number, STAMP)
 
 
 def line_of(number: int) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import sympy
 
 from gradcli.checks.evaluate import ball_numbers, balls
-from gradcli.checks.evaluate.evaluation import Reading
+from gradcli.checks.evaluate.evaluation import FieldEvaluation
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Undefined, Unsupported
 from gradcli.checks.oracle.sympy_witness import SympyField, tree_size
 
@@ -52,7 +52,7 @@ class Symbolic:
         }
         given = {name: Entries(flat, leaves[name].shape) for name, flat in self.named.items()}
         try:
-            self.entries = Reading(self.field, given).read(nodes)
+            self.entries = FieldEvaluation(self.field, given).read(nodes)
         except (Unsupported, Undecided, Undefined) as reason:
             raise Silent(str(reason)) from None
         for entries in self.entries:

@@ -16,7 +16,7 @@ from gradcli.execution.compiler import allocate, emit_numba, emit_numpy, numpy_p
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.execution.compiler.ir import Recording
+    from gradcli.execution.compiler.ir import RecordedSteps
 
     Absent = tuple[Any, str, Any]
 
@@ -28,7 +28,7 @@ class Pass(NamedTuple):
     absent: tuple[Absent, ...]
 
 
-def _unchanged(recording: Recording, *_: Any) -> Recording:
+def _unchanged(recording: RecordedSteps, *_: Any) -> RecordedSteps:
     return recording
 
 
@@ -51,7 +51,9 @@ PASSES: dict[str, Pass] = {
     ),
     "blocks": Pass("large arrays are computed block by block in cache", ((schedule, "_labels", lambda ops: ({}, [])),)),
     "turning": Pass("blocks of short rows stand column by column", ((workspace, "turned", lambda loop: set()),)),
-    "memory": Pass("memory is used again", ((allocate.Layout, "leave", _none), (allocate, "_overwritten", _none))),
+    "memory": Pass(
+        "memory is used again", ((allocate.MemoryLayout, "leave", _none), (allocate, "_overwritten", _none))
+    ),
     "overlaps": Pass(
         "parts of a gradient are added up where it stands, block by block", ((workspace, "_overlaps", lambda *_: []),)
     ),

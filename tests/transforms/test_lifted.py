@@ -93,7 +93,7 @@ def test_random_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         leaf = lowered.program.leaves[name].node
         if leaf.shape:
             once, apart = both(monkeypatch, lambda leaf=leaf: derivatives.hessian(output, leaf))
-            question = questions.Question(lowered, (), [once, apart])
+            question = questions.PreparedScript(lowered, (), [once, apart])
             found, want = question.tape.run(question.values(program.values), backend="numpy")
             assert_same(found, want, program.text)
 

@@ -42,7 +42,7 @@ def install() -> None:
     for name in [*WATCHERS, *recorder.state.pairs]:
         if name in sys.modules:
             change(sys.modules[name])
-    sys.meta_path.insert(0, Finder())
+    sys.meta_path.insert(0, WatchedFinder())
 
 
 def change(module: ModuleType) -> None:
@@ -53,7 +53,7 @@ def change(module: ModuleType) -> None:
             import_module(name).watch(module)
 
 
-class Finder:
+class WatchedFinder:
     """Takes the spec that other finders give for a module that is watched, and changes the module once it has run."""
 
     def __init__(self) -> None:

@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from gradcli.audit.watching.recorder import Gradient
+    from gradcli.audit.watching.recorder import HandWrittenGradient
 
 SECONDS = 20.0  # for exporting at the end of a process
 
 # what is to be exported: a gradient, the number of the call, and the function with its arguments, flat
-_kept: list[tuple[Gradient, int, Traced, list[Any]]] = []
-_traced: list[tuple[Gradient, Traced, list[Any]]] = []  # calls while tracing, whose numbers may never arrive
+_kept: list[tuple[HandWrittenGradient, int, RuleArguments, list[Any]]] = []
+_traced: list[
+    tuple[HandWrittenGradient, RuleArguments, list[Any]]
+] = []  # calls while tracing, whose numbers may never arrive
 
 
-class Traced:
+class RuleArguments:
     """A function with a rule, and its arguments without the arrays: which are there, their tree, and what is fixed."""
 
     def __init__(
@@ -111,10 +113,10 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
         return
     tracers = [i for i in arrays if isinstance(leaves[i], jax.core.Tracer)]
     if not tracers:
-        arrived(gradient, Traced(rule, call, leaves, tree, moving), leaves)
+        arrived(gradient, RuleArguments(rule, call, leaves, tree, moving), leaves)
         return
     shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if i in tracers else leaf for i, leaf in enumerate(leaves)]
-    _traced.append((gradient, Traced(rule, call, shapes, tree, moving), shapes))
+    _traced.append((gradient, RuleArguments(rule, call, shapes, tree, moving), shapes))
     _register()
     known = [None if i in tracers else leaf for i, leaf in enumerate(leaves)]
 
@@ -125,13 +127,13 @@ def count(kind: str, call: Callable[..., Any], rule: Any, args: tuple[Any, ...],
             filled = [*known]
             for i, value in zip(tracers, values, strict=True):
                 filled[i] = value
-            arrived(gradient, Traced(rule, call, filled, tree, moving), filled)
+            arrived(gradient, RuleArguments(rule, call, filled, tree, moving), filled)
 
     if recorder.state.callbacks:
         jax.debug.callback(deliver, *(leaves[i] for i in tracers))
 
 
-def arrived(gradient: Gradient, traced: Traced, leaves: list[Any]) -> None:
+def arrived(gradient: HandWrittenGradient, traced: RuleArguments, leaves: list[Any]) -> None:
     """Count a call with numbers; keep it where it is due."""
     import numpy as np
 
@@ -181,7 +183,7 @@ def export() -> None:
                 recorder.write({"job": gradient.key, "call": call, "unjudged": reason.splitlines()[0][:300]})
 
 
-def write(name: str, gradient: Gradient, call: int, traced: Traced, moved: Sequence[Any]) -> None:
+def write(name: str, gradient: HandWrittenGradient, call: int, traced: RuleArguments, moved: Sequence[Any]) -> None:
     """Export a function and its pullback, and write them down with the point."""
     import jax
     import numpy as np

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, TypeVar
 
-    from gradcli.audit.watching.recorder import Gradient
+    from gradcli.audit.watching.recorder import HandWrittenGradient
 
     Function = TypeVar("Function", bound=Callable[..., Any])
     Arguments = dict[str, Any]
@@ -43,7 +43,7 @@ def marked(f: Callable[..., Any], derivative: Any) -> Any:
     """A marked derivative, which counts its calls."""
     from gradcli.audit.watching import recorder
 
-    def first() -> Gradient | None:
+    def first() -> HandWrittenGradient | None:
         if not recorder.wanted(recorder.module_of(derivative)):
             return None
         gradient = recorder.described("Python", "gradient_of", derivative, f)
@@ -60,7 +60,7 @@ def marked(f: Callable[..., Any], derivative: Any) -> Any:
 
 def counting(
     derivative: Any,
-    first: Callable[[], Gradient | None],
+    first: Callable[[], HandWrittenGradient | None],
     subject: Callable[[tuple[Any, ...], Arguments], Any],
     applies: Callable[[tuple[Any, ...]], bool] = lambda args: True,
 ) -> Any:
@@ -70,7 +70,7 @@ def counting(
     """
     from gradcli.audit.watching import recorder
 
-    gradients: list[Gradient | None] = []  # once it was called
+    gradients: list[HandWrittenGradient | None] = []  # once it was called
 
     def note(args: tuple[Any, ...], options: Arguments) -> None:
         if not recorder.watching() or not applies(args):
@@ -141,13 +141,15 @@ def watched(owner: Any, name: str, derivative: Any, is_method: bool, row: Argume
     owners = recorder.state.owners.setdefault(name, set())
     owners.add(owner)
 
-    def first() -> Gradient:
+    def first() -> HandWrittenGradient:
         code = getattr(recorder.unwrapped(getattr(derivative, "py_func", derivative)), "__code__", None)
         file, _, line = row["place"].rpartition(":")
         file, line = (code.co_filename, code.co_firstlineno) if code else (file, int(line or 0))
         function = row["value"].rpartition(":")[2].rpartition(".")[2]
         role = f"{'-' * (row['sign'] < 0)}{function}" if row["value"] != row["derivative"] else row["rule"]
-        gradient = recorder.Gradient("pair", f"of {role}", row["derivative"].replace(":", "."), file, line, ())
+        gradient = recorder.HandWrittenGradient(
+            "pair", f"of {role}", row["derivative"].replace(":", "."), file, line, ()
+        )
         gradient.pair = row
         return recorder.known(gradient)
 

@@ -28,7 +28,7 @@ LIBRARIES = frozenset({"scipy", "torch", "jax", "jaxlib", "autograd", "numpy"}) 
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-class Gradient:
+class HandWrittenGradient:
     """One hand-written gradient: what it is called, where it stands, who called it, and how often.
 
     `files` are those that its code and the objects that it holds come from; the author of one owns the gradient.
@@ -73,10 +73,10 @@ class State:
         self.wanted = ""  # the package that is watched alone
         self.limit = 2**20  # bytes of a point
         self.lock = RLock()
-        self.gradients: dict[str, Gradient] = {}
+        self.gradients: dict[str, HandWrittenGradient] = {}
         self.inside: set[int] = set()  # threads that run code of ours
         self.faults: list[str] = []
-        self.rules: dict[Any, Gradient | None] = {}  # by the class or function; None where it is left alone
+        self.rules: dict[Any, HandWrittenGradient | None] = {}  # by the class or function; None where it is left alone
         self.again: tuple[str, int] | None = None  # the one gradient, and its call, that is kept
         self.pairs: dict[str, list[dict[str, Any]]] = {}  # of each module
         self.owners: dict[str, set[Any]] = {}  # by the name of a derivative the classes and modules that have a pair
@@ -169,7 +169,7 @@ def alone() -> Iterator[None]:
         state.inside.discard(get_ident())
 
 
-def known(gradient: Gradient) -> Gradient:
+def known(gradient: HandWrittenGradient) -> HandWrittenGradient:
     """The gradient as it is known in this process."""
     with state.lock:
         if gradient.key not in state.gradients:
@@ -178,20 +178,20 @@ def known(gradient: Gradient) -> Gradient:
         return state.gradients[gradient.key]
 
 
-def _announce(gradient: Gradient) -> None:
+def _announce(gradient: HandWrittenGradient) -> None:
     if state.again is not None:
         key, call = state.again
         gradient.next = call if key == gradient.key else 0
     write({"gradient": gradient.facts(), "key": gradient.key})
 
 
-def due(gradient: Gradient) -> bool:
+def due(gradient: HandWrittenGradient) -> bool:
     """Count a call that is `watching`; whether it is one to be kept. This runs at every call, so it does no more."""
     gradient.calls += 1
     return gradient.calls == gradient.next
 
 
-def keep(gradient: Gradient, arguments: Iterable[Any], how: Callable[[int], None]) -> None:
+def keep(gradient: HandWrittenGradient, arguments: Iterable[Any], how: Callable[[int], None]) -> None:
     """Keep a call that is due, by its number, unless it is too large or its point is kept already."""
     with guarded(), state.lock:
         call = gradient.calls
@@ -212,7 +212,7 @@ def keep(gradient: Gradient, arguments: Iterable[Any], how: Callable[[int], None
             how(call)
 
 
-def keep_copy(gradient: Gradient, arguments: Iterable[Any], subject: Callable[[], Any]) -> None:
+def keep_copy(gradient: HandWrittenGradient, arguments: Iterable[Any], subject: Callable[[], Any]) -> None:
     """Keep a call that is due as a copy of the process, in which `subject()` is judged."""
 
     def copied(call: int) -> None:
@@ -224,7 +224,7 @@ def keep_copy(gradient: Gradient, arguments: Iterable[Any], subject: Callable[[]
     keep(gradient, arguments, copied)
 
 
-def skipped(gradient: Gradient, reason: str) -> None:
+def skipped(gradient: HandWrittenGradient, reason: str) -> None:
     """Write down why a call is not kept."""
     gradient.skipped = reason
     write({"counts": gradient.key, "calls": gradient.calls, "skipped": reason})
@@ -304,7 +304,7 @@ def held(function: Any) -> Iterator[Any]:
         function = inner
 
 
-def described(library: str, role: str, function: Any, *beside: Any) -> Gradient:
+def described(library: str, role: str, function: Any, *beside: Any) -> HandWrittenGradient:
     """A gradient by the function that computes it; `beside` are functions that belong to it, such as its f."""
     inner = unwrapped(function)
     code = getattr(inner, "__code__", None)
@@ -318,7 +318,7 @@ def described(library: str, role: str, function: Any, *beside: Any) -> Gradient:
             types.append(type(value).__qualname__)
             files.append(str(getattr(sys.modules.get(type(value).__module__), "__file__", None) or ""))
     of = ", ".join(dict.fromkeys(types))
-    return Gradient(
+    return HandWrittenGradient(
         library,
         role,
         f"{name} of {of}" if of and of not in name else str(name),

@@ -6,7 +6,7 @@ import inspect
 from functools import wraps
 
 from gradcli.audit.watching import recorder
-from gradcli.audit.watching.recorder import Gradient
+from gradcli.audit.watching.recorder import HandWrittenGradient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,15 +62,15 @@ def watch_operations(module: ModuleType) -> None:
     definition.__call__ = watched
 
 
-def entered(name: str, backward: Any, forward: Any = None) -> Gradient:
+def entered(name: str, backward: Any, forward: Any = None) -> HandWrittenGradient:
     """A rule by its name, at the line of its backward."""
     code = getattr(inspect.unwrap(backward), "__code__", None) or forward.__code__
-    gradient = Gradient("PyTorch", "backward", name, code.co_filename, code.co_firstlineno, ())
+    gradient = HandWrittenGradient("PyTorch", "backward", name, code.co_filename, code.co_firstlineno, ())
     gradient.caller = recorder.caller_of("torch")
     return recorder.known(gradient)
 
 
-def keep(gradient: Gradient, cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+def keep(gradient: HandWrittenGradient, cls: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Keep a call that is due, unless its tensors lie where a copy of the process cannot read them."""
     away = next((str(arg.device) for arg in args if hasattr(arg, "device") and str(arg.device) != "cpu"), None)
     if away is not None:
@@ -80,7 +80,7 @@ def keep(gradient: Gradient, cls: Any, args: tuple[Any, ...], options: dict[str,
     recorder.keep_copy(gradient, args, lambda: subject(cls, args, options))
 
 
-def first_seen(cls: Any) -> Gradient | None:
+def first_seen(cls: Any) -> HandWrittenGradient | None:
     """A Function that is called for the first time; None where it is left alone."""
     if not recorder.watching():
         return None

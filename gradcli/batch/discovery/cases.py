@@ -11,7 +11,7 @@ from gradcli.language.source import Source
 LARGEST = 2**26  # bytes of a script that are read at once: no limit on texts is as high
 
 
-class Case(NamedTuple):
+class BatchCase(NamedTuple):
     """A `.grad` file, or the block with number `block` (from 1) of a document.
 
     `text` is the block and `line` the line of the document where it begins; None and 1 for a file of its own.

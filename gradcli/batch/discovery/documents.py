@@ -12,7 +12,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.batch.discovery.cases import LARGEST, Case
+from gradcli.batch.discovery.cases import LARGEST, BatchCase
 from gradcli.language.source import LINE_END
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ VERBATIM = CODE | {
 }  # fmt: skip
 
 
-class Block(NamedTuple):
+class DocumentBlock(NamedTuple):
     """Lines of a document, the first one with its number (from 1), and whether the document says `ignore`."""
 
     line: int
@@ -51,7 +51,7 @@ def is_document(path: str) -> bool:
     return os.path.splitext(path)[1].lower() in MARKDOWN + RESTRUCTURED
 
 
-def blocks(path: str) -> list[Case]:
+def blocks(path: str) -> list[BatchCase]:
     """The cases of a document; blocks with `ignore` are skipped, but are counted in the numbering.
 
     A document that cannot be read, or that contains the word gradcli but is not UTF-8, is one case without a block:
@@ -59,11 +59,11 @@ def blocks(path: str) -> list[Case]:
     """
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > LARGEST:
-            return [Case(path)]
+            return [BatchCase(path)]
         with open(path, "rb") as file:
             data = file.read()
     except OSError:
-        return [Case(path)]
+        return [BatchCase(path)]
     if b"gradcli" not in data.replace(b"\0", b"").lower() and b"&#" not in data:  # the zeros: of UTF-16
         return []
     try:
@@ -72,17 +72,17 @@ def blocks(path: str) -> list[Case]:
         good, bad = problem.object[: problem.start], problem.object[problem.start :]  # without a byte order mark
         above = LINE_END.split(good.decode())
         line = above[-1].encode() + bad.splitlines()[0]
-        return [Case(path, 0, line.decode("utf-8", "surrogateescape"), len(above))]
+        return [BatchCase(path, 0, line.decode("utf-8", "surrogateescape"), len(above))]
     lines = LINE_END.split(text)
     sections = restructured(lines) if path.lower().endswith(RESTRUCTURED) else markdown(lines)
     return [
-        Case(path, number, "".join(f"{line}\n" for line in block.lines), block.line)
+        BatchCase(path, number, "".join(f"{line}\n" for line in block.lines), block.line)
         for number, block in enumerate(sections, 1)
         if not block.ignored
     ]
 
 
-def markdown(lines: Sequence[str]) -> Iterator[Block]:
+def markdown(lines: Sequence[str]) -> Iterator[DocumentBlock]:
     """The fenced blocks of a Markdown document whose language is gradcli."""
     from markdown_it.common.utils import unescapeAll
 
@@ -95,7 +95,7 @@ def markdown(lines: Sequence[str]) -> Iterator[Block]:
         options = leading_options(text) if info[1] else 0
         ignored = "ignore" in re.split(r"[\s,{}.]+", info[2].lower()) or says_ignore(text[:options])
         text = placed(lines[first : first + len(text)], text)[options:]
-        yield Block(first + options + 1, text, ignored)
+        yield DocumentBlock(first + options + 1, text, ignored)
 
 
 @cache
@@ -136,7 +136,7 @@ def says_ignore(options: Sequence[str]) -> bool:
     return any(match and match[1] == "class" and "ignore" in (match[2] or "").split() for match in matches)
 
 
-def restructured(raw: Sequence[str]) -> Iterator[Block]:
+def restructured(raw: Sequence[str]) -> Iterator[DocumentBlock]:
     """The code directives of a reStructuredText document whose language is gradcli.
 
     What follows `::`, and the bodies of comments and of directives that show their text, are passed over.
@@ -160,7 +160,7 @@ def restructured(raw: Sequence[str]) -> Iterator[Block]:
                 end = body_end(next_line, indent)
                 if name in CODE and argument == "gradcli":
                     start = next_line + leading_options(lines[next_line:end])
-                    yield Block(start + 1, lines[start:end], says_ignore(lines[next_line:start]))
+                    yield DocumentBlock(start + 1, lines[start:end], says_ignore(lines[next_line:start]))
                 next_line = end
         elif line == ".." or (line.startswith(".. ") and not OTHER_MARKUP.match(line)):
             if line != ".." or "".join(lines[next_line : next_line + 1]):  # else an empty comment, which has no body

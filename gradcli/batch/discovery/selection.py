@@ -13,18 +13,18 @@ from gradcli.checks.report import VERDICTS
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from gradcli.batch.discovery.cases import Case
+    from gradcli.batch.discovery.cases import BatchCase
     from gradcli.checks.report import Report
 
 
-def sharded(cases: Sequence[Case], shard: str) -> list[Case]:
+def sharded(cases: Sequence[BatchCase], shard: str) -> list[BatchCase]:
     """Every N-th case from the K-th on, for a shard "K/N".
 
     All shards together are all cases, each once, and their sizes differ by one at most.
     Raises GradcliError GC721 for a text that is not "K/N" with 1 <= K <= N.
 
-    >>> from gradcli.batch.discovery.cases import Case
-    >>> [case.path for case in sharded([Case("a"), Case("b"), Case("c")], "1/2")]
+    >>> from gradcli.batch.discovery.cases import BatchCase
+    >>> [case.path for case in sharded([BatchCase("a"), BatchCase("b"), BatchCase("c")], "1/2")]
     ['a', 'c']
     """
     parts = re.fullmatch(r"\s*([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*", shard)
@@ -38,17 +38,17 @@ def sharded(cases: Sequence[Case], shard: str) -> list[Case]:
 class Selected(NamedTuple):
     """The cases of a run, and a note to the user if they are not those that were requested."""
 
-    cases: list[Case]
+    cases: list[BatchCase]
     note: str = ""
 
 
-def last_failed(cases: Sequence[Case], failed: Collection[tuple[str, int]]) -> Selected:
+def last_failed(cases: Sequence[BatchCase], failed: Collection[tuple[str, int]]) -> Selected:
     """The cases that failed last, given as (absolute path, block); all cases if none is known to have failed.
 
-    >>> from gradcli.batch.discovery.cases import Case
-    >>> last_failed([Case("/a.grad"), Case("/b.grad")], {("/b.grad", 0)}).cases
-    [Case(path='/b.grad', block=0, text=None, line=1)]
-    >>> last_failed([Case("a.grad")], set()).note
+    >>> from gradcli.batch.discovery.cases import BatchCase
+    >>> last_failed([BatchCase("/a.grad"), BatchCase("/b.grad")], {("/b.grad", 0)}).cases
+    [BatchCase(path='/b.grad', block=0, text=None, line=1)]
+    >>> last_failed([BatchCase("a.grad")], set()).note
     'nothing is known to have failed, so everything is checked'
     """
     chosen = [case for case in cases if (os.path.abspath(case.path), case.block) in failed]
@@ -84,7 +84,7 @@ class Keywords:
         text = text.lower()
         return any(all((word in text) == wanted for word, wanted in terms) for terms in self.alternatives)
 
-    def cases(self, cases: Sequence[Case]) -> list[Case]:
+    def cases(self, cases: Sequence[BatchCase]) -> list[BatchCase]:
         """The cases that may have such checks: with `not`, all; else those whose path or text has the words."""
         if not all(wanted for terms in self.alternatives for _, wanted in terms):
             return list(cases)

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from gradcli.base.diagnostics import error, visible
-from gradcli.batch.discovery.cases import Case
+from gradcli.batch.discovery.cases import BatchCase
 from gradcli.batch.discovery.documents import blocks, is_document
 from gradcli.batch.discovery.gitignore import IGNORE, Patterns, is_ignored, parse_pattern, read_patterns, rules_above
 
@@ -18,7 +18,7 @@ SUFFIX = ".grad"
 
 def find_cases(
     paths: Iterable[str], select: Sequence[str] = (), exclude: Sequence[str] = (), docs: bool = False
-) -> list[Case]:
+) -> list[BatchCase]:
     """Every named file, and the .grad files under the named folders; sorted by path, each once.
 
     With `docs`, documents (.md, .markdown, .rst) are taken like scripts, and each of their gradcli blocks is a case.
@@ -31,9 +31,9 @@ def find_cases(
 
     Raises GradcliError GC721 for a pattern that cannot be read, and for a named document without `docs`.
     """
-    cases: list[Case] = []
+    cases: list[BatchCase] = []
     for path in find_files(paths, select, exclude, docs):
-        cases += blocks(path) if docs and is_document(path) else [Case(path)]
+        cases += blocks(path) if docs and is_document(path) else [BatchCase(path)]
     return cases
 
 

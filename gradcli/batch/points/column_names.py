@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CELL = re.compile(r"\s*(\w+)\s*(?:\[([\d\s,]+)\])?\s*")
 
 
-class Group(NamedTuple):
+class LeafColumns(NamedTuple):
     """A leaf and its columns: the shape of one value, and the positions of its entries in row-major order."""
 
     name: str
@@ -27,17 +27,17 @@ class Group(NamedTuple):
     places: tuple[int, ...]
 
 
-def grouped(path: str, names: Sequence[str]) -> tuple[Group, ...]:
+def grouped(path: str, names: Sequence[str]) -> tuple[LeafColumns, ...]:
     """The leaves of named columns; raises GradcliError (GC618) for names that form no array, or come twice.
 
     A name that no leaf can have forms a group of its own, which no script uses.
     """
     arrays: dict[str, dict[tuple[int, ...], int]] = {}
-    others: list[Group] = []
+    others: list[LeafColumns] = []
     for place, name in enumerate(names):
         match = CELL.fullmatch(name)
         if match is None:
-            others.append(Group(name if name.strip() else f"column {place + 1}", (), (place,)))
+            others.append(LeafColumns(name if name.strip() else f"column {place + 1}", (), (place,)))
             continue
         index = tuple(int(i) for i in match[2].split(",")) if match[2] else ()
         entries = arrays.setdefault(match[1], {})
@@ -60,7 +60,7 @@ def _separated(names: Sequence[str]) -> str | None:
     return None
 
 
-def _group(path: str, name: str, entries: Mapping[tuple[int, ...], int]) -> Group:
+def _group(path: str, name: str, entries: Mapping[tuple[int, ...], int]) -> LeafColumns:
     ranks = {len(index) for index in entries}
     shape = tuple(max(axis) + 1 for axis in zip(*entries, strict=False)) if len(ranks) == 1 else (-1,)
     if len(ranks) > 1 or prod(shape) != len(entries):
@@ -69,16 +69,16 @@ def _group(path: str, name: str, entries: Mapping[tuple[int, ...], int]) -> Grou
             f"{visible(path)}: the columns of {visible(name)} are not a whole array",
             help=f"give every entry once: {visible(name)}[0], {visible(name)}[1], ...",
         )
-    return Group(name, shape, tuple(entries[index] for index in sorted(entries)))
+    return LeafColumns(name, shape, tuple(entries[index] for index in sorted(entries)))
 
 
-def in_order(path: str, leaves: Sequence[str], count: int, how: str) -> tuple[Group, ...]:
+def in_order(path: str, leaves: Sequence[str], count: int, how: str) -> tuple[LeafColumns, ...]:
     """Columns without names: one for each leaf of the script, in its order; or all of them for its one leaf.
 
     `how` says how such a file can name them.
     """
     if len(leaves) == 1 and count != 1:
-        return (Group(leaves[0], (count,), tuple(range(count))),)
+        return (LeafColumns(leaves[0], (count,), tuple(range(count))),)
     if len(leaves) != count:
         phrase = ", ".join(map(visible, leaves)) or "no leaf"
         raise error(
@@ -86,10 +86,10 @@ def in_order(path: str, leaves: Sequence[str], count: int, how: str) -> tuple[Gr
             f"{visible(path)} has {count} column{'' if count == 1 else 's'}, and the script has {phrase}",
             help=f"name the columns{how}, or give the other leaves with --at",
         )
-    return tuple(Group(name, (), (place,)) for place, name in enumerate(leaves))
+    return tuple(LeafColumns(name, (), (place,)) for place, name in enumerate(leaves))
 
 
-def missing(path: str, groups: Sequence[Group], errors: Sequence[Diagnostic]) -> list[Diagnostic]:
+def missing(path: str, groups: Sequence[LeafColumns], errors: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The errors for leaves without values, reworded for a file; `errors` are those for a point."""
     phrase = listed([group.name for group in groups])
     return [
@@ -104,7 +104,7 @@ def missing(path: str, groups: Sequence[Group], errors: Sequence[Diagnostic]) ->
     ]
 
 
-def used_groups(path: str, groups: Iterable[Group], leaves: Iterable[str]) -> tuple[Group, ...]:
+def used_groups(path: str, groups: Iterable[LeafColumns], leaves: Iterable[str]) -> tuple[LeafColumns, ...]:
     """The groups that the script uses; raises GradcliError (GC618) if it uses none."""
     leaves = list(leaves)
     groups = list(groups)
@@ -127,13 +127,15 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join([visible(name, 60) for name in names[:20]]) + (", ..." if len(names) > 20 else "")
 
 
-def without_others(groups: Sequence[Group], names: Collection[str]) -> tuple[tuple[Group, ...], tuple[int, ...]]:
+def without_others(
+    groups: Sequence[LeafColumns], names: Collection[str]
+) -> tuple[tuple[LeafColumns, ...], tuple[int, ...]]:
     """The groups of these names in a table of their columns alone, and the positions of these in the whole table."""
     used = [group for group in groups if group.name in names]
     places = sorted([place for group in used for place in group.places])
     moved = {place: position for position, place in enumerate(places)}
     return (
-        tuple([Group(name, shape, tuple([moved[place] for place in own])) for name, shape, own in used]),
+        tuple([LeafColumns(name, shape, tuple([moved[place] for place in own])) for name, shape, own in used]),
         tuple(places),
     )
 
@@ -148,7 +150,7 @@ def entry_names(name: str, shape: Sequence[int]) -> list[str]:
     return [f"{name}[{','.join(map(str, index))}]" for index in indices]
 
 
-def block_of(groups: Sequence[Group], table: Any) -> dict[str, Any]:
+def block_of(groups: Sequence[LeafColumns], table: Any) -> dict[str, Any]:
     """The leaves of a table of numbers [rows, columns]."""
     return {
         group.name: table[:, list(group.places)].reshape((len(table), *group.shape))

@@ -13,13 +13,13 @@ import numpy as np
 from gradcli.base.diagnostics import error, visible
 from gradcli.batch.points import decimals
 from gradcli.batch.points.column_names import entry_names
-from gradcli.batch.points.sinks import SINKS, Columns, Sink, TextSink, heading, sink_of
+from gradcli.batch.points.sinks import SINKS, ResultColumns, Sink, TextSink, heading, sink_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-class Pool:
+class TextWorkers:
     """Worker processes for text, started fresh: they inherit neither threads nor files."""
 
     def __init__(self, count: int) -> None:
@@ -52,7 +52,7 @@ class Results:
     """The destination of the results: a file, or lines of CSV for `write`. `taken` counts the points so far."""
 
     def __init__(
-        self, out: str | None, key: str, write: Callable[[str], None] | None, pool: Pool | None, before: int
+        self, out: str | None, key: str, write: Callable[[str], None] | None, pool: TextWorkers | None, before: int
     ) -> None:
         self.out = out
         self.key = key
@@ -80,14 +80,14 @@ class Results:
             while len(self.waiting) > 2 * self.pool.count:
                 self._arrived()
 
-    def _begin(self, columns: Columns) -> None:
+    def _begin(self, columns: ResultColumns) -> None:
         self.begun = True
         if self.out is not None:
             self.delimiter = self._open(self.out, columns).delimiter
         elif self.write is not None:
             self.write(heading(columns, ",").decode().rstrip("\n"))
 
-    def _open(self, out: str, columns: Columns) -> Sink:
+    def _open(self, out: str, columns: ResultColumns) -> Sink:
         """The file; raises GC690 if another run has continued it meanwhile."""
         sink = sink_of(out, columns, self.key)
         sink.begin()
@@ -112,7 +112,7 @@ class Results:
         while self.waiting:
             self._arrived()
         if self.sink is None and self.out is not None:  # every row was written by an earlier run
-            self._open(self.out, Columns((), {}))
+            self._open(self.out, ResultColumns((), {}))
         if self.sink is not None:
             self.sink.finish()
             self.sink = None
@@ -132,12 +132,12 @@ class Results:
 
 def written_before(out: str, key: str) -> tuple[int, int]:
     """The number of rows in an unfinished file of the same question, and the place where its source continues."""
-    return sink_of(out, Columns((), {}), key).resume_point()
+    return sink_of(out, ResultColumns((), {}), key).resume_point()
 
 
 def unfinished(out: str) -> str | None:
     """The file with the rows of an interrupted run, if there is one."""
-    sink = sink_of(out, Columns((), {}), "")
+    sink = sink_of(out, ResultColumns((), {}), "")
     return sink.part if os.path.exists(sink.record) else None
 
 
@@ -146,7 +146,7 @@ def is_text(out: str) -> bool:
     return issubclass(SINKS.get(os.path.splitext(out)[1].lower(), Sink), TextSink)
 
 
-def columns_of(value: Any, slopes: Mapping[str, Any]) -> Columns:
+def columns_of(value: Any, slopes: Mapping[str, Any]) -> ResultColumns:
     """The columns of results: `value`, then `d_x` for each leaf; raises GC712 where they are complex."""
     names: list[str] = []
     arrays: dict[str, tuple[slice, tuple[int, ...]]] = {}
@@ -158,4 +158,4 @@ def columns_of(value: Any, slopes: Mapping[str, Any]) -> Columns:
     dtype = np.result_type(np.float32, value, *slopes.values())
     if dtype.kind == "c":
         raise error("GC712", "files of results hold real numbers", help="take real(...), imag(...) or abs(...)")
-    return Columns(tuple(names), arrays, dtype.newbyteorder("<").str)
+    return ResultColumns(tuple(names), arrays, dtype.newbyteorder("<").str)

@@ -27,7 +27,7 @@ HEADER = 128  # bytes of an .npy header, whatever the shape
 COPY_ROWS = 1 << 16
 
 
-class Columns(NamedTuple):
+class ResultColumns(NamedTuple):
     """The results of one point: names of columns, by name of an array its columns and shape, and the type of all."""
 
     names: tuple[str, ...]
@@ -35,16 +35,16 @@ class Columns(NamedTuple):
     dtype: str = "<f8"
 
 
-def recorded_columns(columns: Columns) -> dict[str, Any]:
+def recorded_columns(columns: ResultColumns) -> dict[str, Any]:
     """Columns as the record of an unfinished file keeps them, for a run that finds all rows written."""
     arrays = {name: [where.start, where.stop, list(shape)] for name, (where, shape) in columns.arrays.items()}
     return {"names": list(columns.names), "arrays": arrays, "dtype": columns.dtype}
 
 
-def read_columns(kept: dict[str, Any]) -> Columns:
+def read_columns(kept: dict[str, Any]) -> ResultColumns:
     """The columns that a record keeps."""
     arrays = {name: (slice(start, stop), tuple(shape)) for name, (start, stop, shape) in kept["arrays"].items()}
-    return Columns(tuple(kept["names"]), arrays, kept["dtype"])
+    return ResultColumns(tuple(kept["names"]), arrays, kept["dtype"])
 
 
 class Sink:
@@ -52,7 +52,7 @@ class Sink:
 
     delimiter: str | None = None  # of a text
 
-    def __init__(self, path: str, columns: Columns, key: str) -> None:
+    def __init__(self, path: str, columns: ResultColumns, key: str) -> None:
         self.path = path
         self.columns = columns
         self.key = key
@@ -182,7 +182,7 @@ class Sink:
 class TextSink(Sink):
     """A table of decimals with a header."""
 
-    def __init__(self, path: str, columns: Columns, key: str) -> None:
+    def __init__(self, path: str, columns: ResultColumns, key: str) -> None:
         super().__init__(path, columns, key)
         self.delimiter = "\t" if path.lower().endswith(".tsv") else ","
 
@@ -191,7 +191,7 @@ class TextSink(Sink):
         self.file.write(heading(self.columns, self.delimiter))
 
 
-def heading(columns: Columns, delimiter: str) -> bytes:
+def heading(columns: ResultColumns, delimiter: str) -> bytes:
     """The first line of a table."""
     quoted = [f'"{name}"' if delimiter in name else name for name in columns.names]
     return (delimiter.join(quoted) + "\n").encode()
@@ -290,7 +290,7 @@ SINKS: dict[str, type[Sink]] = {
 }  # fmt: skip
 
 
-def sink_of(path: str, columns: Columns, key: str) -> Sink:
+def sink_of(path: str, columns: ResultColumns, key: str) -> Sink:
     """The sink for a path; raises GradcliError (GC690) for another ending."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in SINKS:

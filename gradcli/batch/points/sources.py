@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.base.diagnostics import error, visible
-from gradcli.batch.points.column_names import Group, block_of, grouped, in_order, without_others
+from gradcli.batch.points.column_names import LeafColumns, block_of, grouped, in_order, without_others
 from gradcli.lowering.data_files import numpy_files
 from gradcli.lowering.data_files.loading import allowed, damaged, ordinary_file, unreadable
 from gradcli.lowering.data_files.text_files import is_header
@@ -56,13 +56,13 @@ class Chunk(NamedTuple):
     offset: int
 
 
-class Source:
+class PointSource:
     """A file of points: `groups` are its leaves, `count` the number of rows if that is known beforehand.
 
     `shown_path` is the path as it was given.
     """
 
-    def __init__(self, path: str, groups: Sequence[Group], count: int | None, shown_path: str) -> None:
+    def __init__(self, path: str, groups: Sequence[LeafColumns], count: int | None, shown_path: str) -> None:
         self.path = path
         self.shown_path = shown_path
         self.groups = tuple(groups)
@@ -81,7 +81,7 @@ class Source:
         return status.st_size, status.st_mtime_ns
 
 
-def opened(path: str, leaves: Callable[[], Sequence[str]]) -> Source:
+def opened(path: str, leaves: Callable[[], Sequence[str]]) -> PointSource:
     """The source of a path; `leaves` gives the names for columns without a header.
 
     Raises GradcliError: GC611 if it cannot be read, GC613 for an unknown ending, GC614 to GC618 for wrong content.
@@ -103,7 +103,7 @@ def opened(path: str, leaves: Callable[[], Sequence[str]]) -> Source:
     return ParquetSource(place, path)
 
 
-class TextSource(Source):
+class TextSource(PointSource):
     """A table of decimals, read in blocks of whole lines."""
 
     def __init__(
@@ -220,7 +220,7 @@ class Stream(NamedTuple):
             yield first, np.ascontiguousarray(columns.reshape(*reversed(inner), height).T)
 
 
-class ArraySource(Source):
+class ArraySource(PointSource):
     """An array in NumPy's format: a row per point."""
 
     def __init__(self, place: str, path: str, file: BinaryIO, leaves: Callable[[], Sequence[str]]) -> None:
@@ -231,7 +231,7 @@ class ArraySource(Source):
         width = shape[1] if len(shape) == 2 else 1
         names = leaves()
         if len(shape) > 2 and len(names) == 1:
-            groups: Sequence[Group] = (Group(names[0], shape[1:], tuple(range(prod(shape[1:])))),)
+            groups: Sequence[LeafColumns] = (LeafColumns(names[0], shape[1:], tuple(range(prod(shape[1:])))),)
         elif len(shape) > 2:
             raise error("GC618", f"{visible(path)} has {len(shape)} axes", help="a row per point, a column per leaf")
         else:
@@ -244,7 +244,7 @@ class ArraySource(Source):
                 yield Chunk(block_of(self.groups, table.reshape(len(table), -1)), b"", start + 1, 0)
 
 
-class ArchiveSource(Source):
+class ArchiveSource(PointSource):
     """Several arrays in one file, one for each leaf, with the points along their first axis."""
 
     def __init__(self, place: str, path: str, file: BinaryIO) -> None:
@@ -265,7 +265,7 @@ class ArchiveSource(Source):
                             label, prod(shape) * dtype.itemsize, member.file_size - content.tell()
                         )
                         self.streams[name] = member.filename, Stream(shape, fortran, dtype, content.tell(), label)
-                    groups.append(Group(name, shape[1:], ()))
+                    groups.append(LeafColumns(name, shape[1:], ()))
         except numpy_files.ZIP_ERRORS as wrong:
             raise damaged(path, f"it is not an archive of arrays ({visible(str(wrong))})") from wrong
         if not self.streams:
@@ -293,7 +293,7 @@ class ArchiveSource(Source):
                     file.close()
 
 
-class ParquetSource(Source):
+class ParquetSource(PointSource):
     """A Parquet file; pyarrow reads it, from the extra `parquet`: page by page, else it would keep what it has read."""
 
     def __init__(self, place: str, path: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.batch.points import decimals, sources
 from gradcli.batch.points.column_names import block_of, missing, used_groups
-from gradcli.batch.points.result_table import Pool, Results, is_text, written_before
+from gradcli.batch.points.result_table import Results, TextWorkers, is_text, written_before
 from gradcli.calculator.answers import unused
 from gradcli.calculator.questions import prepare
 from gradcli.calculator.repeated.compiled import CompiledScript
@@ -109,7 +109,7 @@ def answer_points(
         return ((*answers(block), end) for block, _, end in blocks)
 
     key = question_key(source, table, at, wrt, dtype, gradient, relax)
-    work = Work(table, answers_here if cluster is None else answers_there, rows, jobs, progress)
+    work = BlockSweep(table, answers_here if cluster is None else answers_there, rows, jobs, progress)
     return work.run(out, key, write, tuple(notes))
 
 
@@ -129,18 +129,18 @@ def unnamed_leaves(source: Script, point: Mapping[str, Any], limits: LimitsLike)
     return open_ones or [name for name, leaf in program.leaves.items() if not leaf.const and name not in point]
 
 
-def question_key(source: Script, table: sources.Source, *rest: Any) -> str:
+def question_key(source: Script, table: sources.PointSource, *rest: Any) -> str:
     """A key of the question; an unfinished file is continued only if it has the same key."""
     parts = repr((source.text, os.path.abspath(table.path), table.size(), rest))
     return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-class Work:
+class BlockSweep:
     """The loop over blocks."""
 
     def __init__(
         self,
-        table: sources.Source,
+        table: sources.PointSource,
         answers: Callable[[Blocks], Answers],
         rows: int,
         jobs: int | None,
@@ -152,7 +152,7 @@ class Work:
         self.progress = progress
         self.bytes = table.size()[0]
         self.jobs = jobs or os.cpu_count() or 1
-        self.pool: Pool | None = None
+        self.pool: TextWorkers | None = None
         self.gaps = 0
         self.gap: tuple[int, str] | None = None  # line or row, and what stands there
 
@@ -183,7 +183,7 @@ class Work:
         """Worker processes, if there is enough text to share."""
         text = isinstance(self.table, sources.TextSource) or out is None or is_text(out)
         if text and self.jobs > 1 and self.bytes > WORTH_WORKERS:
-            self.pool = Pool(self.jobs)
+            self.pool = TextWorkers(self.jobs)
 
     def blocks(self, skip: int, offset: int) -> Iterator[tuple[dict[str, Any], int, int]]:
         """Blocks of leaves, the number of the first row or line, and where the source goes on behind each."""

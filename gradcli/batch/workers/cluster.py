@@ -50,7 +50,7 @@ class _Raised(NamedTuple):
     problem: BaseException
 
 
-class Failed(NamedTuple):
+class TaskFailed(NamedTuple):
     """A task that has no result even after a second try: the workers that ran it died, or it raised."""
 
     reason: str
@@ -105,14 +105,14 @@ def supervise_on(
             yield from errors()
             if result is None:
                 yield None
-            elif isinstance(result[1], Failed):
+            elif isinstance(result[1], TaskFailed):
                 lost.append(result[0])
             else:
                 yield result[1]
         yield from errors()
         for task in lost:
             for result in cluster.results(dask_worker.check, [task], sent):
-                if result is not None and isinstance(result[1], Failed):
+                if result is not None and isinstance(result[1], TaskFailed):
                     yield Done(task.index, None, result[1].reason)
                 else:
                     yield None if result is None else result[1]
@@ -129,14 +129,14 @@ def answer_on(
     """
     names = _names_in(source, limits_of(question["options"].get("limits")))
     copies = tuple(copy_of(path, source.path or ".") for path in names)
-    asked = dask_worker.Question(text=source.text, name=source.name, path=source.path, copies=copies, **question)
+    asked = dask_worker.PointTask(text=source.text, name=source.name, path=source.path, copies=copies, **question)
     with Cluster(address) as cluster:
         result: Any
         for result in cluster.results(dask_worker.answer, blocks, lambda block: (asked, block[0]), ordered=True):
             if result is None:
                 continue
             (_, end), answer = result
-            if isinstance(answer, Failed):
+            if isinstance(answer, TaskFailed):
                 raise error(
                     "GC743",
                     f"a block of points was not computed: {answer.reason}",
@@ -292,8 +292,8 @@ class Cluster:
         if isinstance(cause, (ImportError, AttributeError)):
             raise self._differs(f"the scheduler or a worker cannot load {dask_worker.__name__}: {cause}")
         if isinstance(problem, self.distributed.scheduler.KilledWorker):
-            return Failed("the cluster workers that ran it died")
-        return Failed(f"{type(problem).__name__}: {problem}"[:400])
+            return TaskFailed("the cluster workers that ran it died")
+        return TaskFailed(f"{type(problem).__name__}: {problem}"[:400])
 
     def _differs(self, text: str) -> GradcliError:
         return error(

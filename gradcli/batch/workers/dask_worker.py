@@ -136,7 +136,7 @@ TEAMS = Teams()
 # --- points -----------------------------------------------------------------------------------------------
 
 
-class Question(NamedTuple):
+class PointTask(NamedTuple):
     """What is computed at every point: the script, its options, and the values that all points share."""
 
     key: str
@@ -150,7 +150,7 @@ class Question(NamedTuple):
 
 
 def answer(
-    expected: Mapping[str, str], question: Question, leaves: Mapping[str, Any]
+    expected: Mapping[str, str], question: PointTask, leaves: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]] | tuple[Diagnostic, ...] | Differs:
     """Values and gradients at a block of points, or the diagnostics of what is wrong with them."""
     if (differs := difference(expected)) is not None:
@@ -167,7 +167,7 @@ def answer(
 _COMPILED: dict[str, CompiledScript] = {}  # the last question of this worker
 
 
-def compiled(question: Question) -> CompiledScript:
+def compiled(question: PointTask) -> CompiledScript:
     """The script of a question, compiled once; several threads may call it."""
     function = _COMPILED.get(question.key)
     if function is None:

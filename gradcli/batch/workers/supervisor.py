@@ -29,7 +29,7 @@ from gradcli.language.comments.directives import longest_timeout
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
 
-    from gradcli.batch.discovery.cases import Case
+    from gradcli.batch.discovery.cases import BatchCase
 
 WORKER = "gradcli.batch.workers.local_worker"
 PULSE = 0.5  # seconds between two outcomes, or None, for the caller
@@ -95,7 +95,7 @@ def supervise(
         team.close()
 
 
-def report_of(done: Done, case: Case) -> Report:
+def report_of(done: Done, case: BatchCase) -> Report:
     """The report of a case: the one that the worker made, or a single check that says why there is none.
 
     The verdict is CRASHED where the worker died or was killed, and ERROR without a diagnostic for a failure of gradcli.
@@ -110,7 +110,7 @@ def report_of(done: Done, case: Case) -> Report:
     return report_from_json(answer["report"], answer["seconds"])
 
 
-def _unchecked(case: Case, name: str, verdict: str, reason: str, message: str) -> Report:
+def _unchecked(case: BatchCase, name: str, verdict: str, reason: str, message: str) -> Report:
     """The report of a case without one; its line is where the block begins."""
     line = case.line if case.block else None
     check = Check(name, case.path, line, "gradient", None, verdict, {"reason": reason}, message, passed=False)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.repeated.prepared import Question
+    from gradcli.calculator.repeated.prepared import PreparedScript
     from gradcli.graph.node import Node
     from gradcli.lowering import Lowered
     from gradcli.lowering.derived import Derived
@@ -25,14 +25,14 @@ MOST_ENTRIES = 1 << 16  # of all arrays of a program whose kinks are looked at
 NEAR = 1e-9  # how far floats may be from exact values, relative to these
 
 
-def to_ask(question: Question, values: Mapping[str, Any], dtype: str, backend: str) -> bool:
+def to_ask(question: PreparedScript, values: Mapping[str, Any], dtype: str, backend: str) -> bool:
     """Whether an operation may be at a kink, in a program that exact numbers are affordable for."""
     few = backend in ("auto", "numpy") and question.entries() <= MOST_ENTRIES
     return few and dtype != "complex128" and question.at_a_kink(values, dtype)
 
 
 def of_gradient(
-    question: Question, results: Mapping[str, Any], values: Mapping[str, Any], dtype: str, backend: str
+    question: PreparedScript, results: Mapping[str, Any], values: Mapping[str, Any], dtype: str, backend: str
 ) -> list[Diagnostic]:
     """A note on the leaves whose gradient is a convention."""
     lowered = question.lowered
@@ -48,7 +48,7 @@ def of_gradient(
 
 
 def of_second_order(
-    question: Question, finite: bool, values: Mapping[str, Any], dtype: str, backend: str
+    question: PreparedScript, finite: bool, values: Mapping[str, Any], dtype: str, backend: str
 ) -> tuple[dict[tuple[str, str], Any], list[Diagnostic]]:
     """The true blocks of a Hessian at a kink, by the names of rows and columns, as far as they exist, and notes."""
     lowered = question.lowered
@@ -69,7 +69,7 @@ def of_second_order(
 
 
 def of_value(
-    question: Question, finite: bool, values: Mapping[str, Any], dtype: str, backend: str
+    question: PreparedScript, finite: bool, values: Mapping[str, Any], dtype: str, backend: str
 ) -> tuple[dict[Node, Any], list[Diagnostic]]:
     """The true values of outputs that are made of derivatives at a kink, as far as they have one, and a note."""
     lowered = question.lowered
@@ -82,7 +82,7 @@ def of_value(
     )
 
 
-def first_derivatives(question: Question) -> tuple[dict[Node, tuple[Any, ...]], dict[Node, str]]:
+def first_derivatives(question: PreparedScript) -> tuple[dict[Node, tuple[Any, ...]], dict[Node, str]]:
     """Nodes that stand for the gradients of a scalar output, and their names."""
     (output,), leaves = question.lowered.program.outputs, question.lowered.program.leaves
     gradients = {output.builder.fresh_leaf(leaves[name].node.type): name for name in question.names}

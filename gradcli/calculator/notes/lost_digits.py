@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.repeated.prepared import Question
+    from gradcli.calculator.repeated.prepared import PreparedScript
     from gradcli.execution.evaluate import Tape
     from gradcli.graph.primitive import Primitive
 
@@ -36,7 +36,7 @@ NOTHING = 2.0**-1060  # an error below this is no loss, whatever the value
 
 
 def lost_digits(
-    question: Question, values: Mapping[str, Any], results: Sequence[Any], backend: str, dtype: str
+    question: PreparedScript, values: Mapping[str, Any], results: Sequence[Any], backend: str, dtype: str
 ) -> tuple[dict[str, Any] | None, tuple[Diagnostic, ...]]:
     """The exact values for floats that lost their digits, and a warning that names the operation.
 

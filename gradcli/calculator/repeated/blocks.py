@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
-    from gradcli.calculator.repeated.prepared import Question
+    from gradcli.calculator.repeated.prepared import PreparedScript
     from gradcli.execution.evaluate import Tape
     from gradcli.graph.node import Node
 
@@ -41,7 +41,7 @@ class PointPlans:
 
     def run(
         self,
-        question: Question,
+        question: PreparedScript,
         dtype: str,
         values: Mapping[str, Any],
         batched: Sequence[str],
@@ -71,7 +71,7 @@ class PointPlans:
 
 def at_all(
     plans: PointPlans,
-    question: Question,
+    question: PreparedScript,
     backend: str,
     dtype: str,
     values: Mapping[str, Any],

@@ -17,7 +17,7 @@ from gradcli.calculator.questions import (
 )
 from gradcli.calculator.repeated.blocks import PointPlans, at_all
 from gradcli.calculator.repeated.fitting import alike, equal, filled, places, refuse_unknown, spread
-from gradcli.calculator.repeated.prepared import Question
+from gradcli.calculator.repeated.prepared import PreparedScript
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
@@ -78,8 +78,10 @@ class CompiledScript:
         self.backend = backend
         self.limits = limits_of(limits)
         self.relax = relax
-        self._kept: dict[Any, Question] = {}
-        self._recent: dict[str, tuple[Question, dict[str, Any]]] = {}  # the last one of a kind that has no statics
+        self._kept: dict[Any, PreparedScript] = {}
+        self._recent: dict[
+            str, tuple[PreparedScript, dict[str, Any]]
+        ] = {}  # the last one of a kind that has no statics
         self._calls: dict[str, int] = {}
         self._point_plans = PointPlans()
         self._value: Callable[..., Any] = self._careful_value
@@ -124,7 +126,7 @@ class CompiledScript:
         return value, gradient
 
     def _specialise(
-        self, name: str, question: Question, result: Sequence[str | None], careful: Callable[..., Any]
+        self, name: str, question: PreparedScript, result: Sequence[str | None], careful: Callable[..., Any]
     ) -> None:
         """At the second call with scalars, replace a method of this instance by straight-line code.
 
@@ -260,15 +262,15 @@ class CompiledScript:
         return plan_of(question, point, self.dtype, self.backend)
 
     def _found(
-        self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]
-    ) -> tuple[Question, list[Any]]:
+        self, kind: str, make: Callable[[Lowered], PreparedScript], leaves: Mapping[str, Any]
+    ) -> tuple[PreparedScript, list[Any]]:
         """A question at a point, and its result."""
         question, point = self._question(kind, make, leaves)
         return question, question.run_planned(question.values(point), self.backend, self.dtype)
 
     def _question(
-        self, kind: str, make: Callable[[Lowered], Question], leaves: Mapping[str, Any]
-    ) -> tuple[Question, dict[str, Any]]:
+        self, kind: str, make: Callable[[Lowered], PreparedScript], leaves: Mapping[str, Any]
+    ) -> tuple[PreparedScript, dict[str, Any]]:
         """The compiled form for the shapes of these values; static values must agree too."""
         recent = self._recent.get(kind)
         if recent is not None and alike(leaves, recent[1]):
@@ -291,5 +293,5 @@ class CompiledScript:
         return question, point
 
 
-def _gradient(lowered: Lowered) -> Question:
+def _gradient(lowered: Lowered) -> PreparedScript:
     return gradient_question(lowered, instead="jacobian, or at_points for many points")

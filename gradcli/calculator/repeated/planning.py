@@ -26,7 +26,7 @@ from gradcli.execution.compiler.ir import (
     base,
     index_of,
 )
-from gradcli.execution.compiler.schedule import Loop
+from gradcli.execution.compiler.schedule import BlockLoop
 from gradcli.execution.emit_python import MOST_NODES as MOST_STRAIGHT
 from gradcli.execution.namespaces import namespace
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.base.diagnostics import Diagnostic
-    from gradcli.calculator.repeated.prepared import Question
-    from gradcli.execution.compiler.ir import Value
+    from gradcli.calculator.repeated.prepared import PreparedScript
+    from gradcli.execution.compiler.ir import PlanValue
     from gradcli.execution.compiler.numpy_plan import Plan
     from gradcli.execution.evaluate import Tape
     from gradcli.lowering import Lowered
@@ -51,7 +51,7 @@ OPERATIONS = {
 REDUCTIONS = {"add": "sum", "logical_or": "any", "maximum": "max", "minimum": "min", "multiply": "product"}
 
 
-def plan_question(lowered: Lowered) -> Question:
+def plan_question(lowered: Lowered) -> PreparedScript:
     """Value and gradient of a scalar output; the outputs alone where there is no such gradient."""
     outputs = lowered.program.outputs
     scalar = len(outputs) == 1 and not outputs[0].type.shape
@@ -60,7 +60,7 @@ def plan_question(lowered: Lowered) -> Question:
 
 
 def plan_of(
-    question: Question, point: Mapping[str, Any], dtype: str, backend: str, notes: Sequence[Diagnostic] = ()
+    question: PreparedScript, point: Mapping[str, Any], dtype: str, backend: str, notes: Sequence[Diagnostic] = ()
 ) -> PlanReport:
     """The report of a question at a point; raises GradcliError as its evaluation does."""
     values, tape = question.values(point), question.tape
@@ -97,7 +97,7 @@ def plan_of(
     )
 
 
-def _runner(question: Question, dtype: str, backend: str) -> tuple[str, str]:
+def _runner(question: PreparedScript, dtype: str, backend: str) -> tuple[str, str]:
     """The method of repeated evaluations of the question, and the reason."""
     tape = question.tape
     if backend not in ("auto", "numpy", "math"):
@@ -113,7 +113,7 @@ def _runner(question: Question, dtype: str, backend: str) -> tuple[str, str]:
     return "plan", "arrays of fixed shapes: calls of NumPy, recorded once"
 
 
-def _once(question: Question, dtype: str, backend: str) -> str:
+def _once(question: PreparedScript, dtype: str, backend: str) -> str:
     """The method of a single call."""
     if question.tape.scalar or dtype == "complex128" or backend not in ("auto", "numpy"):
         return "evaluator"
@@ -125,13 +125,13 @@ def _once(question: Question, dtype: str, backend: str) -> str:
 # --- what steps and values are called ---------------------------------------------------------------------------
 
 
-class _Names:
+class _ValueNames:
     """The names of values in steps."""
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}
 
-    def of(self, value: Value) -> str:
+    def of(self, value: PlanValue) -> str:
         """A number, the name of a leaf, the place of a step; with the part of it that a view shows."""
         if value.number is not None:
             return f"{value.number.item():g}" if value.dtype.kind == "f" else str(value.number)
@@ -195,7 +195,7 @@ def _operations(op: Op) -> int | None:
     return 2 * op.out.size * op.args[0].shape[-1] if op.kind == PRODUCT else 0
 
 
-def _step(op: Op, place: str, names: _Names, memory: str = "") -> PlanStep:
+def _step(op: Op, place: str, names: _ValueNames, memory: str = "") -> PlanStep:
     reads = tuple([names.of(arg) for arg in op.args])
     names.places[op.out.serial] = place
     span = op.node.span if op.node is not None else None
@@ -210,12 +210,12 @@ def _step(op: Op, place: str, names: _Names, memory: str = "") -> PlanStep:
 
 def _plan_rows(plan: Plan) -> Iterator[PlanStep | PlanLoop]:
     space = plan.workspace()
-    names = _Names()
+    names = _ValueNames()
     results = {base(value).serial for value in plan.schedule.outputs}
     loops = iter(space.loops)
     before: dict[int, str] = {}
     for number, event in enumerate(plan.schedule.events, 1):
-        if not isinstance(event, Loop):
+        if not isinstance(event, BlockLoop):
             memory = "result" if event.out.serial in results else _again(event, str(number), space.cells, before)
             yield _step(event, str(number), names, memory)
             continue
@@ -320,7 +320,7 @@ def _passes_of(plan: Plan, order: Order) -> Iterator[PlanPass]:
 
 def _passes_of_plan(plan: Plan) -> Iterator[PlanPass]:
     events = plan.schedule.events
-    loops = [event for event in events if isinstance(event, Loop)]
+    loops = [event for event in events if isinstance(event, BlockLoop)]
     if loops:
         yield PlanPass("blocks", f"{_counted(len(loops), 'loop')} over blocks of arrays that stay in cache")
     if any(loop.code is not None for loop in loops) or any(core.native for core in plan.cores()):

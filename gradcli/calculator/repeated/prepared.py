@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.calculator.along import Along
-    from gradcli.calculator.sweeping import Compressed, Found, Sweep
+    from gradcli.calculator.sweeping import Compressed, Found, UnitVectorSweep
     from gradcli.graph.node import Node
     from gradcli.lowering import Lowered
 
 
-class Question:
+class PreparedScript:
     """A script made ready to be evaluated at points of one shape: outputs, derivatives, and one tape for all of them.
 
     `sweeps` give the rows or columns of second derivatives and of Jacobians; where these are sparse, `compressed` gives
@@ -53,21 +53,21 @@ class Question:
         self.by_leaf: dict[str, Compressed] = {}
         self._plans: dict[Any, Any] = {}
         self._entries: int | None = None
-        self._sweeps: list[Sweep] | None = None
+        self._sweeps: list[UnitVectorSweep] | None = None
         self._zeros: Tape | None = None
-        self._make_sweeps: Callable[[], list[Sweep]] = list
+        self._make_sweeps: Callable[[], list[UnitVectorSweep]] = list
         leaves = lowered.program.leaves.items()
         self.fillable = [(name, leaf.node.shape) for name, leaf in leaves if leaf.declared and leaf.node.shape]
 
     @property
-    def sweeps(self) -> list[Sweep]:
+    def sweeps(self) -> list[UnitVectorSweep]:
         """The tapes of the sweeps over unit vectors, built at the first use."""
         if self._sweeps is None:
             with pointing_into(self.lowered.source):
                 self._sweeps = self._make_sweeps()
         return self._sweeps
 
-    def make_sweeps(self, make: Callable[[], list[Sweep]]) -> None:
+    def make_sweeps(self, make: Callable[[], list[UnitVectorSweep]]) -> None:
         """Set the function that builds the sweeps; it is called now unless compressed sweeps may suffice."""
         self._make_sweeps = make
         if self.compressed is None and len(self.by_leaf) < len(self.names):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradcli.base.results.graph_vertices import Graph, Group, Vertex
 from gradcli.calculator.questions import leaf_names, scalar_output
-from gradcli.calculator.repeated.prepared import Question
+from gradcli.calculator.repeated.prepared import PreparedScript
 from gradcli.calculator.traces.tracing import torch_name, trace_passes
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
@@ -45,7 +45,7 @@ def draw(
     back: Trace | None = None
     order = reachable([*outputs, *slopes])
     if not missing_values(lowered, point):
-        question = Question(lowered, names, [*outputs, *slopes])
+        question = PreparedScript(lowered, names, [*outputs, *slopes])
         values = question.values(point)
         known = Tape(order).run_all(values, backend=backend, dtype=dtype)
         scalar = len(outputs) == 1 and not outputs[0].type.shape

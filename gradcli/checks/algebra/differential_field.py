@@ -100,7 +100,7 @@ def is_number(poly: Any) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class Generator:
+class FieldGenerator:
     """What a generator is: its kind and, for a function, its arguments as forms.
 
     symbol and literal (with a `value`, a rational), unknown (a symbol without a value), pi, i, exp (of `unit` times the
@@ -218,7 +218,7 @@ class Tower:
         self.gens = self.ring.gens()
         self.most = most
         self.work = 0
-        self.generators: list[Generator] = []
+        self.generators: list[FieldGenerator] = []
         self.known: dict[tuple[Any, ...], int] = {}
         self.relations: dict[int, tuple[int, Form]] = {}  # generator -> (power, the form that it equals)
         self.complex: set[int] = set()
@@ -232,7 +232,7 @@ class Tower:
 
     # --- generators -------------------------------------------------------------------------------------
 
-    def index(self, generator: Generator, key: tuple[Any, ...] | None = None) -> int:
+    def index(self, generator: FieldGenerator, key: tuple[Any, ...] | None = None) -> int:
         """The number of a generator, new unless its key is known."""
         key = key or generator.key()
         known = self.known.get(key)
@@ -240,7 +240,7 @@ class Tower:
             known = self.known[key] = self.added(generator)
         return known
 
-    def added(self, generator: Generator) -> int:
+    def added(self, generator: FieldGenerator) -> int:
         index = len(self.generators)
         if index >= self.size:
             raise Full(f"more than {self.size} generators")
@@ -255,7 +255,7 @@ class Tower:
         form = self.poly(self.gens[index])
         return form if n == 1 else form**n
 
-    def refine(self, index: int, generator: Generator, times: int) -> int:
+    def refine(self, index: int, generator: FieldGenerator, times: int) -> int:
         """A finer generator in place of one that is its power: from now on only the finer one occurs."""
         finer = self.added(generator)
         self.refined += 1
@@ -290,7 +290,7 @@ class Tower:
         content = poly.content() * (-1 if leading(poly) < 0 else 1)
         primitive = self.poly(exact_quotient(poly, self.ring.constant(content)))
         unit = 1 if kind == "named" else -1
-        return self.gen(self.index(Generator(kind, [primitive], unit=fmpq(unit)))) * self.number(content) ** unit
+        return self.gen(self.index(FieldGenerator(kind, [primitive], unit=fmpq(unit)))) * self.number(content) ** unit
 
     def moves(self, form: Form) -> bool:
         """Whether a form depends on a symbol, or on what is held."""
@@ -316,13 +316,13 @@ class Tower:
 
     @property
     def i(self) -> Form:
-        index = self.index(Generator("i"))
+        index = self.index(FieldGenerator("i"))
         self.relations.setdefault(index, (2, -self.one))
         return self.gen(index)
 
     @property
     def pi(self) -> Form:
-        return self.gen(self.index(Generator("pi")))
+        return self.gen(self.index(FieldGenerator("pi")))
 
     # --- fractions ------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import fmpq, fmpz_mat
 
-from gradcli.checks.algebra.differential_field import Form, Generator, exact_quotient, leading, substituted
+from gradcli.checks.algebra.differential_field import FieldGenerator, Form, exact_quotient, leading, substituted
 from gradcli.checks.algebra.real_forms import HALF, POWERS, certain_sign, made_real, positive_factors, sign_of
 from gradcli.checks.evaluate.interpretation import Undecided
 
@@ -73,10 +73,10 @@ def _exp_term(tower: Tower, coefficient: fmpq, num: Any, den: Any) -> Form:
         if "angle" in kinds and coefficient.q == 1:  # a power of (x + i*y)/sqrt(x**2 + y**2)
             y, x = tower.generators[kinds["angle"]].args
             return ((x + tower.i * y) * power(x * x + y * y, -HALF)) ** int(coefficient.p)
-    return _in_units(tower, Generator("exp", [Form(tower, num, den)], unit=abs(coefficient)), coefficient)
+    return _in_units(tower, FieldGenerator("exp", [Form(tower, num, den)], unit=abs(coefficient)), coefficient)
 
 
-def _in_units(tower: Tower, generator: Generator, exponent: fmpq, base: Form | None = None) -> Form:
+def _in_units(tower: Tower, generator: FieldGenerator, exponent: fmpq, base: Form | None = None) -> Form:
     """An exponential, or a power of a base, as a whole power of a generator; a finer one replaces it where it has to.
 
     Where that is too fine, a number is a product of others, or it has a generator of its own.
@@ -142,7 +142,7 @@ def _log_factor(factor: Form) -> Form:
     return (source.args[0] if source.kind == "exp" else log(source.args[0])).__mul__(source.unit)
 
 
-def generator_of_power(factor: Form) -> Generator | None:
+def generator_of_power(factor: Form) -> FieldGenerator | None:
     """The generator that a factor is, if a power of its argument or of e: that gives its logarithm and its roots."""
     tower, num = factor.tower, factor.num
     if not factor.den.is_one() or len(num) != 1 or num.total_degree() != 1 or leading(num) != 1:
@@ -177,9 +177,9 @@ def _root(factor: Form, exponent: fmpq) -> Form:
     whole = exponent.p // exponent.q
     rest = exponent - whole
     if exponent.q > MOST_DEGREE:
-        root = Generator("exp", [_log_factor(factor)], unit=rest)
+        root = FieldGenerator("exp", [_log_factor(factor)], unit=rest)
     else:
-        root = Generator("root", [factor], unit=fmpq(1, exponent.q))
+        root = FieldGenerator("root", [factor], unit=fmpq(1, exponent.q))
     return factor ** int(whole) * _in_units(tower, root, rest, factor)
 
 
@@ -218,7 +218,7 @@ def angle(y: Form, x: Form) -> Form:
         return tower.zero
     if leading(y.num) < 0:
         return -angle(-y, x)
-    return tower.gen(tower.index(Generator("angle", [y, x])))
+    return tower.gen(tower.index(FieldGenerator("angle", [y, x])))
 
 
 def atan(form: Form) -> Form:
@@ -260,7 +260,7 @@ def equal_angles(difference: Form) -> bool:
 
 def generator(kind: str, *args: Form) -> Form:
     tower = args[0].tower
-    return tower.gen(tower.index(Generator(kind, args)))
+    return tower.gen(tower.index(FieldGenerator(kind, args)))
 
 
 def odd(function: Callable[[Form], Form], form: Form) -> Form:
@@ -410,7 +410,7 @@ FUNCTIONS: dict[str, Callable[..., Form]] = {
 }
 
 
-class Derivation:
+class TowerDerivation:
     """The derivation of a tower by one of its symbols; the derivatives of generators are kept."""
 
     def __init__(self, symbol: Form) -> None:
@@ -439,7 +439,7 @@ class Derivation:
             known = self.known[index] = self._rule(index, self.tower.generators[index])
         return known
 
-    def _rule(self, index: int, generator: Generator) -> Form:
+    def _rule(self, index: int, generator: FieldGenerator) -> Form:
         tower = self.tower
         if index == self.symbol:
             return tower.one
@@ -537,7 +537,7 @@ def _generator(form: Form, index: int, known: dict[int, Form]) -> Form:
     return value
 
 
-def _rebuilt(generator: Generator, args: list[Form]) -> Form:
+def _rebuilt(generator: FieldGenerator, args: list[Form]) -> Form:
     if generator.kind in ("held", "named"):
         return args[0]
     if generator.kind == "exp":

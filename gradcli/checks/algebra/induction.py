@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.checks.algebra import proof
 from gradcli.checks.algebra.differential_field import SIZES, Tower
-from gradcli.checks.algebra.elementary_functions import Derivation
-from gradcli.checks.algebra.proof import Claim, Options, answered, form_of, in_rings
-from gradcli.checks.evaluate.evaluation import Reading
+from gradcli.checks.algebra.elementary_functions import TowerDerivation
+from gradcli.checks.algebra.proof import ClaimForms, ClaimOptions, answered, form_of, in_rings
+from gradcli.checks.evaluate.evaluation import FieldEvaluation
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Unsupported
 from gradcli.graph.loop import loop_key, loop_of, readers_by_loop
 from gradcli.graph.node import LEAF, dependents, is_reader, reachable
@@ -41,7 +41,7 @@ MOST_ENTRIES = 64  # of a body that is read in symbols
 MOST_PATTERNS = 8  # of masks
 
 
-class Term(NamedTuple):
+class DifferentialTerm(NamedTuple):
     """A part of the differential of the output: a weight times the differential of a form."""
 
     weight: Any
@@ -63,7 +63,7 @@ def prove_derivative(
     if decided or target.primitive is not LEAF or not readers_by_loop(reachable([output])):
         return answer
 
-    def attempt(claim: Claim) -> Answer:
+    def attempt(claim: ClaimForms) -> Answer:
         claim.leaves(reachable([output, target, right]), moving, target, entries)
         return {**_Proof(claim, output, target, right).answer(entries), "induction": True}
 
@@ -73,7 +73,7 @@ def prove_derivative(
 class _Proof:
     """The chain rule through a program with loops, against a gradient with reverse loops."""
 
-    def __init__(self, claim: Claim, output: Node, target: Node, right: Node) -> None:
+    def __init__(self, claim: ClaimForms, output: Node, target: Node, right: Node) -> None:
         self.claim = claim
         self.output, self.target, self.right = output, target, right
         order = reachable([output, target, right])
@@ -89,7 +89,7 @@ class _Proof:
 
     def answer(self, entries: Sequence[int]) -> dict[str, Any]:
         claim, target = self.claim, self.target
-        terms = [Term(1, self.forms(self.output, held=True)[0])]
+        terms = [DifferentialTerm(1, self.forms(self.output, held=True)[0])]
         pairs: list[tuple[Any, Any]] = []
         free = list(self.backward)
         for loop in reversed(self.forward):
@@ -112,15 +112,15 @@ class _Proof:
             pairs.append((self.slope(terms, form_of(claim.tower, variables[i])), claimed[i]))
         return answered(claim, pairs)
 
-    def slopes(self, terms: Sequence[Term], loop: Loop) -> Slopes:
+    def slopes(self, terms: Sequence[DifferentialTerm], loop: Loop) -> Slopes:
         """The derivative of the output by each carry after the last iteration, by entry; other loops stay."""
         key = (loop.args, loop.body, loop.count, loop.reverse)
         ends = {carry: self.known[node].flat for (owner, carry), node in self.ends.items() if owner == key}
         return {carry: [self.slope(terms, symbol) for symbol in flat] for carry, flat in ends.items()}
 
-    def slope(self, terms: Sequence[Term], symbol: Form) -> Form:
+    def slope(self, terms: Sequence[DifferentialTerm], symbol: Form) -> Form:
         """The derivative by a symbol of what the terms are the differential of."""
-        derivation = Derivation(symbol)
+        derivation = TowerDerivation(symbol)
         return self.total([term.weight * derivation.of(term.form) for term in terms])
 
     def total(self, forms: Sequence[Any]) -> Form:
@@ -137,13 +137,13 @@ class _Proof:
         for inner in needed([node], self.known):
             if is_reader(inner) and (inner in self.moved or inner.type.size > MOST_ENTRIES):
                 raise Unsupported("the values of all iterations of a loop")
-        return Reading(field, self.claim.point, self.known)[node]
+        return FieldEvaluation(field, self.claim.point, self.known)[node]
 
 
 class Transposed(NamedTuple):
     """What a reverse loop does to the differential of the output, and what remains to be shown of its inputs."""
 
-    terms: list[Term]
+    terms: list[DifferentialTerm]
     pairs: list[tuple[Any, Any]]
 
 
@@ -155,7 +155,7 @@ class _Iteration:
         self.loop = loop
         self.back = loop_of(readers[0])
         self.key = loop_key(readers[0])
-        self.claim = Claim(Tower(SIZES[1]), {}, Options())
+        self.claim = ClaimForms(Tower(SIZES[1]), {}, ClaimOptions())
         self.field = self.claim.plain
 
     def transposed(self, ends: Slopes) -> Transposed | None:
@@ -235,12 +235,12 @@ class _Iteration:
                     if inner.type.size > MOST_ENTRIES:
                         raise Unsupported("a large array inside a loop")
                     known[inner] = self.claim.unknown(f"outer{inner.serial}", inner)
-            return Reading(self.field, {}, known)[node]
+            return FieldEvaluation(self.field, {}, known)[node]
 
         return read
 
     def _read(self, field: Any, leaves: Known, nodes: Sequence[Node]) -> list[Entries]:
-        return Reading(field, {}, leaves).read(nodes) if nodes else []
+        return FieldEvaluation(field, {}, leaves).read(nodes) if nodes else []
 
     # --- masks ----------------------------------------------------------------------------------------------------
 
@@ -323,7 +323,7 @@ class _Iteration:
 
     def _sent(self, pairing: Pairing, accumulators: Pairing, ends: Slopes, first: Known, last: Known) -> Transposed:
         loop, back, outside = self.loop, self.back, self.outside
-        terms: list[Term] = []
+        terms: list[DifferentialTerm] = []
         pairs: list[tuple[Any, Any]] = []
         for leaf, end in last.items():
             q = back.body.carried.index(leaf)
@@ -336,11 +336,11 @@ class _Iteration:
         for k, arg in enumerate(loop.args[: len(loop.body.carried)]):
             if arg.type.kind == "float" and arg in outside.moved and (k in pairing or k in ends):
                 weights = self._counted(self._end(pairing[k]), pairing[k], last) if k in pairing else ends[k]
-                terms += map(Term, weights, outside.forms(arg, held=True))
+                terms += map(DifferentialTerm, weights, outside.forms(arg, held=True))
         for place, q in accumulators.items():
             values = outside.forms(self.fixed(loop)[place], held=True)
             start = outside.forms(back.args[q])
-            terms += [Term(x - y, form) for x, y, form in zip(self._end(q), start, values, strict=True)]
+            terms += [DifferentialTerm(x - y, form) for x, y, form in zip(self._end(q), start, values, strict=True)]
         return Transposed(terms, pairs)
 
     def _end(self, q: int) -> list[Any]:
@@ -380,7 +380,7 @@ class _Iteration:
         pairs = [pair for k, flat in arriving.items() for pair in zip(flat, self.nexts[k].flat, strict=True)]
         pulled = []
         for symbol in self.leaves[leaf].flat:
-            slope = Derivation(form_of(tower, symbol))
+            slope = TowerDerivation(form_of(tower, symbol))
             parts = [cotangent * slope.of(form_of(tower, entry)) for cotangent, entry in pairs]
             pulled.append(form_of(tower, self.field.total(parts)))
         return pulled

@@ -21,16 +21,16 @@ from gradcli.checks.algebra.differential_field import (
     MOST_BITS,
     MOST_WORK,
     SIZES,
+    FieldGenerator,
     Form,
     Full,
-    Generator,
     Spent,
     Tower,
     as_number,
 )
 from gradcli.checks.algebra.elementary_functions import (
     WRITTEN_OUT,
-    Derivation,
+    TowerDerivation,
     equal_angles,
     function,
     general_power,
@@ -38,7 +38,7 @@ from gradcli.checks.algebra.elementary_functions import (
     released,
 )
 from gradcli.checks.algebra.real_forms import HALF, always_positive, relation, sign_of, text
-from gradcli.checks.evaluate.evaluation import Reading
+from gradcli.checks.evaluate.evaluation import FieldEvaluation
 from gradcli.checks.evaluate.interpretation import (
     Entries,
     Failure,
@@ -99,13 +99,13 @@ class FormField(SymbolicField):
 
     def symbol(self, name: str, value: fmpq | None, kind: str = "symbol") -> Form:
         """A symbol with its value at the point; without one, whatever would need its sign is left open."""
-        return self.tower.gen(self.tower.index(Generator(kind, name=name, value=value)))
+        return self.tower.gen(self.tower.index(FieldGenerator(kind, name=name, value=value)))
 
     def held(self, name: str, x: Any) -> Any:
         """A constant that has the value of an entry."""
         if isinstance(x, Failure):
             return x
-        return self.tower.gen(self.tower.index(Generator("held", [self.tower.lift(x)], name=name)))
+        return self.tower.gen(self.tower.index(FieldGenerator("held", [self.tower.lift(x)], name=name)))
 
     def total(self, xs: Iterable[Any]) -> Any:
         """The sum of some entries, by halves, so that no long sum is written out more often than needed."""
@@ -197,20 +197,20 @@ class Namespace:
 # --- claims -----------------------------------------------------------------------------------------------------------
 
 
-class Options(NamedTuple):
+class ClaimOptions(NamedTuple):
     """How a claim is read: with symbols for `every` leaf, data too, or with denominators `apart`, as generators."""
 
     every: bool = False
     apart: bool = False
 
 
-PLAIN = Options()
+PLAIN = ClaimOptions()
 
 
-class Claim:
+class ClaimForms:
     """Forms of nodes in one tower, with symbols for the leaves that move."""
 
-    def __init__(self, tower: Tower, point: Point, options: Options) -> None:
+    def __init__(self, tower: Tower, point: Point, options: ClaimOptions) -> None:
         self.tower = tower
         self.values = point
         self.options = options
@@ -277,7 +277,7 @@ def prove_derivative(
     known = {} if failed is None else failed
     nodes = reachable([output, target, right])
 
-    def attempt(claim: Claim) -> Answer:
+    def attempt(claim: ClaimForms) -> Answer:
         claim.leaves(nodes, moving, target, entries)
         return answered(claim, derivative_pairs(claim, output, target, right, entries, known))
 
@@ -287,34 +287,34 @@ def prove_derivative(
 def prove_equal(left: Node, right: Node, moving: Sequence[str], point: Point) -> Answer:
     """Whether two nodes are equal, entry by entry."""
 
-    def attempt(claim: Claim) -> Answer:
+    def attempt(claim: ClaimForms) -> Answer:
         claim.leaves(reachable([left, right]), moving, None, ())
-        ours, theirs = Reading(claim.plain, claim.point).read([left, right])
+        ours, theirs = FieldEvaluation(claim.plain, claim.point).read([left, right])
         return answered(claim, zip(ours.flat, theirs.flat, strict=True))
 
     return attempted(attempt, moving, point)
 
 
-def attempted(attempt: Callable[[Claim], Answer], moving: Sequence[str], point: Point) -> Answer:
+def attempted(attempt: Callable[[ClaimForms], Answer], moving: Sequence[str], point: Point) -> Answer:
     """The answer of an attempt with the first options that give a proof; else the plain one."""
     plain, problem = in_rings(attempt, point)
     others = []
     if problem is not None:  # over a budget
-        others.append(Options(apart=True))
+        others.append(ClaimOptions(apart=True))
     if not isinstance(problem, Spent) and not set(point) <= set(moving):
-        others.append(Options(every=True))
+        others.append(ClaimOptions(every=True))
     answers = (in_rings(attempt, point, options)[0] for options in others if not plain["proved"])
     return next((answer for answer in answers if answer["proved"]), plain)
 
 
 def in_rings(
-    attempt: Callable[[Claim], Answer], point: Point, options: Options = PLAIN
+    attempt: Callable[[ClaimForms], Answer], point: Point, options: ClaimOptions = PLAIN
 ) -> tuple[Answer, Exception | None]:
     """The answer of an attempt in the first ring that is large enough, and what ended it where it was over a budget."""
     problem: Exception | None = None
     for size in SIZES[1:] if options.apart else SIZES:
         try:
-            return attempt(Claim(Tower(size, MOST_APART if options.apart else MOST_WORK), point, options)), None
+            return attempt(ClaimForms(Tower(size, MOST_APART if options.apart else MOST_WORK), point, options)), None
         except FAILED as reason:
             problem = reason
             if not isinstance(reason, Full):
@@ -323,14 +323,14 @@ def in_rings(
 
 
 def derivative_pairs(
-    claim: Claim, output: Node, target: Node, judged: Node, entries: Sequence[int], failed: Failed
+    claim: ClaimForms, output: Node, target: Node, judged: Node, entries: Sequence[int], failed: Failed
 ) -> Pairs:
     """For each entry: the derivative of the form of a scalar node, and the form of what is judged."""
     fixed = {}
     if target.primitive is LEAF:
         variables = claim.point[target.params["name"]].flat
     else:
-        own = Reading(claim.plain, claim.point)[target]
+        own = FieldEvaluation(claim.plain, claim.point)[target]
         variables = [claim.holding.held(f"value{target.serial}[{i}]", x) for i, x in enumerate(own.flat)]
         fixed[target] = Entries(variables, own.shape)
     named = frozenset(generator.name for generator in claim.tower.generators)
@@ -338,19 +338,19 @@ def derivative_pairs(
     if key in failed:
         kind, reason = failed[key]
         raise kind(reason)
-    reading = Reading(claim.holding, claim.point, fixed)
+    reading = FieldEvaluation(claim.holding, claim.point, fixed)
     try:
         value = form_of(claim.tower, reading[output].flat[0])
     except FAILED as problem:
         failed[key] = type(problem), str(problem)
         raise
     alike = not (fixed or claim.holding.held_any or claim.holding.ties or claim.tower.refined)
-    claimed = Reading(claim.plain, claim.point, reading.known if alike else None)[judged].flat
+    claimed = FieldEvaluation(claim.plain, claim.point, reading.known if alike else None)[judged].flat
     for i in entries:
-        yield Derivation(form_of(claim.tower, variables[i])).of(value), claimed[i]
+        yield TowerDerivation(form_of(claim.tower, variables[i])).of(value), claimed[i]
 
 
-def answered(claim: Claim, pairs: Pairs) -> Answer:
+def answered(claim: ClaimForms, pairs: Pairs) -> Answer:
     """Whether all pairs are equal; the hardest step that one of them needed."""
     tower, hardest, local = claim.tower, "structure", False
     known: dict[int, Form] = {}

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from flint import acb, arb, fmpq, fmpz
 
-from gradcli.checks.algebra.differential_field import Form, Generator, exact_quotient, leading, substituted
+from gradcli.checks.algebra.differential_field import FieldGenerator, Form, exact_quotient, leading, substituted
 from gradcli.checks.evaluate.ball_numbers import doubling, precision, sign
 from gradcli.checks.evaluate.interpretation import SIGN_UNDECIDED, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gradcli.checks.algebra.differential_field import Generator, Tower
+    from gradcli.checks.algebra.differential_field import FieldGenerator, Tower
 
     Memo = dict[int, Any]
 
@@ -71,7 +71,7 @@ def _polynomial(tower: Tower, poly: Any, memo: Memo) -> Any:
     return substituted(poly, {i: memo[i] for i in used}, lambda constant: arb(leading(constant)))
 
 
-def _value(generator: Generator, memo: Memo) -> Any:
+def _value(generator: FieldGenerator, memo: Memo) -> Any:
     if generator.value is not None:
         return arb(generator.value)
     enclosure = ENCLOSURES.get(generator.kind)
@@ -126,7 +126,7 @@ MOST_FACTORED = 400  # terms of a polynomial that is factored
 Factors = list[tuple[Form, int]]
 
 
-class NotReal(Undecided):
+class NoRealForm(Undecided):
     """A factor that no power of exponentials makes real, or a value that has no conjugate here."""
 
 
@@ -146,7 +146,7 @@ def positive_factors(form: Form) -> Factors:
         if scale is None:
             return [(form, 1)]
         return _signed([*real, *_pieces(tower.number(scale))])
-    except NotReal:
+    except NoRealForm:
         return [(form, 1)]
 
 
@@ -203,7 +203,7 @@ def conjugate(form: Form) -> Form:
         elif generator.kind == "exp" and (conjugate(generator.args[0]) + generator.args[0]).is_zero:
             values[index] = tower.gen(index, -1)
         else:
-            raise NotReal
+            raise NoRealForm
     top: Form = substituted(form.num, values, tower.poly)
     bottom: Form = substituted(form.den, values, tower.poly)
     return top / bottom
@@ -216,7 +216,7 @@ def made_real(factor: Form) -> Form:
         return factor
     ratio = conjugate(factor) / factor
     if len(ratio.num) != 1 or len(ratio.den) != 1:
-        raise NotReal
+        raise NoRealForm
     unit = tower.one
     for index in tower.complex.intersection(tower.used(ratio)):
         if tower.generators[index].kind != "i":
@@ -226,7 +226,7 @@ def made_real(factor: Form) -> Form:
                        (-tower.i, tower.one - tower.i)):  # fmt: skip
         if (ratio - turn * unit * unit).is_zero:
             return factor * unit * root
-    raise NotReal
+    raise NoRealForm
 
 
 def half_power(tower: Tower, index: int, n: int) -> Form:
@@ -234,7 +234,7 @@ def half_power(tower: Tower, index: int, n: int) -> Form:
     if n % 2 == 0:
         return tower.gen(index, n // 2)
     generator = tower.generators[index]
-    return tower.gen(tower.refine(index, Generator("exp", generator.args, unit=generator.unit / 2), 2), n)
+    return tower.gen(tower.refine(index, FieldGenerator("exp", generator.args, unit=generator.unit / 2), 2), n)
 
 
 # --- forms as text ----------------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def _terms(form: Form) -> list[Term]:
     """The terms of a real form over a monomial; each exponential with its conjugate is a cosine or a sine."""
     tower = form.tower
     if len(form.den) != 1:
-        raise NotReal
+        raise NoRealForm
     below, scale = form.den.degrees(), leading(form.den)
     terms: list[Term] = []
     for powers, coefficient in form.num.terms():
@@ -357,7 +357,7 @@ def _terms(form: Form) -> list[Term]:
     return terms
 
 
-def generator_text(generator: Generator) -> str:
+def generator_text(generator: FieldGenerator) -> str:
     """A generator as people write it."""
     args = [whole_text(arg) for arg in generator.args]
     if generator.kind == "exp":

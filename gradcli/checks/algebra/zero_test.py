@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq
 
-from gradcli.checks.algebra.differential_field import SIZES, Form, Full, Generator, Tower
+from gradcli.checks.algebra.differential_field import SIZES, FieldGenerator, Form, Full, Tower
 from gradcli.checks.algebra.elementary_functions import equal_angles, function, general_power, generator, power
 from gradcli.checks.evaluate.ball_numbers import START_BITS
 from gradcli.checks.evaluate.interpretation import Failure, Undecided, Unsupported
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Expression = Any  # an ExactReal or a TracedExpansion
 
-STEP = Generator("symbol", name="step", value=fmpq(0))  # of which expansions are functions
+STEP = FieldGenerator("symbol", name="step", value=fmpq(0))  # of which expansions are functions
 MOST_NUMBERS = 2_000  # of an expression that is tested
 MOST_WORK = 200_000  # terms, for one normal form
 EACH = 10  # operations that a number of the expression counts for
@@ -105,7 +105,7 @@ def form_of(tower: Tower, number: Expression, forms: dict[Expression, Form]) -> 
     if name in FORMS:
         return FORMS[name](*args, *others)
     if not args:
-        return tower.gen(tower.index(Generator("unknown", name=str(number.serial))))
+        return tower.gen(tower.index(FieldGenerator("unknown", name=str(number.serial))))
     return generator(f"{name} {others}", *args) if others else function(name, *args)
 
 

@@ -17,7 +17,7 @@ from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.report import Check, Report, Settings
 from gradcli.checks.witnesses import parse_witnesses, selected
-from gradcli.recording.calls.box import OWN, Box, Defined, backward_of, boxed, function_name, opened
+from gradcli.recording.calls.box import OWN, BlackBox, Defined, backward_of, boxed, function_name, opened
 from gradcli.recording.calls.failures import Failed
 from gradcli.recording.calls.gradient_libraries import TITLES
 
@@ -120,7 +120,7 @@ class About(NamedTuple):
 
 
 def report_on(
-    box: Box,
+    box: BlackBox,
     value: Floats,
     about: About,
     arguments: Sequence[Argument],
@@ -166,7 +166,7 @@ def report_on(
 # --- inner ----------------------------------------------------------------------------------------------------
 
 
-def nothing_sent(box: Box, verdicts: dict[str, Outcome]) -> Iterator[str]:
+def nothing_sent(box: BlackBox, verdicts: dict[str, Outcome]) -> Iterator[str]:
     """How to say that an argument to which a backward pass sends nothing is meant as data."""
     refuted = [name for name, verdict in verdicts.items() if verdict.verdict == "DISAGREES"]
     if not refuted or box.kind != OWN or len(box.names) < 2:

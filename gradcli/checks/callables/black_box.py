@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.checks.differences.step_sequences import Floats
-    from gradcli.recording.calls.box import Box
+    from gradcli.recording.calls.box import BlackBox
 
 REPEATS = 6
 LINEAR = 1e-9
 SINGLE = "float32"
 
 
-def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> tuple[dict[str, Outcome], list[str]]:
+def examined(
+    box: BlackBox, value: Floats, seed: int, samples: int, rtol: float
+) -> tuple[dict[str, Outcome], list[str]]:
     """The verdict for each argument, and notes on the function; `value` is what it returned at first."""
     notes = list(precision(box))
     try:
@@ -44,7 +46,7 @@ def examined(box: Box, value: Floats, seed: int, samples: int, rtol: float) -> t
     return for_all(box, "INCONCLUSIVE", reason), notes
 
 
-def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes: list[str]) -> dict[str, Outcome]:
+def judged(box: BlackBox, value: Floats, seed: int, samples: int, rtol: float, notes: list[str]) -> dict[str, Outcome]:
     """The verdicts by a survey; adds to the notes. Raises Failed and OutOfTime."""
     if not np.isfinite(value).all():
         return for_all(box, "UNDEFINED", f"f is {float(value[~np.isfinite(value)][0])} at this point")
@@ -86,12 +88,12 @@ def judged(box: Box, value: Floats, seed: int, samples: int, rtol: float, notes:
     return verdicts
 
 
-def for_all(box: Box, verdict: str, message: str) -> dict[str, Outcome]:
+def for_all(box: BlackBox, verdict: str, message: str) -> dict[str, Outcome]:
     """One verdict for all arguments."""
     return {name: Outcome(verdict, message, {}) for name in box.names}
 
 
-def not_judged(box: Box) -> Iterator[str]:
+def not_judged(box: BlackBox) -> Iterator[str]:
     """What is said of arguments that are not judged."""
     for name in box.skipped:
         yield f"{box.role} gives nothing for {name}: not checked"
@@ -100,7 +102,7 @@ def not_judged(box: Box) -> Iterator[str]:
             yield f"{argument.name} is not checked: {COMPLEX}; {PARTS}"
 
 
-def precision(box: Box) -> Iterator[str]:
+def precision(box: BlackBox) -> Iterator[str]:
     """What is said of float32."""
     if box.dtype == SINGLE:
         yield "f returns float32: errors below 6e-08 of its value cannot be detected"
@@ -108,7 +110,7 @@ def precision(box: Box) -> Iterator[str]:
         yield f"{box.role} returns {box.claimed}, which has {round(-math.log10(unit_of(box.claimed)))} digits"
 
 
-def spread_at(box: Box, value: Floats) -> Floats:
+def spread_at(box: BlackBox, value: Floats) -> Floats:
     """How far the values at the point itself lie apart; 0 for a function that repeats its values."""
     again = box.again()
     if np.array_equal(value, again):
@@ -117,7 +119,7 @@ def spread_at(box: Box, value: Floats) -> Floats:
     return np.asarray(np.ptp(values, axis=0))
 
 
-def linearity(box: Box, weights: Floats, claims: Floats) -> Iterator[str]:
+def linearity(box: BlackBox, weights: Floats, claims: Floats) -> Iterator[str]:
     """What is said of a pullback that is not linear in its cotangent."""
     expected = 2.0 * claims[0] - 3.0 * claims[-1]
     scale = np.abs(claims[0]).max() + np.abs(claims[-1]).max()
@@ -126,7 +128,7 @@ def linearity(box: Box, weights: Floats, claims: Floats) -> Iterator[str]:
         yield f"{box.role} is not linear in its cotangent: off by {gap / scale:.1g} of its size"
 
 
-def beside(box: Box, survey: Survey, name: str, samples: int) -> list[Survey]:
+def beside(box: BlackBox, survey: Survey, name: str, samples: int) -> list[Survey]:
     """Surveys of points near the given one, where one argument has moved and kept its structure.
 
     Equal entries stay equal and zeros stay zero: a symmetric matrix stays symmetric, a mask a mask. Then, of a

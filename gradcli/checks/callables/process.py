@@ -28,7 +28,7 @@ from gradcli.checks.callables.runner import FIELDS, RUNNING
 from gradcli.checks.report import Check, Report, Settings, timed
 from gradcli.checks.witnesses import parse_witnesses
 from gradcli.lowering.points import array_of, read_point
-from gradcli.recording.calls.box import Box
+from gradcli.recording.calls.box import BlackBox
 from gradcli.recording.calls.call_arguments import Argument
 from gradcli.recording.calls.failures import KEPT, Failed, OutOfTime, innermost
 from gradcli.recording.calls.gradient_libraries import TITLES, Library
@@ -93,7 +93,7 @@ def check_target(
     with closing(Runner(seconds)) as child:
         try:
             report, heard = judged(child, child.exchange(request), (python, grad), arrays, settings)
-        except Lost as end:
+        except ProcessLost as end:
             (last,) = end.args
             report, heard = judged(child, last, (python, grad), arrays, settings) if last else (None, [])
     if report is None:
@@ -169,7 +169,7 @@ def about_rule(about: About, grad: str | None, name: Any, defined_in: Any, line:
     return About(about.title, file, int(line) if same and line is not None else None, visible(str(name), 80))
 
 
-class RemoteBox(Box):
+class RemoteBox(BlackBox):
     """A box whose calls are messages; `exchange` sends one and gives the answer, or raises where there is none."""
 
     def __init__(
@@ -241,7 +241,7 @@ def argument(arrays: Mapping[str, Floats], name: str, moves: bool, keyword: bool
     return Argument(str(name), None, array, bool(keyword))
 
 
-class Lost(Exception):
+class ProcessLost(Exception):
     """The process that runs the code gave no answer, or as its last one why it cannot go on."""
 
 
@@ -279,7 +279,7 @@ class Runner:
         self.deadline = max(self.deadline, monotonic() + GRACE)
         answer = self._answer()
         if answer is None or ("failure" in answer and "ask" in message):
-            raise Lost(answer)
+            raise ProcessLost(answer)
         return answer
 
     def _answer(self) -> Message | None:

@@ -27,7 +27,7 @@ from gradcli.checks.decide.numerical import ALIKE, STEPPED, of_differences, rema
 from gradcli.checks.decide.refutation import blaming, disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, readings
 from gradcli.checks.differences.step_sequences import EPSILON, seeded_directions, suspicious
-from gradcli.checks.differences.survey import DUST, FAR, Finding, Survey, contradicted
+from gradcli.checks.differences.survey import DUST, FAR, SlopeFinding, Survey, contradicted
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import GOOD, NONSMOOTH, Settings
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from gradcli.graph.node import Node
     from gradcli.graph.program import Program
-    from gradcli.recording.calls.box import Box
+    from gradcli.recording.calls.box import BlackBox
 
     Floats = NDArray[np.floating[Any]]
     Message = dict[str, Any]
@@ -109,7 +109,7 @@ class Recorded(NamedTuple):
         return max(self.formats, key=unit_of) if self.unit > unit_of(self.taken) else ""
 
 
-def by_recording(box: Box, recorded: Message, seed: int, settings: Settings) -> Rigorous:
+def by_recording(box: BlackBox, recorded: Message, seed: int, settings: Settings) -> Rigorous:
     """What the oracles decide of what `recording` found; no verdict where only values can.
 
     The recording may come from another process, so all of it is verified: the combination of outputs is built here, and
@@ -144,7 +144,7 @@ def by_recording(box: Box, recorded: Message, seed: int, settings: Settings) -> 
 # --- recording: beside the function -----------------------------------------------------------------------------
 
 
-def recording(box: Box, seed: int) -> Message:
+def recording(box: BlackBox, seed: int) -> Message:
     """The program of a function, its gradients and the rules inside it as plain data; empty where there is none.
 
     Of a `Function` the forward is the program, and its backward the gradients. `used` tells how these depend on which
@@ -160,7 +160,7 @@ def recording(box: Box, seed: int) -> Message:
         return recorded
 
 
-def of_tensors(box: Box, seed: int) -> Message:
+def of_tensors(box: BlackBox, seed: int) -> Message:
     """The recording of a function of gradcli's tensors, or of a `Function` of theirs."""
     record = getattr(sys.modules.get(EAGER), "record", None)
     if record is None or box.kind != OWN or box.taken != "float64" or not np.isfinite(box.x).all():
@@ -169,7 +169,7 @@ def of_tensors(box: Box, seed: int) -> Message:
     return (of_class if is_function_class(owner(box)) else of_function)(box, program, seed)
 
 
-def of_function(box: Box, program: Any, seed: int) -> Message:
+def of_function(box: BlackBox, program: Any, seed: int) -> Message:
     """The recording of a function, with its gradients: those of a combination of its outputs."""
     outputs = list(program.outputs)
     if any(node.type.kind != "float" for node in outputs):
@@ -179,7 +179,7 @@ def of_function(box: Box, program: Any, seed: int) -> Message:
     return message(program, outputs, dict(zip(box.names, gradients, strict=True)), seed)
 
 
-def of_class(box: Box, program: Any, seed: int) -> Message:
+def of_class(box: BlackBox, program: Any, seed: int) -> Message:
     """The recording of a `Function`'s forward, and of its backward, which is a rule written by hand."""
     rule = next((other for other in program.rules if other.name == owner(box).__name__), None)
     if box.shape is None or rule is None or {*box.names} - {leaf.name for leaf in rule.leaves}:
@@ -195,7 +195,7 @@ def of_class(box: Box, program: Any, seed: int) -> Message:
     return {**recorded, "by hand": True, "cotangents": {"0": name}}
 
 
-def of_framework(box: Box, seed: int) -> Message:
+def of_framework(box: BlackBox, seed: int) -> Message:
     """The recording of a function of NumPy, PyTorch or JAX with its backward."""
     rule = traced_rule(box, seed)
     if rule is None:
@@ -238,7 +238,7 @@ def message(program: Program, outputs: Sequence[Node], gradients: Mapping[str, N
 # --- reading: where it is judged --------------------------------------------------------------------------------
 
 
-def read(box: Box, recorded: Message, seed: int) -> Recorded:
+def read(box: BlackBox, recorded: Message, seed: int) -> Recorded:
     """A recording as a program, with what is judged: the gradients by the arguments, and the rules inside it."""
     try:
         program, nodes = restore_nodes(recorded["flat"], catalogue())
@@ -294,7 +294,7 @@ def read(box: Box, recorded: Message, seed: int) -> Recorded:
     return known
 
 
-def standing(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> Outcome | None:
+def standing(box: BlackBox, known: Recorded, subject: Subject, verdict: Outcome) -> Outcome | None:
     """A verdict on a recording as one on the function; None where values have to decide.
 
     What is sent has to be finite to pass. A graph of PyTorch or JAX does not show what is detached, or computed under
@@ -317,7 +317,7 @@ def standing(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> O
     return verdict if sure else None
 
 
-def backed(box: Box, known: Recorded, subject: Subject, verdict: str) -> bool:
+def backed(box: BlackBox, known: Recorded, subject: Subject, verdict: str) -> bool:
     """Whether differences of the function's own values do not contradict a verdict on its recording.
 
     A graph that compares values, as a bisection does, may be smooth between two jumps that are closer than floats: its
@@ -352,7 +352,7 @@ def backed(box: Box, known: Recorded, subject: Subject, verdict: str) -> bool:
     return any(finding.seen.estimate.reason is not None or suspicious(finding.seen) for finding in findings)
 
 
-def surveyed(box: Box, known: Recorded, subject: Subject) -> tuple[Survey, Floats]:
+def surveyed(box: BlackBox, known: Recorded, subject: Subject) -> tuple[Survey, Floats]:
     """A survey of the function, in which nothing is measured, with what is judged as the claim; and the derivative."""
     part, claims = box.slices[str(subject.leaf)], np.zeros((1, box.x.size))
     exact, claims[0, part] = (y.reshape(-1) for y in evaluated(sides(subject), subject.values))
@@ -362,7 +362,7 @@ def surveyed(box: Box, known: Recorded, subject: Subject) -> tuple[Survey, Float
     return Survey(box.values, box.x, box.slices, claims, seed, weights=weights, noise=noise), exact
 
 
-def farthest_off(box: Box, known: Recorded, subject: Subject) -> tuple[Finding, float]:
+def farthest_off(box: BlackBox, known: Recorded, subject: Subject) -> tuple[SlopeFinding, float]:
     """What differences say of the entry that is farthest off, and its derivative."""
     (survey, exact), part = surveyed(box, known, subject), box.slices[str(subject.leaf)]
     at = int(np.argmax(np.abs(exact - survey.claims[0, part])))
@@ -370,7 +370,7 @@ def farthest_off(box: Box, known: Recorded, subject: Subject) -> tuple[Finding, 
     return seen, float(exact[at])
 
 
-def as_sent(box: Box, known: Recorded, subject: Subject, verdict: Outcome) -> Outcome:
+def as_sent(box: BlackBox, known: Recorded, subject: Subject, verdict: Outcome) -> Outcome:
     """A verdict on a formula as one on what is sent: IMPRECISE where that has fewer digits than the arguments.
 
     Or where it is off by little and scatters as finite differences do. Any other small difference is said.
@@ -436,7 +436,7 @@ def same_double(verdict: Outcome) -> bool:
         return False
 
 
-def of_dust(box: Box, known: Recorded, subject: Subject) -> bool:
+def of_dust(box: BlackBox, known: Recorded, subject: Subject) -> bool:
     """Whether what is judged is wrong in rounding alone: in numbers in place of 0, beside other entries or values."""
     exact, claimed = evaluated(sides(subject), subject.values)
     off = np.abs(claimed - exact) > ROUNDINGS * EPSILON * np.abs(exact)
@@ -490,7 +490,7 @@ def added(scalars: Sequence[Node]) -> Node:
     return total
 
 
-def ran(box: Box, record: Any) -> Any:
+def ran(box: BlackBox, record: Any) -> Any:
     """The recording of a function whose arguments are the ones that are judged."""
     names, tensors = box.names, box.arguments_at(box.x, False)
 
@@ -526,7 +526,7 @@ def large(program: Program, nodes: Sequence[Node]) -> None:
 # --- whether it stands for the function ---------------------------------------------------------------------------
 
 
-def reproduced(box: Box, known: Recorded, seed: int) -> dict[str, float]:
+def reproduced(box: BlackBox, known: Recorded, seed: int) -> dict[str, float]:
     """How far what is sent lies from its recording at most, relatively, for each argument; NaN where it is not finite.
 
     Opaque unless the recording gives the function's values and gradients at the point, at points beside it and at one
@@ -580,7 +580,7 @@ def distance(own: Floats, expected: Floats, spread: Floats, unit: float) -> floa
     return np.inf if beyond(unit) else float((gap / np.where(size > 0, size, largest)).max())
 
 
-def far_away(box: Box, weights: Floats, seed: int) -> list[Floats]:
+def far_away(box: BlackBox, weights: Floats, seed: int) -> list[Floats]:
     """A point far from the given one where function and gradient are finite, as far as there is one.
 
     Its entries are all of about one size, and have other signs; else the same signs.
@@ -619,7 +619,7 @@ def nonlinear_at(subjects: Sequence[Subject], cotangents: Sequence[str]) -> dict
 
 
 @oracle_client.exclusive
-def judged(box: Box, known: Recorded, settings: Settings) -> list[tuple[Subject, Outcome]]:
+def judged(box: BlackBox, known: Recorded, settings: Settings) -> list[tuple[Subject, Outcome]]:
     """The verdicts of the oracles; a subject that they cannot decide is left out."""
     subjects = [*known.subjects, *known.rules]
     oracle = oracle_client.shared()
@@ -639,7 +639,7 @@ def judged(box: Box, known: Recorded, settings: Settings) -> list[tuple[Subject,
     return verdicts
 
 
-def by_entry(box: Box, known: Recorded, exact: Exact, subject: Subject, refuted: Outcome) -> Outcome:
+def by_entry(box: BlackBox, known: Recorded, exact: Exact, subject: Subject, refuted: Outcome) -> Outcome:
     """The refutation of a Jacobian by its entry that is farthest off, instead of a combination of its rows."""
     leaf, arriving, (output,) = str(subject.leaf), subject.moving[-1], known.outputs
     both, units = evaluator(sides(subject)), np.eye(box.size).reshape(-1, *output.type.shape)
@@ -668,7 +668,7 @@ def by_entry(box: Box, known: Recorded, exact: Exact, subject: Subject, refuted:
     )
 
 
-def notes_on(box: Box, known: Recorded) -> list[str]:
+def notes_on(box: BlackBox, known: Recorded) -> list[str]:
     """Notes on the graph."""
     fewer = [name for name in dict.fromkeys(known.formats) if unit_of(name) > EPSILON]
     if fewer:
@@ -682,7 +682,7 @@ def notes_on(box: Box, known: Recorded) -> list[str]:
 # --- small things -------------------------------------------------------------------------------------------------
 
 
-def owner(box: Box) -> Any:
+def owner(box: BlackBox) -> Any:
     """The class whose `apply` is judged, or None."""
     return getattr(box.f, "__self__", None)
 
@@ -692,6 +692,6 @@ def at_point(program: Program) -> dict[str, Floats]:
     return {name: np.asarray(leaf.default, dtype=np.float64) for name, leaf in program.leaves.items()}
 
 
-def moved(box: Box, x: Floats) -> dict[str, Floats]:
+def moved(box: BlackBox, x: Floats) -> dict[str, Floats]:
     """The arguments that are judged at a flat point of a box."""
     return {name: x[part].reshape(box.shape_of(name)) for name, part in box.slices.items()}

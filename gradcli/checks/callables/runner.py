@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from gradcli.recording.calls.box import Box
+    from gradcli.recording.calls.box import BlackBox
 
     Message = dict[str, Any]
 
@@ -188,7 +188,7 @@ FIELDS: dict[str, Callable[[Any], Any]] = {  # of a box that has been opened, an
 }
 
 
-def answer(box: Box, question: Message) -> Message:
+def answer(box: BlackBox, question: Message) -> Message:
     """The answer to one question: what it asks for, and the arguments of that."""
     ask = question.pop("ask")
     try:

@@ -21,7 +21,7 @@ from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.chosen_points import nearby
 from gradcli.checks.decide.granting import granted_on_set
 from gradcli.checks.decide.nonsmooth import jump, slopes
-from gradcli.checks.differences.step_sequences import Sides
+from gradcli.checks.differences.step_sequences import LocalBehaviour
 from gradcli.checks.formatting import node_text
 from gradcli.checks.oracle.oracle_client import leaf_names
 from gradcli.checks.report import GOOD, NONSMOOTH
@@ -393,7 +393,7 @@ class BoxCheck:
             reason = f"the exact derivative is {first['exact']}, the claim {first['claimed']}"
         else:
             verdict = tie["kind"]
-            seen = Sides(verdict, tie["left"], tie["right"], 0.0, tie["value"], tuple(tie["limits"]))
+            seen = LocalBehaviour(verdict, tie["left"], tie["right"], 0.0, tie["value"], tuple(tie["limits"]))
             reason = jump(seen, tie["gap"]) if verdict == "DISCONTINUOUS" else f"slopes {slopes(seen, (), tie['gap'])}"
             evidence |= {name: tie[name] for name in ("left", "right", "value", "limits")}
         message = f"{bracket.where}: {reason}"

@@ -14,7 +14,7 @@ from gradcli.base.diagnostics import Diagnostic
 from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.floats import evaluated
 from gradcli.checks.decide.refutation import refuted
-from gradcli.checks.differences.step_sequences import Sides
+from gradcli.checks.differences.step_sequences import LocalBehaviour
 from gradcli.checks.evaluate.interpretation import SIGN_OPEN
 from gradcli.checks.formatting import counted, node_text
 
@@ -62,11 +62,11 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     return outcome._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
 
-def seen_by_series(case: Case, tie: Answer) -> tuple[Sides, list[float]]:
+def seen_by_series(case: Case, tie: Answer) -> tuple[LocalBehaviour, list[float]]:
     """The one-sided slopes from series, and the returned gradient, for the entries at the tie."""
     left, right = ([None if x is None else float(x) for x in tie[side]] for side in ("left", "right"))
     floats = case.judged_floats(case.values)
-    seen = Sides(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
+    seen = LocalBehaviour(tie["kind"], left, right, 0.0, tie["value"], (tie["limits"][0], tie["limits"][1]))
     return seen, [float(floats[i]) for i in tie["axes"]]
 
 
@@ -91,7 +91,7 @@ def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
 
 
 def nonsmooth_outcome(
-    seen: Sides,
+    seen: LocalBehaviour,
     returned: Sequence[float],
     message: str,
     evidence: Evidence,
@@ -132,7 +132,7 @@ def off_a_smooth_tie(case: Case, tie: Answer) -> Outcome:
     return Outcome("KINK", message, evidence)
 
 
-def slopes(seen: Sides, names: Sequence[str] = (), gap: float | None = None) -> str:
+def slopes(seen: LocalBehaviour, names: Sequence[str] = (), gap: float | None = None) -> str:
     """The slopes of the first entry whose sides differ, and by how much, where no double shows it."""
     if not seen.left:
         return "differ along a direction that changes many entries"
@@ -143,7 +143,7 @@ def slopes(seen: Sides, names: Sequence[str] = (), gap: float | None = None) -> 
     return f"{text}, {gap:.3g} apart" if gap and pairs[at][0] == pairs[at][1] else text
 
 
-def jump(seen: Sides, gap: float | None) -> str:
+def jump(seen: LocalBehaviour, gap: float | None) -> str:
     """The value and its limits, or by how much they differ, where no double shows it."""
     value, below, above = ("no number" if x is None else f"{x:.6g}" for x in (seen.value, *seen.limits))
     if gap and seen.value == seen.limits[0] == seen.limits[1]:

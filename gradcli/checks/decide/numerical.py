@@ -20,7 +20,7 @@ from gradcli.checks.decide.floats import moving
 from gradcli.checks.decide.nonsmooth import nonsmooth_outcome
 from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
-from gradcli.checks.diagnosis.ratios import Comparison, Part, Reading, of_entries, of_parts, readings
+from gradcli.checks.diagnosis.ratios import Comparison, ErrorReading, Subexpression, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import (
     EPSILON,
@@ -28,7 +28,7 @@ from gradcli.checks.differences.step_sequences import (
     STILL,
     UNMOVED,
     Estimate,
-    Sides,
+    LocalBehaviour,
     bent,
     between_sides,
     sides_along,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradcli.checks.decide.case import Case, Evidence, Floats, Values
-    from gradcli.checks.differences.survey import Finding, Group
-    from gradcli.recording.calls.box import Box
+    from gradcli.checks.differences.survey import MovedEntries, SlopeFinding
+    from gradcli.recording.calls.box import BlackBox
 
 SHOWN = 5  # of the worst entries
 # a smaller relative gap is a matter of digits: IMPRECISE
@@ -124,7 +124,7 @@ class ByDifferences:
     precise: float = 0.0
     lost: str = ""
     entry_name: Callable[[int], str] | None = None
-    box: Box | None = None
+    box: BlackBox | None = None
 
     def __post_init__(self) -> None:
         self.part = self.survey.slices[self.name]
@@ -155,13 +155,13 @@ class ByDifferences:
         return self.not_measured() or self.agreeing([*agreeing, *self.flat], bool(self.flat))
 
     @cached_property
-    def hidden(self) -> list[Finding]:
+    def hidden(self) -> list[SlopeFinding]:
         """The slopes that rounding hides."""
         single = [finding for finding in self.own if self.row_names[finding.row] != COMBINED]
         return [finding for finding in single or self.findings if finding.state in ("silent", "still")]
 
     @cached_property
-    def flat(self) -> list[Finding]:
+    def flat(self) -> list[SlopeFinding]:
         """Those that are 0 as nearly as steps show; [] unless all are."""
         return self.stationary(self.hidden)
 
@@ -170,7 +170,7 @@ class ByDifferences:
         open_slopes = len(self.flat) < len(self.hidden) or self.count < self.part.stop - self.part.start
         return self.unseen(self.hidden) if open_slopes else None
 
-    def contradicted(self, wrong: Sequence[Finding]) -> Outcome:
+    def contradicted(self, wrong: Sequence[SlopeFinding]) -> Outcome:
         """Differences contradict the claim: how surely, and how it is wrong; the entry farthest off comes first."""
         plain = [w for w in wrong if w.entry is not None and w.state == "differs"]
         single = [w for w in plain if self.row_names[w.row] != COMBINED]
@@ -197,7 +197,7 @@ class ByDifferences:
             return wrong_beside or Outcome("INCONCLUSIVE", f"{text}; {doubt}" if doubt else text, evidence)
         return disagrees(f"(numerical) {text}", evidence, self.readings())
 
-    def doubts(self, finding: Finding, evidence: Evidence) -> str:
+    def doubts(self, finding: SlopeFinding, evidence: Evidence) -> str:
         """Why a contradiction is not a refutation; "" where it is one."""
         if self.doubt or finding.state == "not finite":
             return self.doubt
@@ -214,19 +214,19 @@ class ByDifferences:
         except OutOfTime:
             return "time ran out before a second direction was tried"
 
-    def confirmed(self, finding: Finding) -> bool:
+    def confirmed(self, finding: SlopeFinding) -> bool:
         """Whether a second direction, with other steps, contradicts the claim too."""
         other = self.survey.along([self.survey.second(finding)])[finding.row]
         return other.state in ("near", "differs") and other.ratio > step_sequences.CLEAR
 
-    def nearly(self, finding: Finding) -> Outcome:
+    def nearly(self, finding: SlopeFinding) -> Outcome:
         """IMPRECISE where the gap is a matter of digits, else INCONCLUSIVE: neither called wrong nor right."""
         if finding.gap <= self.precise * abs(finding.claimed):
             return self.imprecise(finding)
         text = f"{self.label(finding)}: {self.both_numbers(finding)}, too close to tell them apart"
         return Outcome("INCONCLUSIVE", text, self.worst(self.findings))
 
-    def imprecise(self, finding: Finding) -> Outcome:
+    def imprecise(self, finding: SlopeFinding) -> Outcome:
         """IMPRECISE: the claim is right to many digits, but not to all; every slope was measured, nearby too."""
         if decided := self.only_here() or self.not_measured():
             return decided
@@ -234,7 +234,7 @@ class ByDifferences:
         text = f"{self.label(finding)} agrees to {digits} digits only: rounding, or a constant with too few digits"
         return Outcome("IMPRECISE", text, self.worst([finding]))
 
-    def unseen(self, unseen: Sequence[Finding]) -> Outcome:
+    def unseen(self, unseen: Sequence[SlopeFinding]) -> Outcome:
         """INCONCLUSIVE, since a slope could not be measured: it may be anything that is claimed."""
         size = self.part.stop - self.part.start
         reason = (
@@ -246,7 +246,7 @@ class ByDifferences:
             text = f"{self.label(unseen[0])}{more} could not be measured: {text}"
         return Outcome("INCONCLUSIVE", text, {})
 
-    def stationary(self, unseen: Sequence[Finding]) -> list[Finding]:
+    def stationary(self, unseen: Sequence[SlopeFinding]) -> list[SlopeFinding]:
         """Slopes that are 0 as nearly as steps show, and that are measured and agree at points nearby; [] otherwise.
 
         At a stationary point rounding hides the slope itself.
@@ -265,7 +265,7 @@ class ByDifferences:
             findings.append(finding._replace(state="agrees", seen=finding.seen._replace(estimate=known)))
         return findings
 
-    def agreeing(self, spoken: Sequence[Finding], stationary: bool) -> Outcome:
+    def agreeing(self, spoken: Sequence[SlopeFinding], stationary: bool) -> Outcome:
         """AGREES, unless points nearby say otherwise."""
         if wrong := self.only_here():
             return wrong
@@ -323,12 +323,12 @@ class ByDifferences:
         evidence = {"counterexample": counterexample, "ladder": worst.seen.convergence("", worst.claimed).evidence()}
         return Outcome("INCONCLUSIVE" if self.doubt else "DISAGREES", text, evidence)
 
-    def both_at(self, other: Survey, finding: Finding) -> Evidence:
+    def both_at(self, other: Survey, finding: SlopeFinding) -> Evidence:
         """The value of the argument at a point near the given one, and both slopes there."""
         moved = other.x[self.part].reshape(self.shape).tolist()
         return {"at": {self.name: moved}, "claimed": finding.claimed, "differences": finding.slope}
 
-    def sure(self, finding: Finding) -> bool:
+    def sure(self, finding: SlopeFinding) -> bool:
         """Whether a finding contradicts the claim for certain, over two decades of steps and by more than digits."""
         digits = self.precise * max(abs(finding.claimed), abs(finding.slope))
         decades = step_sequences.decades(finding.seen, finding.claimed, finding.slack)
@@ -359,7 +359,7 @@ class ByDifferences:
             evidence["witnesses"] = of_black_box(self.role, worst, self.label(worst) if len(single) > 1 else "")
         return evidence
 
-    def label(self, finding: Finding) -> str:
+    def label(self, finding: SlopeFinding) -> str:
         """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
         by = f"{self.name} along a direction" if finding.entry is None else self.entry_label(finding.entry)
         row = self.row_names[finding.row]
@@ -379,7 +379,7 @@ class ByDifferences:
             return self.entry_name(entry)
         return f"{self.name}{subscript(entry - self.part.start, self.shape)}"
 
-    def both_numbers(self, finding: Finding, where: str = "") -> str:
+    def both_numbers(self, finding: SlopeFinding, where: str = "") -> str:
         """The claim and the differences in one sentence."""
         value, bound, _ = finding.seen.estimate
         return f"{self.role} gives {finding.claimed!r}{where}, finite differences give {value!r} +- {bound:.1g}"
@@ -400,12 +400,12 @@ class ByDifferences:
         seen = {finding.entry for finding in self.own}
         return len(seen.union(*(group.entries.tolist() for group in self.agreeing_groups())))
 
-    def agreeing_groups(self) -> list[Group]:
+    def agreeing_groups(self) -> list[MovedEntries]:
         """The groups of entries of a large array in which something was seen that agrees."""
         groups = self.survey.groups.get(self.name, ())
         return [group for group in groups if any(finding.state == "agrees" for finding in group.findings)]
 
-    def bound(self, spoken: Sequence[Finding]) -> tuple[float, str]:
+    def bound(self, spoken: Sequence[SlopeFinding]) -> tuple[float, str]:
         """The relative bound to which claims hold, and its text; of what is 0 up to its bound the absolute one.
 
         Of a large array, whose entries were seen in groups, it is relative to the largest one.
@@ -422,7 +422,7 @@ class ByDifferences:
         bound = max(finding.bound for finding in spoken)
         return bound, f"{bound:.1g} (absolute: the gradient is zero)"
 
-    def worst(self, findings: Sequence[Finding]) -> Evidence:
+    def worst(self, findings: Sequence[SlopeFinding]) -> Evidence:
         """The entries farthest from their claims, with both numbers and the bound; and how many are wrong."""
         entries = range(self.part.start, self.part.stop)
         seen = {(finding.row, finding.entry): finding for finding in findings if finding.entry in entries}
@@ -475,7 +475,7 @@ class ByDifferences:
         returned = [finding.claimed for finding in examined]
         return nonsmooth_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
 
-    def bends(self, finding: Finding, left: float | None, right: float | None) -> bool:
+    def bends(self, finding: SlopeFinding, left: float | None, right: float | None) -> bool:
         """Whether slopes on both sides stay apart down to steps that rounding limits: else a kink is near the point."""
         gap = abs((right or 0.0) - (left or 0.0))
         if finding.entry is None or not 0 < gap < math.inf:
@@ -483,13 +483,13 @@ class ByDifferences:
         slopes = self.survey.closest(finding, gap)
         return not (np.abs(slopes[1] - slopes[0]) <= 0.2 * gap).all()
 
-    def invisible(self, finding: Finding) -> bool:
+    def invisible(self, finding: SlopeFinding) -> bool:
         """Whether a finding has no slope, and a kink may be the reason."""
         if finding.state == "not finite":
             return finding.seen.estimate.reason is not None
         return finding.state == "silent" and not (self.survey.noise[finding.row] > 0 and finding.seen.errors.size)
 
-    def shown_by(self, suspects: Sequence[Finding], seen: Sides) -> bool:
+    def shown_by(self, suspects: Sequence[SlopeFinding], seen: LocalBehaviour) -> bool:
         """Whether the steps of the suspects show that too."""
         if seen.verdict == "BOUNDARY":
             return True
@@ -502,7 +502,7 @@ class ByDifferences:
 
     # --- how it is wrong -----------------------------------------------------------------------------------------
 
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[ErrorReading]:
         """How the gradient of a scalar, or a Jacobian, may be wrong; needs every entry of the argument."""
         box, known = self.box, self.known(self.name)
         if box is None or known is None or known.fits(known.claimed):
@@ -549,7 +549,7 @@ STEPPED = 32.0  # times their noise, and the step that makes it: so far off may 
 TINY, TRIALS = (1e-9, 1e-12), 6  # those steps, on each side
 
 
-def of_differences(box: Box, gap: float, text: str) -> Outcome | None:
+def of_differences(box: BlackBox, gap: float, text: str) -> Outcome | None:
     """IMPRECISE where a derivative scatters as finite differences do, and is off by no more than they are.
 
     Their noise is that of f divided by their step, which their error is about as large as. INCONCLUSIVE where it is off
@@ -564,7 +564,7 @@ def of_differences(box: Box, gap: float, text: str) -> Outcome | None:
     return Outcome(verdict, AS_DIFFERENCES.format(text, noise), {})
 
 
-def scatter_of(box: Box) -> float:
+def scatter_of(box: BlackBox) -> float:
     """How far the derivative lies from parabolas through its values over tiny steps, relatively.
 
     The least of both sides and of two sizes of steps: noise is in all of them, and a jump is not.
@@ -573,7 +573,7 @@ def scatter_of(box: Box) -> float:
     return min(scatters(box, partial(box.pullback, weights=weights)))
 
 
-def scatters(box: Box, of: Callable[[Floats], Floats]) -> list[float]:
+def scatters(box: BlackBox, of: Callable[[Floats], Floats]) -> list[float]:
     """How far a function lies from parabolas through its values, relatively, by size of steps and side."""
     d = np.random.default_rng(2).uniform(0.5, 1.5, box.x.size) * np.maximum(np.abs(box.x), 1e-3)
     steps, gaps = np.arange(1, TRIALS + 1), []
@@ -597,19 +597,19 @@ def remark_on(gap: float) -> str:
     return f" (a relative {gap:.0g}: if f is computed approximately, {allows})"
 
 
-def relative_gap(finding: Finding) -> float:
+def relative_gap(finding: SlopeFinding) -> float:
     """How far the claim is off, relative to the slope by differences."""
     return finding.gap / max(abs(finding.slope), 1e-300)
 
 
-def comparison(findings: Sequence[Finding], shape: tuple[int, ...] = (-1,)) -> Comparison:
+def comparison(findings: Sequence[SlopeFinding], shape: tuple[int, ...] = (-1,)) -> Comparison:
     """Slopes by differences, with their error bounds, beside the claims."""
     columns = np.array([(*finding.seen.estimate[:2], finding.claimed) for finding in findings]).reshape(-1, 3).T
     slopes, bounds, claimed = (column.reshape(shape) for column in columns)
     return Comparison(slopes, claimed, 4.0 * bounds + 1e-9 * np.abs(slopes))
 
 
-def missing_factor(box: Box, known: Comparison) -> list[Reading]:
+def missing_factor(box: BlackBox, known: Comparison) -> list[ErrorReading]:
     """What the claim, or its wrong columns of a Jacobian, has to be multiplied with or divided by.
 
     That is an argument, the value of f or the claim, or 1 minus one of them or its square; of three numbers or more.
@@ -629,7 +629,7 @@ def missing_factor(box: Box, known: Comparison) -> list[Reading]:
         fitting = [array.reshape(shape) for shape in shapes if array.size == math.prod(shape)]
         for value in fitting if np.unique(array).size >= FEW else ():
             ways = {name: value, f"(1 - {name})": 1 - value, f"(1 - {name}**2)": 1 - value**2}
-            parts += [Part(partial(str, text), np.broadcast_to(x, claimed.shape)) for text, x in ways.items()]
+            parts += [Subexpression(partial(str, text), np.broadcast_to(x, claimed.shape)) for text, x in ways.items()]
     if box.size > 1 and not (wrong := known.misses(claimed).any(axis=(0, 1))).all():
         columns = np.flatnonzero(wrong)
         where = f" in the column{'s' * (columns.size > 1)} {', '.join(map(str, columns))}"

@@ -197,7 +197,7 @@ def too_many(nodes: Sequence[Node]) -> bool:
 # --- exact values beside floats ---------------------------------------------------------------------------------------
 
 
-class Lost(NamedTuple):
+class LostPrecision(NamedTuple):
     """Exact values of those outputs whose floats are wrong, by their position, and where the digits were lost.
 
     An exact value is the nearest double, or its digits where no double is near; arrays are nested lists, with None for
@@ -210,7 +210,7 @@ class Lost(NamedTuple):
 
 
 @oracle_client.exclusive
-def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapping[str, Any]) -> Lost | None:
+def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapping[str, Any]) -> LostPrecision | None:
     """The exact values that the floats miss; None where the floats are good or the exact values are unknown.
 
     `floats` holds the value of every node that the outputs need.
@@ -237,7 +237,7 @@ def lost_digits(outputs: Sequence[Node], floats: Mapping[Node, Any], point: Mapp
     if not exact_values:
         return None
     first = first_bad(reachable([outputs[min(exact_values)]]), bad)
-    return Lost(exact_values, first, "" if first is None else node_text(first))
+    return LostPrecision(exact_values, first, "" if first is None else node_text(first))
 
 
 @oracle_client.exclusive

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradcli.checks.decide.case import Answer, Case, Evidence, Values
-    from gradcli.checks.diagnosis.ratios import Reading
+    from gradcli.checks.diagnosis.ratios import ErrorReading
     from gradcli.checks.subjects import Subject
 
 MOST_MATRIX = 400  # entries of a matrix that is moved off its symmetry
@@ -83,7 +83,7 @@ def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:
     return disagrees(message, evidence, readings(case, values))
 
 
-def disagrees(message: str, evidence: Evidence, causes: Sequence[Reading]) -> Outcome:
+def disagrees(message: str, evidence: Evidence, causes: Sequence[ErrorReading]) -> Outcome:
     """DISAGREES, with the readings of the mistake, and the place of the likeliest for a caret below it."""
     notes: list[Diagnostic] = []
     for cause in causes[:1]:
@@ -95,7 +95,7 @@ def disagrees(message: str, evidence: Evidence, causes: Sequence[Reading]) -> Ou
     return Outcome("DISAGREES", message, evidence, tuple(notes))
 
 
-def readings(case: Case, refuting: Values) -> list[Reading]:
+def readings(case: Case, refuting: Values) -> list[ErrorReading]:
     """What may be wrong with a refuted claim; of an equality that the values of a point refute."""
     from gradcli.checks.diagnosis.explanation import explain  # most claims are right: start-up time is a feature
 

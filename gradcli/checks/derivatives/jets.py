@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flint import arb, arb_series, ctx
 
 from gradcli.checks.evaluate import balls
-from gradcli.checks.evaluate.evaluation import Reading, steps_of, work_of
+from gradcli.checks.evaluate.evaluation import FieldEvaluation, steps_of, work_of
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, Unclear, Undecided, Undefined
 from gradcli.checks.expansions.exact_reals import apart, ball_of
 from gradcli.checks.expansions.log_puiseux import STEP, Expansion, Huge
@@ -70,7 +70,7 @@ class DirectionalJets:
         self.field = field
         self.paths = paths
         self.bits: int = ctx.prec
-        self.base = Reading(field, balls.entries_of(field, point))
+        self.base = FieldEvaluation(field, balls.entries_of(field, point))
         self.base.follow(paths.still)
         self.entries = [entry for target in paths.targets for entry in self.base.known[target].flat]
         self.center = field.parts(self.entries)
@@ -103,7 +103,7 @@ class DirectionalJets:
             center[i] = move(center[i], speed)
         field = self.field
         field.signs = self.signs
-        walk = Reading(field, {}, self.paths.split(field.joined(center, self.entries)), self.base.known)
+        walk = FieldEvaluation(field, {}, self.paths.split(field.joined(center, self.entries)), self.base.known)
         walk.follow(self.paths.walk)
         return field.parts(walk.known[self.paths.outputs[0]].flat)
 

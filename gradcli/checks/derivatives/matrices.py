@@ -18,7 +18,7 @@ from flint import acb_mat, arb, arb_mat, arb_series, ctx, fmpq, fmpq_mat
 
 from gradcli.checks.evaluate.ball_numbers import precision
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Tie, Unclear, Undecided, Unsupported
-from gradcli.checks.expansions.complex_numbers import Complex
+from gradcli.checks.expansions.complex_numbers import ComplexEntry
 from gradcli.checks.expansions.exact_reals import LADDER, ball_of
 from gradcli.checks.expansions.log_puiseux import ONE, STEP, Expansion, TracedExpansion
 from gradcli.checks.expansions.power_series import Series, coefficients
@@ -59,8 +59,8 @@ def of_exact_numbers(rule: Callable[..., Any], field: Any, degree: int | None) -
                 return rule(field, *[Entries([in_balls(x / scale) for x in y.flat], y.shape) for y in xs], **params)
 
         def exact(x: Any, at: Callable[[int], Any]) -> Any:
-            if isinstance(x, Complex):
-                return Complex(exact(x.x, lambda bits: at(bits).x), exact(x.y, lambda bits: at(bits).y))
+            if isinstance(x, ComplexEntry):
+                return ComplexEntry(exact(x.x, lambda bits: at(bits).x), exact(x.y, lambda bits: at(bits).y))
             if type(x) is arb:
                 return f.number(0).lifted(x) if x.is_exact() else f.number(0).apply("computed", at)
             terms = {key: exact(c, partial(term, at, key)) for key, c in x.terms.items()}
@@ -101,8 +101,8 @@ def with_enough_bits(result: Callable[[int], Any]) -> Any:
 
 def in_balls(x: Any) -> Any:
     """An entry of exact numbers as one of balls."""
-    if isinstance(x, Complex):
-        return Complex(in_balls(x.x), in_balls(x.y))
+    if isinstance(x, ComplexEntry):
+        return ComplexEntry(in_balls(x.x), in_balls(x.y))
     if not isinstance(x, Expansion):
         return ball_of(x)
     return Expansion({key: ball_of(c) for key, c in x.terms.items()}, x.rest)
@@ -138,7 +138,7 @@ def has_complex(a: Matrix) -> bool:
     for x in entries:
         if isinstance(x, Failure):
             raise x
-    return any(isinstance(x, Complex) for x in entries)
+    return any(isinstance(x, ComplexEntry) for x in entries)
 
 
 def symmetric(a: Matrix) -> Matrix:
@@ -391,7 +391,7 @@ def exponential(f: Any, a: Matrix) -> Matrix:
         upper = [[*(x.x for x in row), *(-x.y for x in row)] for row in a]
         lower = [[*(x.y for x in row), *(x.x for x in row)] for row in a]
         both = exponential(f, [*upper, *lower])
-        return [[Complex(both[i][j], both[i + size][j]) for j in range(size)] for i in range(size)]
+        return [[ComplexEntry(both[i][j], both[i + size][j]) for j in range(size)] for i in range(size)]
     parts, entry = taylor(a)
     tables, zero = [part.table() for part in parts], [[0] * size for _ in range(size)]
     terms = range(len(parts))

@@ -25,7 +25,7 @@ from gradcli.checks.derivatives.jets import DirectionalJets
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.ball_numbers import START_BITS, precision
 from gradcli.checks.evaluate.balls import BallField, ExactField
-from gradcli.checks.evaluate.evaluation import Reading
+from gradcli.checks.evaluate.evaluation import FieldEvaluation
 from gradcli.checks.evaluate.interpretation import Entries, Failure, Undecided, Undefined, Unsupported
 from gradcli.checks.expansions.log_puiseux import ONE, Expansion, TracedExpansion
 from gradcli.checks.expansions.power_series import Series
@@ -245,7 +245,7 @@ class Join:
 
     def value(self, field: BallField, x: Any, zero: Node, entry: int) -> Any:
         """An entry of a node where the leaf has a number; raises the failure of one that has no value."""
-        value = Reading(field, self.entries(field, x)).read([zero])[0].flat[entry]
+        value = FieldEvaluation(field, self.entries(field, x)).read([zero])[0].flat[entry]
         if isinstance(value, Failure):
             raise value
         return value
@@ -311,11 +311,11 @@ class Join:
         try:
             side = 1 if (self.field.datum(end) - x).sign() > 0 else -1
             self.field.decided = []
-            beside = Reading(self.field, self.entries(self.field, TracedExpansion.along(x, side))).read(nodes)
+            beside = FieldEvaluation(self.field, self.entries(self.field, TracedExpansion.along(x, side))).read(nodes)
             followed = FollowedField(self.field.decided)
             with precision(BITS):
                 part = Series(arb_series([x.enclosed(BITS).union(arb(end)), side], MOST_ORDER + 1))
-                far = Reading(followed, self.entries(followed, part)).read(nodes)
+                far = FieldEvaluation(followed, self.entries(followed, part)).read(nodes)
         except (Failure, Unsupported):
             return False, False
         numbers = [x for entries in (*beside, *far) for x in entries.flat]

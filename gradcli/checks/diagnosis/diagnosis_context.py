@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from gradcli.checks.decide.case import Case, Floats, Values
-    from gradcli.checks.diagnosis.ratios import Reading
+    from gradcli.checks.diagnosis.ratios import ErrorReading
 
 
 PLACES = 4  # points near the given one at which a reading must hold
@@ -36,7 +36,7 @@ MOST_STEPS = 1200  # operations of a program that is searched
 MOST_ENTRIES = 4_000_000  # entries of what is evaluated at once, at all points
 
 
-class Sides(NamedTuple):
+class ScalarSides(NamedTuple):
     """A scalar of what is right and of what is claimed, and the derivation that leads to the first.
 
     The derivation goes from `output` to `target` along `direction`; `inputs` are leaves that take random values.
@@ -53,13 +53,13 @@ class Sides(NamedTuple):
 class Candidate(NamedTuple):
     """A change of one side, or of both, that explains a claim if it makes them equal; the likelier, the cheaper."""
 
-    reading: Callable[[], Reading]
+    reading: Callable[[], ErrorReading]
     left: Node
     right: Node
     cost: int = 0
 
 
-class Judgement:
+class RefutedClaim:
     """Both sides of a refuted claim, and what else its readings are made from. The builder must be open.
 
     `places` are the given point and others where the leaves have moved, and `known` both sides there. `derived` is the
@@ -107,7 +107,7 @@ class Judgement:
                     return True
         return False
 
-    def sides(self) -> Sides | None:
+    def sides(self) -> ScalarSides | None:
         """The derivation of the right side, its loops written out; None where it has no derivative or is too long."""
         if self.derived is None:
             return None
@@ -149,7 +149,7 @@ class Judgement:
         floats = [np.asarray(result, np.float64) for result in results]
         return {n: np.broadcast_to(x, shape) for n, x, shape in zip(wanted, floats, shapes, strict=True)}
 
-    def likeliest(self, candidates: Iterable[Candidate]) -> list[Reading]:
+    def likeliest(self, candidates: Iterable[Candidate]) -> list[ErrorReading]:
         """The reading of the cheapest candidate whose sides are equal, and not all 0, at every moved point."""
         good: list[Candidate] = []
         tried = list(candidates)
@@ -203,20 +203,20 @@ class Judgement:
                 self.derived = (derivative, *self.case.subject.derived[derivative])
                 return
 
-    def _of_jacobian(self, rows: Node, target: Node) -> Sides:
+    def _of_jacobian(self, rows: Node, target: Node) -> ScalarSides:
         """A Jacobian along a random row and a random column: the gradient of a combination of its rows."""
         left, right = self.builder.fresh_leaf(rows.type), self.builder.fresh_leaf(target.type)
         outer = reshape(left, shape=(rows.type.size, 1)) @ reshape(right, shape=(1, target.type.size))
         weight = reshape(outer, shape=(*rows.shape, *target.shape))
         sides = paired(self.right, weight), paired(self.claimed, weight)
-        return Sides(paired(rows, left), target, right, *sides, (left, right))
+        return ScalarSides(paired(rows, left), target, right, *sides, (left, right))
 
-    def _through(self, node: Node, output: Node, target: Node) -> Sides:
+    def _through(self, node: Node, output: Node, target: Node) -> ScalarSides:
         """A gradient, or one inside another expression: the direction is what the expression makes of the gradient."""
         weight = self.builder.fresh_leaf(self.right.type) if self.right.shape else self.builder.constant(1)
         direction = weight if node is self.right else derivatives.vjp([self.right], [weight], [node])[0]
         right, claimed = paired(self.right, weight), paired(self.claimed, weight)
-        return Sides(output, target, direction, right, claimed, (weight,) if self.right.shape else ())
+        return ScalarSides(output, target, direction, right, claimed, (weight,) if self.right.shape else ())
 
 
 def agree(left: Floats, right: Floats) -> bool:

@@ -19,7 +19,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.case import RIGHT
 from gradcli.checks.diagnosis.diagnosis_context import CLOSE, MOST_ENTRIES, Candidate
 from gradcli.checks.diagnosis.formula_text import as_typed, readable, shorter, valid
-from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
+from gradcli.checks.diagnosis.ratios import MOST, Comparison, ErrorReading, span_of
 from gradcli.checks.formatting import counted, node_text
 from gradcli.checks.subjects import paired
 from gradcli.graph.node import CONSTANT, Node, reachable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gradcli.checks.decide.case import Case, Floats
-    from gradcli.checks.diagnosis.diagnosis_context import Judgement, Sides
+    from gradcli.checks.diagnosis.diagnosis_context import RefutedClaim, ScalarSides
     from gradcli.transforms.masks import Cotangent
 
     Rule = Callable[["Edge"], Any]
@@ -270,7 +270,7 @@ QUOTIENTS = Slip("quotient of derivatives", "the derivative of a quotient is not
 UNSQUARED = Slip("denominator not squared", "the denominator of the quotient rule was not squared")
 
 
-class Part(NamedTuple):
+class EdgePart(NamedTuple):
     """What an edge of a derivation contributes to the result: the scalar `flow`.
 
     Without an edge, what a node with all its edges contributes. `wrong` are what mistakes would contribute instead;
@@ -284,17 +284,17 @@ class Part(NamedTuple):
     whole: bool = True
 
 
-class Derivation:
+class ScalarDerivation:
     """The derivation of a scalar along a direction, in parts, with the mistakes that could have been made in each.
 
     `outer` are the nodes that the output is a combination of. `complete` is False where there were more mistakes than
     could be tried.
     """
 
-    def __init__(self, judged: Judgement, sides: Sides) -> None:
+    def __init__(self, judged: RefutedClaim, sides: ScalarSides) -> None:
         self.builder = builder = judged.builder
         self.target, self.direction = sides.target, sides.direction
-        self.parts: list[Part] = []
+        self.parts: list[EdgePart] = []
         self.complete = True
         self.outer: set[Node] = {sides.output}
         self._flows: dict[Node, Cotangent] = {}
@@ -349,7 +349,7 @@ class Derivation:
 
         return change
 
-    def _parts(self) -> Iterator[Part]:
+    def _parts(self) -> Iterator[EdgePart]:
         uses: dict[Node, int] = {}
         for edge, _ in self._edges:
             uses[edge.arg] = uses.get(edge.arg, 0) + 1
@@ -358,13 +358,13 @@ class Derivation:
             if tangent is not None:
                 wrong = [(slip, paired(tangent, sent)) for slip, sent in self._wrong(edge, mask)]
                 renamed = edge.arg is self.target and edge.node.primitive.name == "named"
-                yield Part(edge, edge.node, paired(tangent, edge.sent), wrong, not renamed)
+                yield EdgePart(edge, edge.node, paired(tangent, edge.sent), wrong, not renamed)
         for node, flow in self._flows.items():
             tangent = self.tangents.get(node)
             if tangent is not None:
                 cotangent = clean(self.builder, flow)
                 instead = [(slip, paired(cotangent, moved)) for slip, moved in self._instead(node, tangent)]
-                yield Part(None, node, paired(cotangent, tangent), instead, uses.get(node, 0) > 1)
+                yield EdgePart(None, node, paired(cotangent, tangent), instead, uses.get(node, 0) > 1)
 
     def _wrong(self, edge: Edge, mask: Node | None) -> Iterator[tuple[Slip, Node]]:
         """What mistakes would pass on to the argument of an edge."""
@@ -401,7 +401,7 @@ RULES = {"mul": "product", "matmul": "product", "div": "quotient", "pow": "power
 SIGNED = ("neg", "cos", "acos", "rsqrt", "erfc")  # operations whose derivative brings a sign
 
 
-def of_factor(edge: Edge | None, factor: Fraction, derivation: Derivation) -> Slip:
+def of_factor(edge: Edge | None, factor: Fraction, derivation: ScalarDerivation) -> Slip:
     """What a wrong factor at an edge, or at all of a node's, means: a dropped term, wrong sign, forgotten constant."""
     text = f"the part through {{arg}} has an extra factor {factor}"
     if 0 < abs(factor) < 1:
@@ -457,7 +457,7 @@ class Mistake(NamedTuple):
     cause: str | None = None
 
 
-def single_mistakes(judged: Judgement) -> list[Reading]:
+def single_mistakes(judged: RefutedClaim) -> list[ErrorReading]:
     """The single mistakes in the derivation whose result is the claim at every point, as far as balls do not refute it.
 
     Where not every mistake could be tried, `judged.note` says so.
@@ -465,7 +465,7 @@ def single_mistakes(judged: Judgement) -> list[Reading]:
     sides = judged.sides()
     if sides is None:
         return []
-    derivation = Derivation(judged, sides)
+    derivation = ScalarDerivation(judged, sides)
     if not derivation.complete:
         count = sum(part.whole + len(part.wrong) for part in derivation.parts)
         judged.note = f"only the first {count:,} mistakes were tried"
@@ -476,7 +476,7 @@ def single_mistakes(judged: Judgement) -> list[Reading]:
     return [written(mistake, sure, judged.case) for mistake, sure in confirmed(judged, sides, mistakes)]
 
 
-def likeliest(derivation: Derivation, sides: Sides, values: Mapping[Node, Floats]) -> list[Mistake]:
+def likeliest(derivation: ScalarDerivation, sides: ScalarSides, values: Mapping[Node, Floats]) -> list[Mistake]:
     """The mistakes whose result is the claim at every place: at most three, one for each name and node."""
     right, claimed = values[sides.right], values[sides.claimed]
     scale = np.maximum(np.abs(right), np.abs(claimed))
@@ -510,7 +510,7 @@ def likeliest(derivation: Derivation, sides: Sides, values: Mapping[Node, Floats
     return list(kept.values())[:MOST]
 
 
-def confirmed(judged: Judgement, sides: Sides, mistakes: Sequence[Mistake]) -> list[tuple[Mistake, bool]]:
+def confirmed(judged: RefutedClaim, sides: ScalarSides, mistakes: Sequence[Mistake]) -> list[tuple[Mistake, bool]]:
     """The mistakes that are not refuted in balls, and whether each is confirmed there."""
     good: list[tuple[Mistake, bool]] = []
     results = [sides.right + mistake.change for mistake in mistakes]
@@ -525,7 +525,7 @@ def confirmed(judged: Judgement, sides: Sides, mistakes: Sequence[Mistake]) -> l
     return good
 
 
-def written(mistake: Mistake, sure: bool | None, case: Case, count: int = 1) -> Reading:
+def written(mistake: Mistake, sure: bool | None, case: Case, count: int = 1) -> ErrorReading:
     """A reading that says where the mistake is, or at how many places, and what it is."""
     slip, edge, node = mistake[:3]
     fields: dict[str, Any] = {"arg": node}
@@ -537,7 +537,7 @@ def written(mistake: Mistake, sure: bool | None, case: Case, count: int = 1) -> 
     more = f" (or at {counted(len(places) - NAMED, 'other place')})" if len(places) > NAMED else ""
     what = "a mistake at" if count == 1 else f"one mistake at {'both' if count == 2 else f'all {count}'} places like"
     also = [{"name": name, "node": node_text(other), "span": span_of(other)} for name, other in mistake.places]
-    return Reading(
+    return ErrorReading(
         slip.name,
         f"consistent with {what} {' or '.join([*places][:NAMED])}{more}: {sentence}",
         node=node_text(node),
@@ -554,12 +554,12 @@ def written(mistake: Mistake, sure: bool | None, case: Case, count: int = 1) -> 
 DEPTHS = 4  # to which the operands of such places are alike
 
 
-def repeated_mistakes(judged: Judgement) -> Iterator[Candidate]:
+def repeated_mistakes(judged: RefutedClaim) -> Iterator[Candidate]:
     """One mistake at all places of one form, as code that was written once makes it in each iteration of a loop."""
     sides = judged.sides()
     if sides is None or judged.derived is None or judged.derived[:2] != (judged.right, "grad"):
         return
-    derivation, builder = Derivation(judged, sides), judged.builder
+    derivation, builder = ScalarDerivation(judged, sides), judged.builder
     most, seeds = builder.count + MOST_NEW, [(sides.output, (builder.constant(1, sides.output.shape), None))]
     groups: dict[Any, list[Edge]] = {}
     slips = {part.edge: [slip for slip, _ in part.wrong if slip.cost <= 1] for part in derivation.parts if part.edge}

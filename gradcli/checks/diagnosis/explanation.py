@@ -18,10 +18,10 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.decide.case import Case
 from gradcli.checks.decide.chosen_points import scattered
 from gradcli.checks.diagnosis import ratios
-from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Judgement
+from gradcli.checks.diagnosis.diagnosis_context import CLOSE, RefutedClaim
 from gradcli.checks.diagnosis.error_model import MOST_NEW, repeated_mistakes, single_mistakes
 from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable, room_to_build
-from gradcli.checks.diagnosis.ratios import MOST, Comparison, Reading, span_of
+from gradcli.checks.diagnosis.ratios import MOST, Comparison, ErrorReading, span_of
 from gradcli.checks.diagnosis.source_edits import (
     edits,
     other_variables,
@@ -54,7 +54,7 @@ def explain(
     exact: Sequence[Floats] = (),
     claimed: Sequence[Floats] = (),
     sizes: Sequence[int] = (),
-) -> list[Reading]:
+) -> list[ErrorReading]:
     """At most three readings of a wrong value or gradient; one that says so where nothing explains it.
 
     `exact` and `claimed` are the values at the `known` points. There is no reading where the exact values are all 0. If
@@ -68,7 +68,7 @@ def explain(
     try:
         with called(names), np.errstate(all="ignore"):
             with room_to_build(case.subject, 4 * MOST_NEW):
-                judged = Judgement(case)
+                judged = RefutedClaim(case)
                 if judged.doubtful(known, exact):
                     return ratios.readings(pairs, sizes)
                 causes = _explained(judged, pairs, sizes)[:MOST]
@@ -80,10 +80,10 @@ def explain(
         return ratios.readings(pairs, sizes)
     except (ArithmeticError, ValueError, LookupError) as failed:
         text = f"unexplained: the search for a mistake failed ({type(failed).__name__}: {failed})"
-        return [Reading("unexplained", text)]
+        return [ErrorReading("unexplained", text)]
 
 
-def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> list[Reading]:
+def _explained(judged: RefutedClaim, pairs: Comparison, sizes: Sequence[int]) -> list[ErrorReading]:
     """The readings of the first searches that find some."""
     cheap = by_ratios(judged, pairs, sizes)
     if cheap is None or any(reading.name == "zero" for reading in cheap):
@@ -117,10 +117,10 @@ def _explained(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> li
         causes = causes or judged.likeliest(search(judged))
     causes = causes or compared(judged) or judged.likeliest(edits(judged, rare=True))
     text = "unexplained: none of the mistakes that were tried gives the claim"
-    return causes or [Reading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
+    return causes or [ErrorReading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
 
 
-def by_ratios(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> list[Reading] | None:
+def by_ratios(judged: RefutedClaim, pairs: Comparison, sizes: Sequence[int]) -> list[ErrorReading] | None:
     """Patterns of the numbers at the moved points, or at those of the check; None where everything is 0."""
     subject = judged.case.subject
     twins, moved = judged.others(), judged.known
@@ -138,7 +138,7 @@ def by_ratios(judged: Judgement, pairs: Comparison, sizes: Sequence[int]) -> lis
     return patterns
 
 
-def farther_off(judged: Judgement) -> Judgement | None:
+def farther_off(judged: RefutedClaim) -> RefutedClaim | None:
     """A claim that is nearly right, at a point where it is not: a mistake of little effect is no rounded constant."""
     case = judged.case
     places = [*islice(scattered(case.values, judged.names, case.domains, AROUND, case.seed), DRAWN)]
@@ -151,7 +151,7 @@ def farther_off(judged: Judgement) -> Judgement | None:
     off = np.nan_to_num(np.abs(right - claimed).max(axis=1, initial=0.0) / size, posinf=0.0)
     if off.max() <= 10.0 ** (2 - SURE_DIGITS):
         return None
-    return Judgement(Case(case.exact, case.subject.at(places[int(off.argmax())])))
+    return RefutedClaim(Case(case.exact, case.subject.at(places[int(off.argmax())])))
 
 
 def wrong_entry(text: str, known: Comparison) -> str:
@@ -163,7 +163,7 @@ def wrong_entry(text: str, known: Comparison) -> str:
     return text if item is None else f"{place}: {unparse(item)}"
 
 
-def compared(judged: Judgement) -> list[Reading]:
+def compared(judged: RefutedClaim) -> list[ErrorReading]:
     """What single entries show, and ratios and differences beside the subexpressions."""
     case, nodes = judged.case, [judged.right, judged.claimed]
     shape = judged.right.type.shape
@@ -181,7 +181,9 @@ def compared(judged: Judgement) -> list[Reading]:
         return "..." if as_typed(case, names, node, 6 * LONGEST) is None else node_text(node, LONGEST)
 
     sound = {node: value[known.sound] for node, value in values.items()}
-    written = [ratios.Part(partial(text, node), value) for node, value in sound.items() if np.isfinite(value).all()]
+    written = [
+        ratios.Subexpression(partial(text, node), value) for node, value in sound.items() if np.isfinite(value).all()
+    ]
     relative = Comparison(known.right, known.claimed, CLOSE * np.abs(known.right))
     return ratios.of_entries(known) or ratios.of_parts(relative, written)
 
@@ -193,7 +195,7 @@ AROUND = 4.0  # sizes of an entry: as far as they are drawn, to lie on both side
 MOST_SURFACES = 12
 
 
-def by_branch(judged: Judgement) -> list[Reading]:
+def by_branch(judged: RefutedClaim) -> list[ErrorReading]:
     """The surface on one side of which the claim is right, and on the other side wrong: at most one reading."""
     case = judged.case
     surfaces = list({surface.zero: surface for surface in case.subject.surfaces}.values())[:MOST_SURFACES]
@@ -220,5 +222,5 @@ def by_branch(judged: Judgement) -> list[Reading]:
                 text = node_text(surface.zero)
                 sentence = f"consistent with a forgotten branch: the claim is right where {text} {words[0]} 0, "
                 sentence += f"and wrong where {text} {words[1]} 0"
-                return [Reading("right on one branch", sentence, node=text, span=span_of(surface.node))]
+                return [ErrorReading("right on one branch", sentence, node=text, span=span_of(surface.node))]
     return []

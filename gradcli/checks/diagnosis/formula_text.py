@@ -52,14 +52,14 @@ def room_to_build(subject: Subject, most: int) -> Iterator[None]:
         builder.limit = limit + builder.count - before
 
 
-class Names(NamedTuple):
+class FormulaNames(NamedTuple):
     """What a formula may read: a node for each name, and the names that mean something else in the script."""
 
     nodes: Mapping[str, Node]
     taken: frozenset[str]
 
 
-def readable(case: Case) -> Names:
+def readable(case: Case) -> FormulaNames:
     """The leaves of a case by the names that a claim would use for them, and what it differentiates by."""
     subject = case.subject
     nodes = {}
@@ -72,11 +72,11 @@ def readable(case: Case) -> Names:
     target = subject.target
     own = None if target is None else subject.names.get(target)
     if target is None or own is None:
-        return Names(nodes, subject.taken)
-    return Names({**nodes, own: target}, subject.taken - {own})
+        return FormulaNames(nodes, subject.taken)
+    return FormulaNames({**nodes, own: target}, subject.taken - {own})
 
 
-def read_back(case: Case, names: Names, text: str, like: Node) -> Node | None:
+def read_back(case: Case, names: FormulaNames, text: str, like: Node) -> Node | None:
     """The node of a formula on the leaves of a script, of the type of another node.
 
     None for a text that cannot be read, or that reads or calls what the script means otherwise. The builder of the case
@@ -120,7 +120,7 @@ def agreement(node: Node, other: Node) -> Callable[[Values], bool]:
 
 
 def valid(
-    case: Case, names: Names, texts: Iterable[str], node: Node, longest: int = LONGEST
+    case: Case, names: FormulaNames, texts: Iterable[str], node: Node, longest: int = LONGEST
 ) -> Iterator[tuple[str, Node]]:
     """Those of some texts for a node that are read back with its value, each with the node that it stands for.
 
@@ -132,14 +132,14 @@ def valid(
             yield text, formula
 
 
-def as_typed(case: Case, names: Names, node: Node, longest: int) -> tuple[str, Node] | None:
+def as_typed(case: Case, names: FormulaNames, node: Node, longest: int) -> tuple[str, Node] | None:
     """The text of a node as the script has it, and the node that it stands for; None for a text that is not valid."""
     with called({leaf: name for name, leaf in names.nodes.items()}):
         text = node_text(node, longest)
     return next(valid(case, names, [text], node, longest), None)
 
 
-def shorter(names: Names, node: Node) -> Iterator[str]:
+def shorter(names: FormulaNames, node: Node) -> Iterator[str]:
     """Texts for a node in index notation or as a product of matrices."""
     return formula_texts(node, {leaf: name for name, leaf in names.nodes.items()})
 

@@ -26,7 +26,7 @@ MOST = 3
 LEAVES = "leaves: the claim is the gradient in"
 
 
-class Reading(NamedTuple):
+class ErrorReading(NamedTuple):
     """One way to read an error: its name, a sentence, and the factor that corrects it, where there is one.
 
     `node` is the subexpression at which the mistake sits and `span` where it stands, `rule` the right local derivative,
@@ -97,37 +97,39 @@ def readings(
     what: str = "gradient",
     swapped: str = LEAVES,
     largest: int = LARGEST,
-) -> list[Reading]:
+) -> list[ErrorReading]:
     """At most three readings of a wrong gradient, which hold at every point.
 
     `sizes` are counts that a factor may come from; `others` compare the claim with the gradients of other leaves;
     `what` the two sides are: "gradient", "Jacobian" or "value"; `swapped` says what claims may be exchanged with;
     `largest` is that of a factor's numerator and denominator.
     """
-    patterns: list[Reading] = []
+    patterns: list[ErrorReading] = []
     claimed = known.claimed
     if not known.right.any() or known.fits(claimed):
         return patterns
     if not claimed.any():
-        return [Reading("zero", f"the claim is zero, but the {'value' if what == 'value' else 'derivative'} is not")]
+        return [
+            ErrorReading("zero", f"the claim is zero, but the {'value' if what == 'value' else 'derivative'} is not")
+        ]
     counts = [Fraction(sign * n) for n in sizes if n for sign in (1, -1)]
     factor = known.factor_of(claimed, largest, [*counts, *(1 / count for count in counts)])
     if known.fits(-claimed):
         text = f"consistent with a wrong sign: the right {what} is minus the claim"
         text += " (a force, or a direction of descent?)" if what == "gradient" else ""
-        patterns.append(Reading("wrong sign", text, "-1"))
+        patterns.append(ErrorReading("wrong sign", text, "-1"))
     elif factor is not None:
         text = f"consistent with a constant factor: the right {what} is {factor} "
         text += f"{'times' if factor.denominator == 1 else 'of'} the claim"
         counted = [n for n in dict.fromkeys(sizes) if n > 2 and (abs(factor) == n or factor.denominator == n)]
         text += f" (there are {counted[0]} entries: should it be a mean or a sum?)" if counted else ""
-        patterns.append(Reading("constant factor", text, str(factor)))
+        patterns.append(ErrorReading("constant factor", text, str(factor)))
     if known.fits(claimed.transpose(0, *range(claimed.ndim - 1, 0, -1))):
         text = f"consistent with a transpose: the right {what} is the claim's transpose"
-        patterns.append(Reading("transposed", text))
+        patterns.append(ErrorReading("transposed", text))
     for name, other in (others or {}).items():
         if other.right.size and other.fits(other.claimed):
-            patterns.append(Reading("swapped", f"consistent with swapped {swapped} `{name}`"))
+            patterns.append(ErrorReading("swapped", f"consistent with swapped {swapped} `{name}`"))
     return patterns[:MOST]
 
 
@@ -141,7 +143,7 @@ DIGITS_OF_DOUBLES = 15  # and so right is a claim that no float tells from what 
 MOST_NUMBERS = 10_000_000  # entries of all candidates
 
 
-class Part(NamedTuple):
+class Subexpression(NamedTuple):
     """A subexpression that a claim may lack: its values, and its text, which has "..." where it cannot be written."""
 
     text: Callable[[], str]
@@ -153,17 +155,17 @@ class Part(NamedTuple):
         """Whether it has another value at another point."""
         return bool((self.value != self.value[:1]).any())
 
-    def combined(self, sign: str, other: Part) -> Part:
+    def combined(self, sign: str, other: Subexpression) -> Subexpression:
         """The product with another part, or the quotient by it."""
         value = self.value * other.value if sign == "*" else self.value / other.value
-        return Part(lambda: f"{_bracketed(self.text())}{sign}{_bracketed(other.text())}", value, sign)
+        return Subexpression(lambda: f"{_bracketed(self.text())}{sign}{_bracketed(other.text())}", value, sign)
 
 
 def _bracketed(text: str) -> str:
     return text if text.isidentifier() else f"({text})" if len(text) <= LONGEST else "..."
 
 
-def of_parts(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
+def of_parts(known: Comparison, parts: Sequence[Subexpression]) -> list[ErrorReading]:
     """The shortest subexpression that a claim lacks as a factor or as a term, and the shortest factor too many.
 
     Products and quotients of two are tried where no single one fits. What does not vary explains little. A part is an
@@ -171,7 +173,9 @@ def of_parts(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
     """
     alike = known.claimed.shape
     values = [part.value.reshape(*part.value.shape, *(1,) * (len(alike) - part.value.ndim)) for part in parts]
-    lifted = [Part(part.text, np.broadcast_to(x, alike)) for part, x in zip(parts, values, strict=True) if x.any()]
+    lifted = [
+        Subexpression(part.text, np.broadcast_to(x, alike)) for part, x in zip(parts, values, strict=True) if x.any()
+    ]
     with np.errstate(all="ignore"):
         single = _tried(known, lifted)
         short = [] if single else [part for part in lifted if part.varies][:PAIRED]
@@ -180,8 +184,8 @@ def of_parts(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
         return single or _tried(known, pairs)
 
 
-def _tried(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
-    fitting: list[tuple[int, Reading]] = []
+def _tried(known: Comparison, parts: Sequence[Subexpression]) -> list[ErrorReading]:
+    fitting: list[tuple[int, ErrorReading]] = []
     claimed, off = known.claimed, known.right - known.claimed
     gap = Comparison(off, claimed, known.slack * np.minimum(1, np.abs(off / known.right)))
     for part in parts[: MOST_NUMBERS // known.right.size]:
@@ -202,14 +206,14 @@ def _tried(known: Comparison, parts: Sequence[Part]) -> list[Reading]:
             factor = 1 / factor if name == "extra factor" else factor
             sentence = f"{'-' if factor < 0 else ''}`{text}`" if abs(factor) == 1 else f"{factor} times `{text}`"
             weight = len(text) + (0 if moves else 20)
-            fitting.append((weight, Reading(name, f"consistent with {words} {sentence}", node=text)))
-    shortest: dict[str, Reading] = {}
+            fitting.append((weight, ErrorReading(name, f"consistent with {words} {sentence}", node=text)))
+    shortest: dict[str, ErrorReading] = {}
     for _, reading in sorted(fitting, key=lambda pair: pair[0]):  # what lacks one factor is equal to it at all points
         shortest.setdefault(reading.name, reading)
     return list(shortest.values())
 
 
-def rounded(known: Comparison, fewest: int) -> list[Reading]:
+def rounded(known: Comparison, fewest: int) -> list[ErrorReading]:
     """The reading of a claim that is right to so many digits or more everywhere, but not exactly."""
     if not known.right.size:
         return []
@@ -217,7 +221,7 @@ def rounded(known: Comparison, fewest: int) -> list[Reading]:
     off = float(np.max(np.abs(known.right - known.claimed) / np.where(size > 0, size, 1.0)))
     digits = DIGITS_OF_DOUBLES if off == 0 else min(int(-np.log10(off)), DIGITS_OF_DOUBLES)
     text = f"consistent with a rounded constant: the claim is right to {digits} digits"
-    return [Reading("rounded constant", text)] if digits >= fewest else []
+    return [ErrorReading("rounded constant", text)] if digits >= fewest else []
 
 
 # --- entries ----------------------------------------------------------------------------------------------------------
@@ -225,34 +229,36 @@ def rounded(known: Comparison, fewest: int) -> list[Reading]:
 LISTED = 4  # wrong entries that are named
 
 
-def of_entries(known: Comparison, what: str = "gradient") -> list[Reading]:
+def of_entries(known: Comparison, what: str = "gradient") -> list[ErrorReading]:
     """The reading of an array in which entries stand elsewhere, were added up or cut off, or some are wrong."""
     right, claimed = known.right, known.claimed
     shape = right.shape[1:] if what != "Jacobian" else ()
     for sentence, change in orders(shape):
         if known.fits(change(claimed)):
-            return [Reading("wrong order", f"consistent with a wrong order: entries {sentence}")]
+            return [ErrorReading("wrong order", f"consistent with a wrong order: entries {sentence}")]
     for axis, size in enumerate(shape):
         for word, mix in (("summed", np.sum), ("averaged", np.mean)) if size > 1 else ():
             mixed = np.broadcast_to(mix(right, axis=axis + 1, keepdims=True), right.shape)
             if Comparison(mixed, claimed, known.slack * size).fits(claimed):
-                return [Reading("wrong axis", f"consistent with a gradient {word} over axis {axis} that should not be")]
+                return [
+                    ErrorReading("wrong axis", f"consistent with a gradient {word} over axis {axis} that should not be")
+                ]
     for axes, shift in product([*([axis] for axis in range(-len(shape), 0)), [-2, -1]], (1, -1, 2, -2)):
         if len(axes) <= len(shape) and _is_shifted(known, axes, shift):
             along = f"axis {len(shape) + axes[0]}" if len(axes) == 1 else "the last two axes"
             how = f"shifted by {'one' if abs(shift) == 1 else 'two'} along {along}: is the padding wrong?"
-            return [Reading("wrong order", f"consistent with a wrong order: entries {how}")]
+            return [ErrorReading("wrong order", f"consistent with a wrong order: entries {how}")]
     for word, cut in (("cut off", np.trunc), ("rounded", np.round)) if shape else ():
         if (claimed == cut(right)).all() and all(np.abs(x).max() >= 1 for x in claimed):
             sentence = f"consistent with decimals that were {word}: is the array of an integer type?"
-            return [Reading("whole numbers", sentence)]
+            return [ErrorReading("whole numbers", sentence)]
     wrong: NDArray[np.bool_] = np.asarray(known.misses(claimed).any(axis=0))
     if not wrong.all():
         return [_some(known, wrong)] if wrong.any() else []
     gaps = right - claimed
     if gaps[0].size > 1 and all(np.ptp(gap) <= 4 * slack.max() for gap, slack in zip(gaps, known.slack, strict=True)):
         sentence = f"consistent with an offset: every entry is off by the same {float(gaps[0].mean()):.6g}"
-        return [Reading("offset", sentence)]
+        return [ErrorReading("offset", sentence)]
     return []
 
 
@@ -281,7 +287,7 @@ def orders(shape: Sequence[int]) -> Iterator[tuple[str, Callable[[Floats], Float
         yield "with the last two axes exchanged", lambda x: np.swapaxes(x, -1, -2)
 
 
-def _some(known: Comparison, wrong: NDArray[np.bool_]) -> Reading:
+def _some(known: Comparison, wrong: NDArray[np.bool_]) -> ErrorReading:
     """Entries that are wrong, where the others are right."""
     only = Comparison(known.right[:, wrong], known.claimed[:, wrong], known.slack[:, wrong])
     factor = only.factor_of(only.claimed, LARGEST_SIMPLE)
@@ -289,18 +295,18 @@ def _some(known: Comparison, wrong: NDArray[np.bool_]) -> Reading:
     text = "consistent with a mistake in some entries: the claim is right except"
     if factor in SIMPLE:
         more = f"; the right entries are {factor} times as large" if factor != -1 else ""
-        return Reading("some entries", f"{text} {_where(wrong)}, where it {how}{more}", factor=str(factor))
+        return ErrorReading("some entries", f"{text} {_where(wrong)}, where it {how}{more}", factor=str(factor))
     gaps = only.claimed - only.right
     gap = Fraction(float(gaps[0, 0])).limit_denominator(LARGEST)
     if len(gaps) < 2 or not gap or (np.abs(gaps - abs(gap) * np.sign(gaps[0])) > 4 * only.slack).any():
-        return Reading("some entries", f"{text} {_where(wrong)}, where it {how}")
+        return ErrorReading("some entries", f"{text} {_where(wrong)}, where it {how}")
     parts = []
     for word, side in (("large", gaps[0] > 0), ("small", gaps[0] < 0)):
         entries = wrong.copy()
         entries[wrong] = side
         parts += [f"{_where(entries)}, where it is {abs(gap)} too {word}"] if side.any() else []
     guess = "does something belong elsewhere?" if len(parts) > 1 else "is a one-hot label or an identity missing?"
-    return Reading("offset", f"{text} {', and '.join(parts)}: {guess}")
+    return ErrorReading("offset", f"{text} {', and '.join(parts)}: {guess}")
 
 
 def _where(wrong: NDArray[np.bool_]) -> str:

@@ -1,6 +1,6 @@
 """Changes that make a claim right: of its formula, an array that both sides read, the output, or the variable.
 
-Each function yields candidates, and `Judgement.likeliest` tries them.
+Each function yields candidates, and `RefutedClaim.likeliest` tries them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from gradcli.checks.diagnosis.diagnosis_context import CLOSE, Candidate, agree
 from gradcli.checks.diagnosis.error_model import FAMILIES
 from gradcli.checks.diagnosis.formula_text import as_typed, readable
-from gradcli.checks.diagnosis.ratios import Reading, span_of
+from gradcli.checks.diagnosis.ratios import ErrorReading, span_of
 from gradcli.checks.formatting import node_text
 from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, dependents, reachable
 from gradcli.primitives.axes import reversed_along, stretched_back
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from gradcli.checks.decide.case import Case
-    from gradcli.checks.diagnosis.diagnosis_context import Judgement
+    from gradcli.checks.diagnosis.diagnosis_context import RefutedClaim
 
 MOST_STEPS = 150
 MOST_WORK = 15_000  # steps of all the formulas that are tried
@@ -49,7 +49,7 @@ UNNAMED = ("named", "broadcast", "reshape", "unslice")  # what nobody writes dow
 # --- the claim's own formula ------------------------------------------------------------------------------------------
 
 
-class Edit(NamedTuple):
+class ClaimEdit(NamedTuple):
     """What should stand in place of a part of the claim, the sentence about it, and how unlikely it is.
 
     `written` says whether the sentence goes on with what to write; `also` are parts that change with it.
@@ -62,7 +62,7 @@ class Edit(NamedTuple):
     also: Mapping[Node, Node] = {}
 
 
-def edits(judged: Judgement, rare: bool = False) -> Iterator[Candidate]:
+def edits(judged: RefutedClaim, rare: bool = False) -> Iterator[Candidate]:
     """Changes of one part of the claim's formula, or the `rare` ones."""
     builder, claimed, right = judged.builder, judged.claimed, judged.right
     order, known = reachable([claimed]), reachable([right])
@@ -83,12 +83,12 @@ def edits(judged: Judgement, rare: bool = False) -> Iterator[Candidate]:
             return
 
 
-def _reading(case: Case, part: Node, edit: Edit) -> Reading:
+def _reading(case: Case, part: Node, edit: ClaimEdit) -> ErrorReading:
     text = f"consistent with a mistake in the claim: it is right if {edit.sentence}"
     if edit.written and (said := as_typed(case, readable(case), edit.instead, LONGEST)):
         text += f", `{said[0]}`"
     span = span_of(part) if part.args else None  # a leaf's is where it was declared
-    return Reading("mistake in the claim", text, node=node_text(part), span=span)
+    return ErrorReading("mistake in the claim", text, node=node_text(part), span=span)
 
 
 def _is_square(x: Node) -> bool:
@@ -121,7 +121,7 @@ WAYS: tuple[tuple[Callable[[Node], bool], Callable[[Node], Node], str, int, bool
 )  # fmt: skip
 
 
-def _edits(part: Node) -> Iterator[Edit]:
+def _edits(part: Node) -> Iterator[ClaimEdit]:
     """Other ways to write one part of a claim."""
     text, name = f"`{node_text(part, 50)}`", part.primitive.name
     if part.type.kind != "float" or isinstance(part.constant, str) or name in UNNAMED:
@@ -129,24 +129,24 @@ def _edits(part: Node) -> Iterator[Edit]:
     yield from _over_other_axes(part)
     for possible, instead, is_then, cost, written in WAYS:
         if possible(part):
-            yield Edit(instead(part), f"{text} {is_then}", cost, written)
+            yield ClaimEdit(instead(part), f"{text} {is_then}", cost, written)
     for n in (part.params["n"] - 1, part.params["n"] + 1) if name == "power" else ():
         if n:
-            yield Edit(part.args[0] ** n, f"the exponent of {text} is {n}", 2)
+            yield ClaimEdit(part.args[0] ** n, f"the exponent of {text} is {n}", 2)
     for x, y in (part.args, part.args[::-1]) if name == "mul" else ():
-        yield Edit(x * (1 - y), f"the factor `{node_text(y, 50)}` of {text} is subtracted from 1", 3, written=True)
+        yield ClaimEdit(x * (1 - y), f"the factor `{node_text(y, 50)}` of {text} is subtracted from 1", 3, written=True)
         for own, left in (x.args, x.args[::-1]) if x.primitive.name == "mul" else ():
-            yield Edit(own, f"`{node_text(left, 50)}` and `{node_text(y, 50)}` are left out of {text}", 2)
+            yield ClaimEdit(own, f"`{node_text(left, 50)}` and `{node_text(y, 50)}` are left out of {text}", 2)
     for kept in {"mul": (0, 1), "add": (0, 1), "sub": (0,), "div": (0,), "matmul": (0,)}.get(name, ()):
         if part.args[kept].shape == part.shape:
-            yield Edit(part.args[kept], f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}", 2)
+            yield ClaimEdit(part.args[kept], f"`{node_text(part.args[1 - kept], 50)}` is left out of {text}", 2)
     for family in FAMILIES if len(part.args) == 1 and not part.params else ():
         for function in family if name in family else ():
             if function not in (name, "erf"):  # which loads SciPy, and is seldom meant
-                yield Edit(part.builder.call(function, part.args[0]), f"{text} is {function} of the same", 2)
+                yield ClaimEdit(part.builder.call(function, part.args[0]), f"{text} is {function} of the same", 2)
 
 
-def _over_other_axes(part: Node) -> Iterator[Edit]:
+def _over_other_axes(part: Node) -> Iterator[ClaimEdit]:
     """The same sum, softmax, cumulative sum or the like over as many other axes of its operand."""
     axes = part.params.get("axis")
     if len(part.args) != 1 or not isinstance(axes, int | tuple):
@@ -157,10 +157,10 @@ def _over_other_axes(part: Node) -> Iterator[Edit]:
             params = {**part.params, "axis": other[0] if isinstance(axes, int) else other}
             right, wrong = (", ".join(str(rank + axis) for axis in some) for some in (other, own))
             sentence = f"`{node_text(part, 50)}` runs over {'axis' if len(own) == 1 else 'axes'} {right}, not {wrong}"
-            yield Edit(part.builder.apply(part.primitive, part.args, params), sentence, 0)
+            yield ClaimEdit(part.builder.apply(part.primitive, part.args, params), sentence, 0)
 
 
-def _strides(part: Node, order: Sequence[Node]) -> Iterator[Edit]:
+def _strides(part: Node, order: Sequence[Node]) -> Iterator[ClaimEdit]:
     """All slices of one array with a stride: in what each takes, or between their beginnings."""
     slices = [node for node in order if node.primitive.name == "slice" and node.args == part.args]
     if len(slices) < 2 or part is not slices[0]:
@@ -175,10 +175,10 @@ def _strides(part: Node, order: Sequence[Node]) -> Iterator[Edit]:
         if len(changed) == len(slices):
             how = f"have the step {k}" if name == "step" else f"begin {k} times as far"
             sentence = f"the slices of `{node_text(part.args[0], 50)}` {how} along axis {axis}: is a stride missing?"
-            yield Edit(changed[part], sentence, 1, also=changed)
+            yield ClaimEdit(changed[part], sentence, 1, also=changed)
 
 
-def _numbers(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterator[Edit]:
+def _numbers(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterator[ClaimEdit]:
     """Another number: a whole one beside it, or for a decimal one of the right side or a simple multiple of that.
 
     Numbers change alone, or together with what is equal to a whole one, and with the multiples of a decimal.
@@ -198,14 +198,14 @@ def _numbers(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterat
         numbers = {node: instead * ratio for node, ratio in {part: Fraction(1), **others}.items()}
         sentence = dict.fromkeys(f"`{node_text(node)}` is {float(x):.6g}" for node, x in numbers.items())
         changed = {node: part.builder.constant(x, node.shape) for node, x in numbers.items()}
-        yield Edit(changed[part], ", and ".join(sentence), 4, also=changed)
+        yield ClaimEdit(changed[part], ", and ".join(sentence), 4, also=changed)
 
 
 def _is_simple(ratio: float) -> bool:
     return any(abs(ratio / float(multiple) - 1) < CLOSE for multiple in MULTIPLES)
 
 
-def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> Iterator[Edit]:
+def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> Iterator[ClaimEdit]:
     """A missing factor, one value taken for another, entries moved or added up the wrong way, a sum over other axes."""
     text, name, rank = f"`{node_text(part, 50)}`", part.primitive.name, part.type.rank
     if part.type.kind != "float":
@@ -213,31 +213,31 @@ def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> It
     for other in known:
         if part.primitive is not CONSTANT and other.primitive is LEAF and other.type == part.type:
             factor = f"`{node_text(other)}`"
-            yield Edit(part * other, f"{text} is multiplied by {factor}", 1)
+            yield ClaimEdit(part * other, f"{text} is multiplied by {factor}", 1)
             for axis in range(-rank, 0):
                 sentence = f"{text} is multiplied by the sum of {factor} along axis {axis}"
-                yield Edit(part * _summed(other, axis), sentence, 2)
+                yield ClaimEdit(part * _summed(other, axis), sentence, 2)
     for read in dict.fromkeys(part.args) if name not in UNNAMED else ():
         for other in values if read.primitive is not CONSTANT else ():
             if other.type == read.type and other is not read:
                 args = tuple([other if arg is read else arg for arg in part.args])
                 sentence = f"{text} has `{node_text(other, 50)}` in place of `{node_text(read, 50)}`"
-                yield Edit(part.builder.apply(part.primitive, args, part.params), sentence, 2)
+                yield ClaimEdit(part.builder.apply(part.primitive, args, part.params), sentence, 2)
     if name == "take_static" and sorted(part.params["indices"]) == list(range(part.type.size)):
         back = tuple(int(i) for i in np.argsort(part.params["indices"]))
         instead = part.builder.apply(part.primitive, part.args, {**part.params, "indices": back})
         inner = part.args[0].args[0] if part.args[0].primitive.name == "reshape" else part.args[0]
-        yield Edit(instead, f"the entries of `{node_text(inner, 50)}` move the other way", 1)
+        yield ClaimEdit(instead, f"the entries of `{node_text(inner, 50)}` move the other way", 1)
     if name == "cumsum":
         turned = part.primitive(reversed_along(part.args[0], part.params["axis"]), **part.params)
-        yield Edit(reversed_along(turned, part.params["axis"]), f"{text} runs from the other end", 1)
+        yield ClaimEdit(reversed_along(turned, part.params["axis"]), f"{text} runs from the other end", 1)
     total = part
     while total.primitive.name in ("broadcast", "reshape"):
         total = total.args[0]
     if total is not part and total.primitive.name == "sum" and total.args[0].type == part.type:
         for axis in range(-rank, 0):
             sentence = f"the sum of `{node_text(total.args[0], 50)}` runs along axis {axis} alone"
-            yield Edit(_summed(total.args[0], axis), sentence, 1)
+            yield ClaimEdit(_summed(total.args[0], axis), sentence, 1)
 
 
 def _summed(x: Node, axis: int) -> Any:
@@ -248,7 +248,7 @@ def _summed(x: Node, axis: int) -> Any:
 # --- the output, and arrays that both sides read ----------------------------------------------------------------------
 
 
-def outputs(judged: Judgement) -> Iterator[Candidate]:
+def outputs(judged: RefutedClaim) -> Iterator[Candidate]:
     """Other outputs, of which the claim would be the gradient."""
     output, target = judged.case.subject.output, judged.case.subject.target
     if output is None or target is None:
@@ -260,7 +260,7 @@ def outputs(judged: Judgement) -> Iterator[Candidate]:
     for node, name, sentence, instead in islice(changes, MOST_OUTPUTS):
         (changed,) = judged.builder.substituted([output], instead)
         text = f"consistent with {sentence}"
-        reading = partial(Reading, name, text, node=node_text(node, 40), span=span_of(node))
+        reading = partial(ErrorReading, name, text, node=node_text(node, 40), span=span_of(node))
         yield Candidate(reading, derivatives.grad(changed, [target])[0], judged.claimed)
 
 
@@ -367,7 +367,7 @@ VARIABLES: tuple[tuple[str, str, Callable[[Node], Node]], ...] = (
 )
 
 
-def symmetric_convention(judged: Judgement) -> Iterator[Candidate]:
+def symmetric_convention(judged: RefutedClaim) -> Iterator[Candidate]:
     """Claims that count the entries [i, j] and [j, i] of a symmetric matrix as one variable."""
     target = judged.by
     if target is None or not _is_square(target):
@@ -380,11 +380,11 @@ def symmetric_convention(judged: Judgement) -> Iterator[Candidate]:
     for cost, (formula, change) in enumerate(SYMMETRIC):
         text = f"consistent with the convention for a symmetric `{node_text(target)}`: the claim is {formula} "
         text += "where G is the right gradient; here every entry is a variable of its own"
-        reading = partial(Reading, "symmetric convention", text, node=node_text(target))
+        reading = partial(ErrorReading, "symmetric convention", text, node=node_text(target))
         yield Candidate(reading, change(right), claimed, cost)
 
 
-def other_variables(judged: Judgement) -> Iterator[Candidate]:
+def other_variables(judged: RefutedClaim) -> Iterator[Candidate]:
     """Claims that are the derivative by a function of the leaf, such as its logarithm."""
     target = judged.by
     if target is None:
@@ -392,11 +392,11 @@ def other_variables(judged: Judgement) -> Iterator[Candidate]:
     name = node_text(target)
     for cost, (variable, relation, factor) in enumerate(VARIABLES):
         text = f"consistent with the derivative by {variable.format(name)}: the claim is {relation.format(name)}"
-        reading = partial(Reading, "another variable", text, node=name)
+        reading = partial(ErrorReading, "another variable", text, node=name)
         yield Candidate(reading, judged.right * factor(target), judged.claimed, cost)
 
 
-def special_arrays(judged: Judgement) -> Iterator[Candidate]:
+def special_arrays(judged: RefutedClaim) -> Iterator[Candidate]:
     """Arrays that a claim takes for special ones: inputs before what is computed from them."""
     sides = [judged.right, judged.claimed]
     output = judged.case.subject.output
@@ -414,6 +414,6 @@ def special_arrays(judged: Judgement) -> Iterator[Candidate]:
             if not any(map(np.array_equal, values.get(array, ()), values.get(changed, ()))):
                 what = node_text(array, 40)
                 sentence = f"consistent with one array mistaken for another: the claim is right where `{what}` {words}"
-                reading = partial(Reading, name, sentence, node=what, span=span_of(array) if array.args else None)
+                reading = partial(ErrorReading, name, sentence, node=what, span=span_of(array) if array.args else None)
                 left, right = judged.builder.substituted(sides, {array: changed})
                 yield Candidate(reading, left, right)

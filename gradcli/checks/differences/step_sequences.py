@@ -552,7 +552,7 @@ def bent(seen: Differences, left: float, right: float) -> bool:
 DISTANT = 64.0  # bounds: slopes of two sides that are so far apart do not approach each other slowly, as by a logarithm
 
 
-class Sides(NamedTuple):
+class LocalBehaviour(NamedTuple):
     """What a function does at a point: "smooth", "KINK", "BOUNDARY" or "DISCONTINUOUS", with the slopes by entry.
 
     A slope is inf where it has no bound; slopes and limits are None where they are not known.
@@ -576,7 +576,7 @@ class Sides(NamedTuple):
         return True
 
 
-def sides_along(axes: Sequence[Differences], others: Sequence[Differences] = ()) -> Sides:
+def sides_along(axes: Sequence[Differences], others: Sequence[Differences] = ()) -> LocalBehaviour:
     """Both sides of a point along some axes; other directions may show something worse."""
     each = [sides(seen) for seen in (*axes, *others)]
     worst = min(each, key=lambda line: ("DISCONTINUOUS", "BOUNDARY", "KINK", "smooth").index(line.verdict))
@@ -585,7 +585,7 @@ def sides_along(axes: Sequence[Differences], others: Sequence[Differences] = ())
     return worst._replace(left=left, right=right, bound=max((line.bound for line in own), default=0.0))
 
 
-def sides(seen: Differences) -> Sides:
+def sides(seen: Differences) -> LocalBehaviour:
     """What a step sequence shows of both sides of the point: limits, slopes, jumps."""
     h, values = seen.tried
     both = _side(seen, h, values[:, 1::-1], -1.0), _side(seen, h, values[:, 2:], 1.0)
@@ -602,7 +602,7 @@ def sides(seen: Differences) -> Sides:
         slack = DISTANT * sum(bounds) + 1e-6 * max(map(abs, slopes))
         verdict = "KINK" if abs(slopes[1] - slopes[0]) > slack else "smooth"
     (below, _, left, _), (above, _, right, _) = (side or (None,) * 4 for side in both)
-    return Sides(verdict, [left], [right], max(bounds, default=0.0), seen.center, (below, above))
+    return LocalBehaviour(verdict, [left], [right], max(bounds, default=0.0), seen.center, (below, above))
 
 
 def _side(seen: Differences, steps: Floats, values: Floats, sign: float) -> tuple[float, ...] | None:

@@ -54,7 +54,7 @@ COMBINED = "a combination of all outputs"
 MEASURED = ("agrees", "near", "differs")  # states of findings with a slope by differences
 
 
-class Finding(NamedTuple):
+class SlopeFinding(NamedTuple):
     """A claimed slope and the differences; `entry` is None along a direction, `row` counts combinations of outputs."""
 
     row: int
@@ -81,7 +81,7 @@ class Finding(NamedTuple):
         return abs(self.claimed - self.slope)
 
 
-class Group(NamedTuple):
+class MovedEntries(NamedTuple):
     """Entries that moved together along a random direction, and the findings of every row.
 
     An error in one entry would have been seen above `bound`, in parts of the largest entry of the array. Entries whose
@@ -89,7 +89,7 @@ class Group(NamedTuple):
     """
 
     entries: Any
-    findings: list[Finding]
+    findings: list[SlopeFinding]
     bound: float
 
 
@@ -112,10 +112,12 @@ class Survey(Neighbourhood):
         self.slices = slices  # where each argument stands in x
         self.claims = claims  # [rows, entries]
         self.seed, self.rtol = seed, rtol
-        self.joint: list[Finding] = []
-        self.entries: list[Finding] = []
-        self.own: dict[str, list[Finding]] = {}  # of large arrays beside others: directions in which they alone move
-        self.groups: dict[str, list[Group]] = {}  # of large arrays
+        self.joint: list[SlopeFinding] = []
+        self.entries: list[SlopeFinding] = []
+        self.own: dict[
+            str, list[SlopeFinding]
+        ] = {}  # of large arrays beside others: directions in which they alone move
+        self.groups: dict[str, list[MovedEntries]] = {}  # of large arrays
         self.unfinished = False
         self.lacks = ""  # what the given point has, and this one beside it has not: "symmetric", "diagonal", or `EQUAL`
 
@@ -173,7 +175,7 @@ class Survey(Neighbourhood):
                     hidden = (moves[:, entries] <= slack[:, None]).all(axis=0)
                     hidden &= not all(finding.seen.still for finding in findings)
                     bound = float(np.nan_to_num(slack / sizes, nan=0.0).max())
-                agreeing.append(Group(entries[~hidden], findings, bound))
+                agreeing.append(MovedEntries(entries[~hidden], findings, bound))
                 waiting += [entries[i : i + 1] for i in np.flatnonzero(hidden)[:halves]]
                 halves -= min(halves, int(hidden.sum()))
             elif not agreeing and states == {"silent"}:
@@ -189,7 +191,7 @@ class Survey(Neighbourhood):
             return [size * factor for factor in (1.0, -1.0, 0.6, -0.6, 0.8)[:count]]
         return seeded_directions(self.x, count, self.seed)
 
-    def along(self, ways: Sequence[Floats], entries: Sequence[int] = ()) -> list[Finding]:
+    def along(self, ways: Sequence[Floats], entries: Sequence[int] = ()) -> list[SlopeFinding]:
         """The findings of every row along some directions; `entries` are given where each is the axis of an entry."""
         series = self.differences(ways, [self.scale(i) for i in entries] if entries else None)
         places: Sequence[int | None] = entries or [None] * len(ways)
@@ -199,7 +201,7 @@ class Survey(Neighbourhood):
             for finding in self.unless_stepped([self.finding(k, i, d, seen) for k, seen in enumerate(rows)], d)
         ]
 
-    def unless_stepped(self, findings: list[Finding], d: Floats) -> list[Finding]:
+    def unless_stepped(self, findings: list[SlopeFinding], d: Floats) -> list[SlopeFinding]:
         """The findings along a direction; those that agree are unknown where steps at the edge of rounding do not."""
         steps = {
             finding.row: step_sequences.finest(finding.seen, finding.claimed)
@@ -217,11 +219,11 @@ class Survey(Neighbourhood):
                 findings[row] = findings[row]._replace(state="silent", seen=unknown)
         return findings
 
-    def along_entries(self, entries: Sequence[int]) -> list[Finding]:
+    def along_entries(self, entries: Sequence[int]) -> list[SlopeFinding]:
         """The findings of every row by some entries."""
         return self.along([self.axis(i) for i in entries], entries)
 
-    def finding(self, row: int, entry: int | None, d: Floats, seen: Differences) -> Finding:
+    def finding(self, row: int, entry: int | None, d: Floats, seen: Differences) -> SlopeFinding:
         """How a claim stands to differences along a direction."""
         with np.errstate(all="ignore"):
             claimed = float(self.claims[row] @ d if entry is None else self.claims[row, entry])
@@ -236,15 +238,15 @@ class Survey(Neighbourhood):
         slack += 16.0 * EPSILON * (terms + typical)
         gap = abs(claimed - value)
         if not math.isfinite(claimed):
-            return Finding(row, entry, claimed, seen, "not finite", math.inf, slack)
+            return SlopeFinding(row, entry, claimed, seen, "not finite", math.inf, slack)
         if reason is not None and not seen.still:
-            return Finding(row, entry, claimed, seen, "silent", 0.0, slack)
+            return SlopeFinding(row, entry, claimed, seen, "silent", 0.0, slack)
         ratio = gap / slack if slack > 0 else (0.0 if gap == 0 else math.inf)
         state = "agrees" if ratio <= 1 else "near" if ratio <= FAR else "differs"
         far = entry is not None and 0 < abs(float(self.x[entry])) < seen.steps.max(initial=0.0) and not seen.still
         if state == "agrees" and far and bound > SHARP * abs(claimed):
             state, seen = "silent", seen._replace(estimate=Estimate(value, bound, BLUNT))
-        return Finding(row, entry, claimed, seen, state, ratio, slack)
+        return SlopeFinding(row, entry, claimed, seen, state, ratio, slack)
 
     def settle(self) -> None:
         """Judge slopes along which f stands still on all steps: a claim of 0 agrees.
@@ -270,7 +272,7 @@ class Survey(Neighbourhood):
                 elif finding.state == "agrees" or finding.bound * self.scale_of(finding) > SMALL * largest:
                     findings[place] = finding._replace(state="still", ratio=0.0)
 
-    def independent(self, finding: Finding) -> bool:
+    def independent(self, finding: SlopeFinding) -> bool:
         """Whether rounding does not hide how an output changes with an entry.
 
         A claim of 0 needs that smaller other entries do not show such a change, and that it would show; rounding dust
@@ -311,19 +313,19 @@ class Survey(Neighbourhood):
             slopes: Floats = (values - self.center) / ((points[:, i] - self.x[i]) / d[i])[:, None]
         return slopes.reshape(2, -1, slopes.shape[1])
 
-    def closest(self, finding: Finding, gap: float) -> Floats:
+    def closest(self, finding: SlopeFinding, gap: float) -> Floats:
         """The slopes of a finding's entry on steps that show such a gap between slopes, [2, 3], or NaN."""
         slopes = self.finest_slopes(self.axis(finding.entry or 0), step_sequences.finest(finding.seen, gap))
         return np.full((2, 3), np.nan) if slopes is None else np.asarray(slopes[:, :, finding.row])
 
-    def seen_closer(self, finding: Finding, slope: float, other: float) -> bool:
+    def seen_closer(self, finding: SlopeFinding, slope: float, other: float) -> bool:
         """Whether these steps see, on one side, a slope and not another one."""
         if finding.entry is None and self.x.size > 1:
             return False
         near = np.abs(self.closest(finding, slope - other) - slope) <= 0.1 * abs(slope - other)
         return bool(near.all(axis=1).any())
 
-    def findings(self, name: str) -> tuple[list[Finding], list[Finding]]:
+    def findings(self, name: str) -> tuple[list[SlopeFinding], list[SlopeFinding]]:
         """The findings about an argument: those by single entries, and all."""
         part = self.slices[name]
         own = [finding for finding in self.entries if part.start <= (finding.entry or 0) < part.stop]
@@ -338,7 +340,7 @@ class Survey(Neighbourhood):
         size = float(np.sqrt(np.mean(piece**2))) if piece.size > 1 else 0.0
         return size if size > 0 else 1.0
 
-    def scale_of(self, finding: Finding) -> float:
+    def scale_of(self, finding: SlopeFinding) -> float:
         """The size of what a finding moves; directions are as large as the point."""
         i = finding.entry
         return 1.0 if i is None else abs(float(self.x[i])) or self.scale(i)
@@ -358,7 +360,7 @@ class Survey(Neighbourhood):
         chosen = sorted({part.start + int(i) for i in (*largest, *sample)})
         yield from (i for i in chosen if i not in seen)
 
-    def second(self, finding: Finding) -> Floats:
+    def second(self, finding: SlopeFinding) -> Floats:
         """A second direction for a finding: its entry and a little of all others; for one number, the opposite sign."""
         if finding.entry is None and self.x.size > 1:
             return CROOKED * self.directions(DIRECTIONS + 1)[-1]
@@ -372,12 +374,12 @@ class Survey(Neighbourhood):
         return d
 
 
-def contradicted(finding: Finding) -> bool:
+def contradicted(finding: SlopeFinding) -> bool:
     """Whether a claim is contradicted by more than chance explains."""
     return finding.state == "differs" and step_sequences.contradicts(finding.seen, finding.claimed)
 
 
-def together(findings: Sequence[Finding], sure: Callable[[Finding], bool] = contradicted) -> str:
+def together(findings: Sequence[SlopeFinding], sure: Callable[[SlopeFinding], bool] = contradicted) -> str:
     """The joint state of some findings: "not finite", "differs" (one is sure to), "near", "agrees" or "silent"."""
     states = {finding.state for finding in findings}
     if "not finite" in states:

@@ -26,7 +26,7 @@ from gradcli.checks.evaluate.ball_numbers import (
     sign,
     with_bits,
 )
-from gradcli.checks.evaluate.evaluation import Reading, exact_number, work_of
+from gradcli.checks.evaluate.evaluation import FieldEvaluation, exact_number, work_of
 from gradcli.checks.evaluate.interpretation import (
     FEW_DIGITS,
     Entries,
@@ -39,8 +39,8 @@ from gradcli.checks.evaluate.interpretation import (
     Unsupported,
     last_unit,
 )
-from gradcli.checks.expansions.complex_numbers import Complex, angle, at_point
-from gradcli.checks.expansions.exact_reals import ExactReal, Pool, ball_of, fraction
+from gradcli.checks.expansions.complex_numbers import ComplexEntry, angle, at_point
+from gradcli.checks.expansions.exact_reals import ExactReal, ExpressionPool, ball_of, fraction
 from gradcli.checks.expansions.log_puiseux import EITHER, Expansion, Huge, TracedExpansion, either, rational
 from gradcli.checks.expansions.power_series import Moving, Series, coefficients
 from gradcli.checks.formatting import node_text
@@ -373,7 +373,7 @@ class ExactField(BallField):
 
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__(literals)
-        self.pool = Pool()
+        self.pool = ExpressionPool()
         self.zero: Any = self.number(0)
 
     def number(self, value: int | Fraction) -> Any:
@@ -449,7 +449,7 @@ class ComplexField(BallField):
 
     def __init__(self, literals: Literals = EXACT) -> None:
         super().__init__(literals)
-        self.zero = Complex(arb(0))
+        self.zero = ComplexEntry(arb(0))
 
     # --- numbers ----------------------------------------------------------------------------------------------
 
@@ -461,7 +461,7 @@ class ComplexField(BallField):
             return real(super().datum(value))
         if not (math.isfinite(value.real) and math.isfinite(value.imag)):
             return Undefined(f"a value of {value}")
-        return Complex(arb(value.real), arb(value.imag))
+        return ComplexEntry(arb(value.real), arb(value.imag))
 
     def parts(self, flat: Iterable[Any]) -> list[Any]:
         return [part for x in flat for part in ((x, x) if isinstance(x, Failure) else (x.x, x.y))]
@@ -473,20 +473,20 @@ class ComplexField(BallField):
         entries = []
         for x, y, old in zip(parts[::2], parts[1::2], before, strict=True):
             same = isinstance(old, Failure) or (x is old.x and y is old.y)
-            entries.append(old if same else Complex(x, y))
+            entries.append(old if same else ComplexEntry(x, y))
         return entries
 
     # --- decisions --------------------------------------------------------------------------------------------
 
     def sign(self, x: Any) -> int:
-        if not isinstance(x, Complex):
+        if not isinstance(x, ComplexEntry):
             return super().sign(x)
         if x.pure:
             return super().sign(x.x)
         raise Unsupported("complex numbers have no order")
 
     def vanishes(self, x: Any) -> bool:
-        return self.sign(x) == 0 if not isinstance(x, Complex) or x.pure else not x.differs_from_zero()
+        return self.sign(x) == 0 if not isinstance(x, ComplexEntry) or x.pure else not x.differs_from_zero()
 
     # --- steps ------------------------------------------------------------------------------------------------
 
@@ -499,31 +499,33 @@ class ComplexField(BallField):
         return super().array_rule(node, closed)
 
     def still(self, node: Node, x: Any) -> Any:
-        if not isinstance(x, Complex):
+        if not isinstance(x, ComplexEntry):
             return x
         parts = [super(ComplexField, self).still(node, part) for part in (x.x, x.y)]
-        return next((part for part in parts if isinstance(part, Failure)), Complex(*parts))
+        return next((part for part in parts if isinstance(part, Failure)), ComplexEntry(*parts))
 
     def analytic(
         self, function: Callable[..., Any], domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()
     ) -> Any:
-        if any(isinstance(x, Complex) and not x.pure for x in xs):
+        if any(isinstance(x, ComplexEntry) and not x.pure for x in xs):
             raise Unsupported("a special function of complex numbers")
-        return super().analytic(function, domain, *[x.x if isinstance(x, Complex) else x for x in xs], orders=orders)
+        return super().analytic(
+            function, domain, *[x.x if isinstance(x, ComplexEntry) else x for x in xs], orders=orders
+        )
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         name = node.primitive.name
         if node.primitive.real_only:
-            if any(isinstance(x, Complex) and not x.pure for x in xs):
+            if any(isinstance(x, ComplexEntry) and not x.pure for x in xs):
                 raise Unsupported(f"{name} of complex numbers")
-            xs = tuple([x.x if isinstance(x, Complex) else x for x in xs])
+            xs = tuple([x.x if isinstance(x, ComplexEntry) else x for x in xs])
         return super().apply(node, rule, xs)
 
     def accepted(self, node: Node, result: Any, operands: Sequence[Any]) -> Any:
         result = real(result)
-        if not isinstance(result, Complex) or result.is_finite():
+        if not isinstance(result, ComplexEntry) or result.is_finite():
             return result
-        exact = all(x.is_exact() for x in operands if isinstance(x, Complex))
+        exact = all(x.is_exact() for x in operands if isinstance(x, ComplexEntry))
         smooth = at_point(result.x).is_finite() and at_point(result.y).is_finite()
         kind = Undefined if exact and not smooth else Undecided
         return kind(f"{node.primitive.name} has no value here", node)
@@ -537,13 +539,15 @@ class ExactComplexField(ComplexField, ExactField):
             return real(ExactField.datum(self, value))
         ball = super().datum(value)
         return (
-            ball if isinstance(ball, Failure) else Complex(self.number(0).lifted(ball.x), self.number(0).lifted(ball.y))
+            ball
+            if isinstance(ball, Failure)
+            else ComplexEntry(self.number(0).lifted(ball.x), self.number(0).lifted(ball.y))
         )
 
 
 def real(x: Any) -> Any:
     """A real entry as a complex one."""
-    return Complex(x) if isinstance(x, (arb, ExactReal, Series, Expansion, Huge)) else x
+    return ComplexEntry(x) if isinstance(x, (arb, ExactReal, Series, Expansion, Huge)) else x
 
 
 # operations that are written with an order
@@ -580,7 +584,7 @@ def read(
     field: BallField, nodes: Sequence[Node], point: Point, fixed: Mapping[Node, Entries] | None = None
 ) -> list[Entries]:
     """The entries of some nodes at a point, with the bits that are set now; some may be `fixed`."""
-    return Reading(field, entries_of(field, point), fixed).read(nodes)
+    return FieldEvaluation(field, entries_of(field, point), fixed).read(nodes)
 
 
 def enclose(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradcli.graph.loop import Body
     from gradcli.graph.primitive import Primitive
 
-    Step = Callable[["Reading", Node], Entries]
+    Step = Callable[["FieldEvaluation", Node], Entries]
     Steps = Sequence[tuple[Node, int, Step]]  # a node, its entries, and what gives them
 
 DEFINED = 4  # operations per entry of what is written out by its definition, roughly
@@ -35,7 +35,7 @@ MOST_IN_ITERATIONS = 8_000_000  # operations on single entries in the iterations
 LOOK = 16  # iterations after which a field looks at the digits that are left
 
 
-class Reading:
+class FieldEvaluation:
     """The entries of a program's nodes in one field at one point, computed on demand and kept.
 
     `point` gives each leaf its entries; `fixed` gives entries to further nodes, whose own arguments are then not read.
@@ -157,7 +157,7 @@ class Reading:
             problem = "cannot be read entry by entry" if node.primitive.package is None else "has no ball="
             raise Unsupported(f"{node.primitive.name} {problem}")
         inputs, order, result = field.definition(node)
-        inner = Reading(field, {}, dict(zip(inputs, xs, strict=True)))
+        inner = FieldEvaluation(field, {}, dict(zip(inputs, xs, strict=True)))
         inner.entries = self.entries
         flat = inner[result].flat
         self.entries = inner.entries
@@ -195,7 +195,7 @@ class Reading:
 
 
 OWN_STEPS: Mapping[Primitive, Step] = {
-    where: Reading.chosen, detach: Reading.detached, ste: Reading.straight_through
+    where: FieldEvaluation.chosen, detach: FieldEvaluation.detached, ste: FieldEvaluation.straight_through
 }  # fmt: skip
 
 
@@ -203,19 +203,19 @@ def step_of(node: Node) -> Step:
     """The method that computes the entries of a node."""
     primitive = node.primitive
     if primitive is LEAF:
-        return Reading.leaf
+        return FieldEvaluation.leaf
     if primitive is CONSTANT:
-        return Reading.constant
+        return FieldEvaluation.constant
     if primitive is DATA:
-        return Reading.data
+        return FieldEvaluation.data
     name = primitive.name
     if node.builder.vocabulary.get(name) is not primitive:
-        return Reading.first
+        return FieldEvaluation.first
     if primitive in OWN_STEPS:
         return OWN_STEPS[primitive]
     if primitive.pointwise:
-        return Reading.pointwise
-    return Reading.moved if primitive.moves else Reading.by_entries
+        return FieldEvaluation.pointwise
+    return FieldEvaluation.moved if primitive.moves else FieldEvaluation.by_entries
 
 
 def steps_of(order: Iterable[Node]) -> Steps:
@@ -279,17 +279,17 @@ class Iterations:
         self.holds = any(map(_holds, iteration))
         counted = {body.index, *(node for node in constants if not isinstance(node.params["value"], str))}
         for step in iteration:  # single numbers that follow from the number of the iteration and rational constants
-            if counted.issuperset(step.args) and not step.shape and step_of(step) is Reading.pointwise:
+            if counted.issuperset(step.args) and not step.shape and step_of(step) is FieldEvaluation.pointwise:
                 counted.add(step)
         self.constants = steps_of(constants)
         self.steps = [(node, _exact if node in counted else step) for node, _, step in steps_of(iteration)]
 
-    def __call__(self, reading: Reading, node: Node) -> Entries:
+    def __call__(self, reading: FieldEvaluation, node: Node) -> Entries:
         if node not in reading.waiting:
             reading.waiting.update(self.evaluated(reading))
         return reading.waiting.pop(node)
 
-    def evaluated(self, reading: Reading) -> dict[Node, Entries]:
+    def evaluated(self, reading: FieldEvaluation) -> dict[Node, Entries]:
         """The entries of every reader."""
         reading.in_iterations += self.cost
         if reading.in_iterations > MOST_IN_ITERATIONS:
@@ -304,7 +304,7 @@ class Iterations:
         if self.holds and field.hold:
             raise Unsupported("a detached value in a loop")
         inputs = dict(zip(body.inputs, [reading.known[arg] for arg in self.readers[0].args], strict=True))
-        inner = Reading(field, {}, inputs)
+        inner = FieldEvaluation(field, {}, inputs)
         inner.follow(self.constants)
         known = inner.known
         state = [inputs[leaf] for leaf in self.carries]
@@ -339,7 +339,7 @@ class Iterations:
         return entries
 
 
-def _exact(reading: Reading, node: Node) -> Entries:
+def _exact(reading: FieldEvaluation, node: Node) -> Entries:
     """The step of a counted number: in fractions where balls do not decide, as at a tie of 0.1*i and 0.3."""
     field, entries = reading.field, reading.pointwise(node)
     if not isinstance(entries.flat[0], Undecided) or field.rounded:

@@ -51,7 +51,7 @@ def angle(y: Any, x: Any, sign: Callable[[Any], int] = sign) -> Any:
     return sign(y) * (pi_like(x) / 2) - (x / y).atan()
 
 
-class Complex(Moving):
+class ComplexEntry(Moving):
     """A complex entry x + i*y. It is real all along, `pure`, where y is exactly 0."""
 
     __slots__ = ("x", "y")
@@ -98,39 +98,39 @@ class Complex(Moving):
     # --- ring operations --------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, Complex):
-            return Complex(self.x + other.x, self.y + other.y)
-        return Complex(self.x + other, self.y) if isinstance(other, NUMBERS) else NotImplemented
+        if isinstance(other, ComplexEntry):
+            return ComplexEntry(self.x + other.x, self.y + other.y)
+        return ComplexEntry(self.x + other, self.y) if isinstance(other, NUMBERS) else NotImplemented
 
-    def __neg__(self) -> Complex:
-        return Complex(-self.x, -self.y)
+    def __neg__(self) -> ComplexEntry:
+        return ComplexEntry(-self.x, -self.y)
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, Complex):
+        if isinstance(other, ComplexEntry):
             x, y, u, v = self.x, self.y, other.x, other.y
-            return Complex(x * u - y * v, x * v + y * u)
-        return Complex(self.x * other, self.y * other) if isinstance(other, NUMBERS) else NotImplemented
+            return ComplexEntry(x * u - y * v, x * v + y * u)
+        return ComplexEntry(self.x * other, self.y * other) if isinstance(other, NUMBERS) else NotImplemented
 
     def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, Complex):
+        if isinstance(other, ComplexEntry):
             return self * other.inverse()
-        return Complex(self.x / other, self.y / other) if isinstance(other, NUMBERS) else NotImplemented
+        return ComplexEntry(self.x / other, self.y / other) if isinstance(other, NUMBERS) else NotImplemented
 
-    def inverse(self) -> Complex:
+    def inverse(self) -> ComplexEntry:
         """1 over it."""
         if self.is_zero():
             raise Undefined("division by 0")
         if self.pure:
-            return Complex(1 / self.x)
+            return ComplexEntry(1 / self.x)
         square = self.square()
-        return Complex(self.x / square, -self.y / square)
+        return ComplexEntry(self.x / square, -self.y / square)
 
-    def turned(self) -> Complex:
+    def turned(self) -> ComplexEntry:
         """i times it."""
-        return Complex(-self.y, self.x)
+        return ComplexEntry(-self.y, self.x)
 
-    def conjugate(self) -> Complex:
-        return Complex(self.x, -self.y)
+    def conjugate(self) -> ComplexEntry:
+        return ComplexEntry(self.x, -self.y)
 
     # --- the size ---------------------------------------------------------------------------------------------
 
@@ -151,30 +151,30 @@ class Complex(Moving):
         if formula is None:
             raise AttributeError(name)
         if self.pure and name in REAL:
-            return lambda: Complex(getattr(self.x, name)())
+            return lambda: ComplexEntry(getattr(self.x, name)())
         return partial(formula, self)
 
-    def log(self) -> Complex:
+    def log(self) -> ComplexEntry:
         if self.is_zero():
             raise Undefined("the logarithm of 0")
         if self.pure and decided(self.x) == 1:
-            return Complex(self.x.log())
-        return Complex(self.square().log() / 2, angle(self.y, self.x))
+            return ComplexEntry(self.x.log())
+        return ComplexEntry(self.square().log() / 2, angle(self.y, self.x))
 
-    def log1p(self) -> Complex:
-        return Complex(self.x.log1p()) if self.pure and decided(self.x + 1) == 1 else (self + 1).log()
+    def log1p(self) -> ComplexEntry:
+        return ComplexEntry(self.x.log1p()) if self.pure and decided(self.x + 1) == 1 else (self + 1).log()
 
-    def sqrt(self) -> Complex:
+    def sqrt(self) -> ComplexEntry:
         if self.pure:
-            return Complex(self.x.sqrt()) if sign(self.x) >= 0 else Complex(arb(0), (-self.x).sqrt())
+            return ComplexEntry(self.x.sqrt()) if sign(self.x) >= 0 else ComplexEntry(arb(0), (-self.x).sqrt())
         size = self.size()
         if (decided(self.x) or 0) >= 0:
             x = ((size + self.x) / 2).sqrt()
-            return Complex(x, self.y / (2 * x))
+            return ComplexEntry(x, self.y / (2 * x))
         y = sign(self.y) * ((size - self.x) / 2).sqrt()
-        return Complex(self.y / (2 * y), y)
+        return ComplexEntry(self.y / (2 * y), y)
 
-    def power(self, exponent: Complex) -> Any:
+    def power(self, exponent: ComplexEntry) -> Any:
         """The principal value of a power."""
         if exponent.is_integer() and abs(n := int(exponent.unique_fmpz())) <= MOST_POWER:
             return self**n if n >= 0 else (self**-n).inverse()
@@ -186,7 +186,7 @@ class Complex(Moving):
 
     def asin(self) -> Any:
         if self.pure and decided(1 - abs(at_point(self.x))) == 1:
-            return Complex(self.x.asin())
+            return ComplexEntry(self.x.asin())
         value = -(self.turned() + (1 - self * self).sqrt()).log().turned()
         return value.conjugate() if self.beyond_one() else value
 
@@ -200,10 +200,10 @@ class Complex(Moving):
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "exp": lambda z: z.x.exp() * Complex(z.y.cos(), z.y.sin()),
+    "exp": lambda z: z.x.exp() * ComplexEntry(z.y.cos(), z.y.sin()),
     "expm1": FORMULAS["expm1"],
-    "sin": lambda z: Complex(z.x.sin() * z.y.cosh(), z.x.cos() * z.y.sinh()),
-    "cos": lambda z: Complex(z.x.cos() * z.y.cosh(), -(z.x.sin() * z.y.sinh())),
+    "sin": lambda z: ComplexEntry(z.x.sin() * z.y.cosh(), z.x.cos() * z.y.sinh()),
+    "cos": lambda z: ComplexEntry(z.x.cos() * z.y.cosh(), -(z.x.sin() * z.y.sinh())),
     "tan": FORMULAS["tan"],
     "sinh": lambda z: -z.turned().sin().turned(),
     "cosh": lambda z: z.turned().cos(),

@@ -46,7 +46,7 @@ def taylor(x: Any, name: str, k: int, args: tuple[Any, ...]) -> Any:
         return getattr(Series(arb_series([x, 1], k + 1)), name)(*args).s[k]
 
 
-class Pool(dict[Any, Any]):
+class ExpressionPool(dict[Any, Any]):
     """The expressions of one reading of a program, and how much work their signs may still take.
 
     `unsettled` counts expansions without a limit, or with one of several.
@@ -60,7 +60,7 @@ class ExactReal:
 
     __slots__ = ("args", "ball", "bits", "name", "open", "pool", "rational", "serial")
 
-    def __init__(self, pool: Pool, name: str, args: tuple[Any, ...], rational: Any = None) -> None:
+    def __init__(self, pool: ExpressionPool, name: str, args: tuple[Any, ...], rational: Any = None) -> None:
         self.pool, self.name, self.args, self.rational = pool, name, args, rational
         self.open = False  # whether its sign was left undecided
         self.serial = next(SERIALS)  # above those of its operands
@@ -320,7 +320,7 @@ def apart(x: Any, y: Any) -> bool:
         return False
 
 
-def fraction(pool: Pool, value: Any) -> ExactReal:
+def fraction(pool: ExpressionPool, value: Any) -> ExactReal:
     """The number of a pool that a fraction is."""
     key = (int(value.p), int(value.q))
     number = pool.get(key)

@@ -20,7 +20,7 @@ from flint import arb, arb_series, ctx, fmpq, fmpz
 from gradcli.checks.algebra.zero_test import vanishes
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Failure, Tie, Unclear, Undecided, Undefined
-from gradcli.checks.expansions.exact_reals import SERIALS, ExactReal, Pool, ball_of, fraction
+from gradcli.checks.expansions.exact_reals import SERIALS, ExactReal, ExpressionPool, ball_of, fraction
 from gradcli.checks.expansions.power_series import FORMULAS, Moving, Series
 
 if TYPE_CHECKING:
@@ -388,7 +388,7 @@ class TracedExpansion(Expansion):
     __slots__ = ("args", "name", "pool", "serial")
     rational = None
 
-    def __init__(self, plain: Expansion, pool: Pool, name: str, *args: Any) -> None:
+    def __init__(self, plain: Expansion, pool: ExpressionPool, name: str, *args: Any) -> None:
         self.terms, self.rest, self.swings, self.range = plain.terms, plain.rest, plain.swings, plain.range
         self.pool, self.name, self.args = pool, name, args
         pool.unsettled += plain.swings or plain.range is not None

@@ -55,7 +55,7 @@ class TimeOver(NoAnswer):
     """The time of a check is over."""
 
 
-class Lost(Exception):
+class OracleLost(Exception):
     """The process died over a question, or ran out of memory; a fresh one may have an answer."""
 
 
@@ -178,7 +178,7 @@ class Oracle:
                             return answer
                         self._held = held
                     return self._exchange(op, timeout, question)
-                except Lost as problem:
+                except OracleLost as problem:
                     self.close()
                     reason = str(problem)
         if not self._answered:
@@ -227,16 +227,16 @@ class Oracle:
             with suppress(TimeoutExpired):
                 process.wait(timeout=1.0)
             self.close()
-            raise Lost(f"it ended with code {process.returncode}")
+            raise OracleLost(f"it ended with code {process.returncode}")
         try:
             answer = codec.read(line)
         except ValueError:  # it died within a line
-            raise Lost("it ended in the middle of its answer") from None
+            raise OracleLost("it ended in the middle of its answer") from None
         self._answered = True
         if answer.pop("number") != self._number:
-            raise Lost("its answers are out of step with its questions")
+            raise OracleLost("its answers are out of step with its questions")
         if answer.get("problem") == "memory":
-            raise Lost("it has no memory left")
+            raise OracleLost("it has no memory left")
         return answer
 
 

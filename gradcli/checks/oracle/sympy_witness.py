@@ -24,7 +24,7 @@ from sympy.functions.elementary.trigonometric import TrigonometricFunction
 from sympy.printing.str import StrPrinter
 
 from gradcli.checks.evaluate import ball_numbers
-from gradcli.checks.evaluate.evaluation import Reading, work_of
+from gradcli.checks.evaluate.evaluation import FieldEvaluation, work_of
 from gradcli.checks.evaluate.interpretation import Entries, Failure, SymbolicField, Undecided, Unsupported
 from gradcli.graph.arrays import subscript
 from gradcli.graph.node import LEAF, reachable
@@ -180,11 +180,11 @@ def derivative(output: Node, target: Node, entry: int, point: Point) -> Answer:
             leaves[name] = Entries(flat, shape)
         inputs = leaves.get(target.params["name"]) if target.primitive is LEAF else None
         if inputs is None:
-            entries = enumerate(Reading(field, leaves)[target].flat)
+            entries = enumerate(FieldEvaluation(field, leaves)[target].flat)
             flat = [field.symbol(f"value{subscript(i, target.shape)}", field.value_of(x)) for i, x in entries]
             inputs = Entries(flat, target.shape)
         symbol = inputs.flat[entry]
-        value = accepted(Reading(field, leaves, {target: inputs})[output].flat[0])
+        value = accepted(FieldEvaluation(field, leaves, {target: inputs})[output].flat[0])
         field.value_of(value)  # where there is no real value, a formula of its derivative means nothing
         formula = sympy.diff(value, symbol)
         if any(symbol in exactly(tie).free_symbols for tie in field.ties):
@@ -267,7 +267,7 @@ def proposals(node: Node, style: str) -> list[str]:
     marks = {name: chr(MARK + place) for place, name in enumerate(names)}  # SymPy sorts symbols by their texts
     leaves = {name: Entries([field.symbol(mark + name)], ()) for name, mark in marks.items()}
     with limited(MOST_FOR_A_TEXT):
-        expression = accepted(Reading(field, leaves)[node].flat[0])
+        expression = accepted(FieldEvaluation(field, leaves)[node].flat[0])
     without_marks = dict.fromkeys(map(ord, marks.values()))
     texts: list[str] = []
     for way in ways(expression, style):

@@ -18,7 +18,7 @@ from gradcli.eager._core.modes import Place, sequence, spoken, state, sweeps
 from gradcli.eager._core.tensor import Handle, Tensor
 
 
-class Saved:
+class SavedResult:
     """A result that its own node reads when it runs: the payload and the version, without the tensor."""
 
     __slots__ = ("__dict__", "_count", "_raw")
@@ -29,9 +29,9 @@ class Saved:
     tangent: Any = None  # of a dual result, while its level is open
 
 
-def saved_result(raw: Any, counter: Any, output: int = 0) -> Saved:
+def saved_result(raw: Any, counter: Any, output: int = 0) -> SavedResult:
     """A result as its node keeps it."""
-    saved = Saved()
+    saved = SavedResult()
     saved._raw, saved._count = raw, counter
     if counter.value:
         saved.version = counter.value
@@ -98,7 +98,7 @@ _OF_THE_ENGINE = ("CopySlices", "CopyBackwards", "NotImplemented")  # PyTorch na
 LAST = 2**64 - 1  # the sequence number of a leaf: it runs as soon as it is ready
 
 
-class Output:
+class OutputEdge:
     """One of several outputs of a node, as the end of an edge. (A node with one output stands for itself.)"""
 
     __slots__ = ("node", "nr")
@@ -149,8 +149,8 @@ class Node(Hooked):
     outputs = 1
     simple = False  # whether the short sweep may run it
     keeps = False  # whether it may run twice although it saved something: positions that follow from shapes
-    ins: tuple[Any, ...]  # each None, a leaf tensor, a node, or an `Output`
-    saved: tuple[Any, ...] | None  # operands themselves, `Saved` results, numbers; None once freed
+    ins: tuple[Any, ...]  # each None, a leaf tensor, a node, or an `OutputEdge`
+    saved: tuple[Any, ...] | None  # operands themselves, `SavedResult` results, numbers; None once freed
     vers: tuple[int, ...] | None  # the versions of what was saved; None where all are 0
     extra: Extra | None
     _code: Any  # of the line that made it: the code, or None
@@ -208,7 +208,7 @@ class Node(Hooked):
         for i, value in enumerate(saved):
             if value is None:
                 continue
-            version = value.version if isinstance(value, Saved) else 0 if known is None else known[i]
+            version = value.version if isinstance(value, SavedResult) else 0 if known is None else known[i]
             counter = value._count
             if counter is not None and counter.value != version:
                 name = self.name()
@@ -227,7 +227,7 @@ class Node(Hooked):
         if value is None or isinstance(value, Tensor):
             return value
         result = Tensor(value._raw, False, value._count)
-        if type(value) is Saved:
+        if type(value) is SavedResult:
             result._requires, result._edge = True, (self, value.output)
             if value.tangent is not None and state.dual is not None:
                 state.dual.give(result, value.tangent)

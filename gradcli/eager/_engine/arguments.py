@@ -47,13 +47,13 @@ def constructor(options: Iterable[Parameter], fill: Callable[..., None]) -> Call
     return initialize
 
 
-class Options(tuple[Parameter, ...]):
+class ConstructorOptions(tuple[Parameter, ...]):
     """The arguments of a constructor."""
 
     __slots__ = ()
 
 
-def options(text: str, **defaults: Any) -> Options:
+def options(text: str, **defaults: Any) -> ConstructorOptions:
     """The arguments that a text says, as Python writes them; defaults are plain values, or `...` and given by name.
 
     >>> options("p, q=..., *, r=(1, 2)", q=len)
@@ -69,7 +69,7 @@ def options(text: str, **defaults: Any) -> Options:
     for kind, argument, default in rows:
         value = Parameter.empty if default is None else defaults.get(argument.arg, ...)
         parameters.append(Parameter(argument.arg, kind, default=ast.literal_eval(default) if value is ... else value))
-    return Options(parameters)
+    return ConstructorOptions(parameters)
 
 
 Shape = tuple[int, ...]

@@ -143,7 +143,7 @@ def add_to_grad(leaf: Tensor, value: Tensor, create_graph: bool) -> None:
     events.report("accumulated", leaf, value)
 
 
-def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: Watch | None = None) -> None:
+def sweep(sources: Sequence[Any], seeds: Sequence[Any], retain: bool, watch: BackwardWatch | None = None) -> None:
     """Send the seeds from their sources (nodes, outputs of nodes, or leaves) down to the leaves.
 
     A node runs in descending order of the sequence numbers. Unless someone watches, leaves get theirs at the end: where
@@ -239,7 +239,7 @@ def _arrive(
         cts[s] = value if cts[s] is None else cts[s] + value
 
 
-class Watch:
+class BackwardWatch:
     """What a sweep does beyond sending gradients to leaves: hooks, targets, a graph of the gradients, a record.
 
     A leaf runs as soon as its last contribution has arrived. With `create` the gradients are tensors, and what the
@@ -520,7 +520,7 @@ def run(
     before, outer = state._grad, running.watch
     try:
         state.grad_enabled = create_graph
-        running.watch = watch = Watch(sources, targets, retain_graph, create_graph)
+        running.watch = watch = BackwardWatch(sources, targets, retain_graph, create_graph)
         sweep(sources, seeds if create_graph else [seed._raw for seed in seeds], retain_graph, watch)
     except BaseException:
         events.report("swept", ended=False)

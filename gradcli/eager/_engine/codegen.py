@@ -20,7 +20,7 @@ from gradcli.graph.node import CONSTANT, Node, reachable
 Array = Any
 
 
-class Steps:
+class StraightLine:
     """A straight line of operations from some nodes of a graph to others."""
 
     __slots__ = ("functions", "inputs", "order", "outputs")
@@ -36,7 +36,7 @@ class Steps:
         """A function from the arrays of the inputs to those of the outputs."""
         value = self.functions.get(kind)
         if value is None:
-            script = Script(kind)
+            script = FunctionSource(kind)
             names = [f"v{i}" for i in range(len(self.inputs))]
             results = straight(script, dict(zip(self.inputs, names, strict=True)), self.order, self.outputs)
             value = self.functions[kind] = script.function("value", ", ".join(names), f"return [{', '.join(results)}]")
@@ -67,19 +67,19 @@ class _Opaque(Exception):
 
 
 def written(
-    script: Script, impl: Any, args: Sequence[str], shapes: Sequence[Any], params: dict[str, Any]
+    script: FunctionSource, impl: Any, args: Sequence[str], shapes: Sequence[Any], params: dict[str, Any]
 ) -> str | None:
     """What an `impl` does as text, each part of it once; None where it cannot be written down."""
     spies = [_Spy(script, arg, shape) for arg, shape in zip(args, shapes, strict=True)]
     script.parts = []
     try:
-        result = impl(_Names(script), *spies, **params)
+        result = impl(_ObservedNamespace(script), *spies, **params)
     except Exception:  # whatever a stand-in cannot do, the function itself can
         return None
     return _shared(script, result.text) if isinstance(result, _Spy) else None
 
 
-def _shared(script: Script, text: str) -> str:
+def _shared(script: FunctionSource, text: str) -> str:
     """Give parts that occur several times a name where they occur first."""
     for part in sorted(set(script.parts), key=len, reverse=True):
         if text.count(part) > 1:
@@ -90,10 +90,10 @@ def _shared(script: Script, text: str) -> str:
     return text
 
 
-class _Names:
+class _ObservedNamespace:
     """The namespace as an `impl` under observation sees it."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: FunctionSource) -> None:
         self._script = script
 
     def __getattr__(self, name: str) -> Any:
@@ -107,7 +107,7 @@ class _Names:
         return called
 
 
-def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, Any]) -> str:
+def _called(script: FunctionSource, name: str, xs: tuple[Any, ...], options: dict[str, Any]) -> str:
     texts = [x.text if isinstance(x, _Spy) else None for x in xs]
     if name in ("reshape", "transpose") and not options and len(xs) == 2 and isinstance(xs[0], _Spy):
         return f"{texts[0]}.{name}({script.name(tuple(xs[1]))})"
@@ -129,7 +129,7 @@ def _called(script: Script, name: str, xs: tuple[Any, ...], options: dict[str, A
     return f"{script.name(function)}({', '.join(arguments)})"
 
 
-def _plain(script: Script, x: Any) -> str:
+def _plain(script: FunctionSource, x: Any) -> str:
     if isinstance(x, float) and script.kind.kind in "fc":
         return script.name(np.asarray(x, script.kind))
     parts = x if isinstance(x, tuple) else (x,)
@@ -152,7 +152,7 @@ class _Spy:
 
     __slots__ = ("known", "script", "text")
 
-    def __init__(self, script: Script, text: str, shape: Any, part: bool = False) -> None:
+    def __init__(self, script: FunctionSource, text: str, shape: Any, part: bool = False) -> None:
         self.script = script
         self.text = text
         self.known = shape
@@ -190,7 +190,7 @@ class _Spy:
         return id(self)
 
 
-class Script:
+class FunctionSource:
     """Lines of a function, and the objects that they name."""
 
     def __init__(self, kind: np.dtype[Any], prefix: str = "k") -> None:
@@ -255,7 +255,7 @@ class Script:
         return generated.function(f"def {title}({arguments}):\n{body}\n", scope, title)
 
 
-def _joined(script: Script, node: Node, names: dict[Node, str], users: dict[Node, list[Node]]) -> str | None:
+def _joined(script: FunctionSource, node: Node, names: dict[Node, str], users: dict[Node, list[Node]]) -> str | None:
     """Two operations as one: a product with a step function, or with a number or 0, is a choice (relu and clamp go back
     so); in a gradient, the sums of products along rows are products of rows, and what is repeated is scaled before.
     """
@@ -300,7 +300,9 @@ def _left_to_numpy(node: Node, users: Sequence[Node]) -> bool:
     return True
 
 
-def straight(script: Script, named: dict[Node, str], order: Sequence[Node], outputs: Sequence[Node]) -> list[str]:
+def straight(
+    script: FunctionSource, named: dict[Node, str], order: Sequence[Node], outputs: Sequence[Node]
+) -> list[str]:
     """Write the lines for some nodes; the names of the outputs.
 
     What is used once and is short is written where it is used.

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core.dtypes import FLOATS
-from gradcli.eager._core.grad_fn import Saved, class_named, versions
+from gradcli.eager._core.grad_fn import SavedResult, class_named, versions
 from gradcli.eager._core.modes import SPECIAL, ours, outside, sequence, state
 from gradcli.eager._core.tensor import Counter, Tensor
-from gradcli.eager._engine.codegen import Script, straight
-from gradcli.eager._engine.plan import MOST_NODES, Cache, Plan, limited, plan_of
+from gradcli.eager._engine.codegen import FunctionSource, straight
+from gradcli.eager._engine.plan import MOST_NODES, Cache, OperationPlan, limited, plan_of
 from gradcli.eager._engine.rule_node import RuleNode, source_of
 from gradcli.execution import generated
 
@@ -162,7 +162,7 @@ recipes = Cache(MOST_NODES)
 _MANY = 4096
 
 
-class Number:
+class PlainNumber:
     """A plain number in a format, as an array without axes, or an array that a node saved; read as a tensor is."""
 
     __slots__ = ("_raw",)
@@ -174,15 +174,15 @@ class Number:
         self._raw = raw
 
 
-class Numbers(dict[Any, Number]):
+class NumberCache(dict[Any, PlainNumber]):
     """Numbers that were used before, by their value."""
 
     def __init__(self, kind: np.dtype[Any]) -> None:
         super().__init__()
         self.kind = kind
 
-    def __missing__(self, value: Any) -> Number:
-        number = Number(np.asarray(value, self.kind))
+    def __missing__(self, value: Any) -> PlainNumber:
+        number = PlainNumber(np.asarray(value, self.kind))
         if value:  # 0.0 and -0.0 would be one entry
             if len(self) >= _MANY:
                 self.clear()
@@ -190,10 +190,10 @@ class Numbers(dict[Any, Number]):
         return number
 
 
-NUMBERS = {F32: Numbers(F32), F64: Numbers(F64)}
+NUMBERS = {F32: NumberCache(F32), F64: NumberCache(F64)}
 # what generated functions name
 _SHARED: dict[str, Any] = {
-    item.__name__: item for item in (Counter, Number, Saved, Tensor, _getframe, outside, source_of, versions)
+    item.__name__: item for item in (Counter, PlainNumber, SavedResult, Tensor, _getframe, outside, source_of, versions)
 }
 _SHARED.update(ours=ours, sequence=sequence, state=state, new=object.__new__, F32=F32, F64=F64)
 _SHARED.update(numbers32=NUMBERS[F32], numbers64=NUMBERS[F64], __name__="gradcli.eager.generated")
@@ -214,7 +214,7 @@ def _follower(count: int, moves: tuple[bool, ...]) -> Any:
     return generated.function(text, _SHARED, "follow")
 
 
-class Recipe:
+class TensorRecipe:
     """One operation on tensors of known shapes and formats.
 
     `follow(recipe, *xs)` is its result on such tensors, None where one was made in inference mode. What is done is one
@@ -222,7 +222,13 @@ class Recipe:
     """
 
     def __init__(
-        self, plan: Plan, kind: np.dtype[Any], name: str, shown: tuple[int, ...], view: bool, arrays: Sequence[Any]
+        self,
+        plan: OperationPlan,
+        kind: np.dtype[Any],
+        name: str,
+        shown: tuple[int, ...],
+        view: bool,
+        arrays: Sequence[Any],
     ) -> None:
         self.plan, self.kind, self.size, self.shown, self.view = plan, kind, plan.size, shown, view
         self.node_class = class_named(RuleNode, name)
@@ -236,7 +242,7 @@ class Recipe:
         plan, every = self.plan, range(len(self.types))
         mask = tuple([bool(bits >> k & 1) for k in every])
         back = plan.backward(mask) if bits else None
-        script = Script(self.kind)
+        script = FunctionSource(self.kind)
         script.lines = [f"v{k} = x{k}.{'_array' if self.view else '_raw'}" for k in every]
         known = dict(zip(plan.leaves, [f"v{k}" for k in every], strict=True))
         out, *kept = straight(script, known, plan.forward.order, [plan.out, *(back.kept if back else ())])
@@ -257,7 +263,7 @@ class Recipe:
                 ins=", ".join(f"s{k}" if mask[k] else "None" for k in self.shown),
                 vjp="vjp",
                 broadcast_to="broadcast_to",
-                kept=_kept([*operands, *["r"] * back.needs_out, *[f"Number({name})" for name in kept]]),
+                kept=_kept([*operands, *["r"] * back.needs_out, *[f"PlainNumber({name})" for name in kept]]),
                 vers=_versions(operands),
             )
         script.names.update(_SHARED)
@@ -291,11 +297,11 @@ def again(signature: Any, *xs: Any) -> Tensor | None:
     """
     if state.mode == SPECIAL:
         return None
-    recipe: Recipe | None = recipes.get(key_of(signature, xs))
+    recipe: TensorRecipe | None = recipes.get(key_of(signature, xs))
     return None if recipe is None else recipe.follow(recipe, *xs)
 
 
-def _expression(scripts: list[Script], function: Any, args: tuple[str, ...]) -> str:
+def _expression(scripts: list[FunctionSource], function: Any, args: tuple[str, ...]) -> str:
     """The text of a declared operation, or of a formula of such operations, on named operands."""
     if hasattr(function, "impl"):
         texts = [script.applied(function, args, [None] * len(args), {}) for script in scripts]
@@ -307,7 +313,7 @@ def _expression(scripts: list[Script], function: Any, args: tuple[str, ...]) -> 
 
 def _kept(parts: list[str]) -> str:
     """The statement that saves; a result is saved without its tensor."""
-    result = "s = Saved(); s._raw = out; s._count = r._count = Counter(); " if "r" in parts else ""
+    result = "s = SavedResult(); s._raw = out; s._count = r._count = Counter(); " if "r" in parts else ""
     return f"{result}n.saved = ({''.join(['s, ' if part == 'r' else f'{part}, ' for part in parts])})"
 
 
@@ -335,12 +341,12 @@ class Vjps(dict[int, Any]):
 
 
 def _deferred(
-    name: str, function: Any, arguments: str, count: int, write: Callable[[list[Script]], str], **scope: Any
+    name: str, function: Any, arguments: str, count: int, write: Callable[[list[FunctionSource]], str], **scope: Any
 ) -> Any:
     """A function of operands that is written out when it is first called."""
 
     def build() -> Any:
-        scripts = [Script(F32, "k"), Script(F64, "q")]
+        scripts = [FunctionSource(F32, "k"), FunctionSource(F64, "q")]
         text = write(scripts)
         for script in scripts:
             scope.update(script.names)
@@ -359,7 +365,7 @@ def _deferred(
 def unary(name: str, primitive: Any, node: str, long_way: Callable[..., Any]) -> Any:
     """A function of one tensor."""
 
-    def write(scripts: list[Script]) -> str:
+    def write(scripts: list[FunctionSource]) -> str:
         back = plan_of(primitive, (), ("float",), {}, True).backward((True,))
         operands = ["input"] * len(back.reads)
         kept = _kept([*operands, *["r"] * back.needs_out])
@@ -378,7 +384,7 @@ def binary(
     """
     call = "input, other, alpha=alpha" if scaled else "input, other"
 
-    def write(scripts: list[Script]) -> str:
+    def write(scripts: list[FunctionSource]) -> str:
         plan = plan_of(primitive, (), ("float", "float"), {}, True)
         texts: dict[str, str] = {}
         for mask in (1, 2, 3):

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradcli.eager._engine.codegen import Script, Steps, straight
+from gradcli.eager._engine.codegen import FunctionSource, StraightLine, straight
 from gradcli.graph.building import building
 from gradcli.graph.node import Builder, Node, reachable
 from gradcli.graph.types import Type
@@ -82,7 +82,7 @@ def limited(known: dict[Any, T], key: Any, value: T) -> T:
     return value
 
 
-class Backward:
+class BackwardPlan:
     """The gradients of an operation for some of its operands, and what has to be saved for them.
 
     `steps` gives them from operands and result, for gradients of gradients. On arrays, `quick` also reads what the
@@ -91,7 +91,7 @@ class Backward:
 
     __slots__ = ("forward", "kept", "needs_out", "positions", "quick", "reads", "steps")
 
-    def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
+    def __init__(self, plan: OperationPlan, mask: tuple[bool, ...]) -> None:
         wanted = [i for i, needed in enumerate(mask) if needed]
         builder = plan.builder
         with building(builder, reachable([plan.out, *plan.leaves])):
@@ -112,11 +112,11 @@ class Backward:
         inputs = [ct, *[plan.leaves[i] for i in self.reads]]
         if self.needs_out:
             inputs.append(plan.out)
-        self.steps = Steps(inputs, results)
+        self.steps = StraightLine(inputs, results)
         ends = reachable(results, {*inputs, *plan.reduced})
         self.kept = [node for node in ends if node in plan.reduced and node not in inputs]
-        self.quick = Steps([*inputs, *self.kept], results) if self.kept else self.steps
-        self.forward = Steps(plan.leaves, [plan.out, *self.kept]) if self.kept else plan.forward
+        self.quick = StraightLine([*inputs, *self.kept], results) if self.kept else self.steps
+        self.forward = StraightLine(plan.leaves, [plan.out, *self.kept]) if self.kept else plan.forward
 
 
 class Vjp:
@@ -127,7 +127,7 @@ class Vjp:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: OperationPlan,
         mask: tuple[bool, ...],
         kind: np.dtype[Any],
         shown: tuple[int, ...],
@@ -162,7 +162,7 @@ class Vjp:
     def back(self) -> Any:
         """The function `back(node, ct)`, written when it is first needed."""
         steps = self.backward.quick
-        script = Script(self.kind)
+        script = FunctionSource(self.kind)
         script.backward, script.turned = True, self.turned
         count = len(steps.inputs) - 1
         if count:
@@ -212,7 +212,7 @@ def _reduced(order: Sequence[Node], out: Node) -> set[Node]:
     return reduced
 
 
-class Plan:
+class OperationPlan:
     """One operation on operands of known types."""
 
     def __init__(
@@ -221,7 +221,7 @@ class Plan:
         self.builder = Builder(catalogue(), entries=2**62)
         self.leaves = [self.builder.fresh_leaf(type) for type in types]
         self.out: Node = function(*self.leaves, **params)
-        self.forward = Steps(self.leaves, [self.out])
+        self.forward = StraightLine(self.leaves, [self.out])
         self.params = params
         self.pointwise = pointwise
         order = reachable([self.out])
@@ -232,8 +232,8 @@ class Plan:
                 moving.update(node.args)
         self.differentiable = tuple([leaf in moving for leaf in self.leaves])
         self.reduced = set() if pointwise else _reduced(order, self.out)
-        self.backwards: dict[tuple[bool, ...], Backward] = {}
-        self.tangents: dict[tuple[bool, ...], Steps | None] = {}
+        self.backwards: dict[tuple[bool, ...], BackwardPlan] = {}
+        self.tangents: dict[tuple[bool, ...], StraightLine | None] = {}
         self.vjps: dict[Any, Vjp] = {}
         self.used = 0
 
@@ -243,11 +243,11 @@ class Plan:
         steps = self.backward(mask).forward if True in mask else self.forward
         return steps.function(kind)(*arrays)
 
-    def backward(self, mask: tuple[bool, ...]) -> Backward:
+    def backward(self, mask: tuple[bool, ...]) -> BackwardPlan:
         """The plan of the gradients for the operands in this mask; made once."""
-        return self.backwards.get(mask) or limited(self.backwards, mask, Backward(self, mask))
+        return self.backwards.get(mask) or limited(self.backwards, mask, BackwardPlan(self, mask))
 
-    def tangent(self, mask: tuple[bool, ...]) -> Steps | None:
+    def tangent(self, mask: tuple[bool, ...]) -> StraightLine | None:
         """The result's tangent from the operands, the result, and the tangents of those in a mask; made once."""
         if mask in self.tangents:
             return self.tangents[mask]
@@ -256,7 +256,9 @@ class Plan:
             tangents = [self.builder.fresh_leaf(leaf.type) for leaf in moving]
             (out,) = push(self.builder, [self.out], dict(zip(moving, tangents, strict=True)))
         stop = [] if self.out in self.leaves else [self.out]
-        return limited(self.tangents, mask, None if out is None else Steps([*self.leaves, *stop, *tangents], [out]))
+        return limited(
+            self.tangents, mask, None if out is None else StraightLine([*self.leaves, *stop, *tangents], [out])
+        )
 
     def vjp(
         self,
@@ -277,12 +279,12 @@ def plan_of(
     kinds: tuple[str, ...],
     params: dict[str, Any],
     pointwise: bool,
-) -> Plan:
+) -> OperationPlan:
     """The plan of an operation; entry-by-entry operations have one plan for all shapes."""
     key = (function, kinds if pointwise else (shapes, kinds), tuple(params.items()))
-    plan: Plan | None = _plans.get(key)
+    plan: OperationPlan | None = _plans.get(key)
     if plan is None:
         types = [Type(kind, () if pointwise else shapes[i]) for i, kind in enumerate(kinds)]
-        plan = Plan(function, types, params, pointwise)
+        plan = OperationPlan(function, types, params, pointwise)
         _plans.keep(key, plan)
     return plan

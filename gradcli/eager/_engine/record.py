@@ -173,7 +173,7 @@ def record(
     shown = edges if isinstance(edges, tuple) else tuple(range(edges))
     if key is not None and not mixed and plan.used >= WARM and out.dtype == kind and kind.kind == "f":
         if pointwise or all(isinstance(x._raw, np.ndarray) for x in operands):
-            fastpath.recipes.keep(key, fastpath.Recipe(plan, kind, name, shown, view, arrays))
+            fastpath.recipes.keep(key, fastpath.TensorRecipe(plan, kind, name, shown, view, arrays))
     result = Tensor(out)
     if True in mask and out.dtype.kind in "fc":
         vjp = plan.vjp(mask, kind, shown, mixed or out.dtype != kind)

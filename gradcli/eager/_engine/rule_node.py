@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.eager._core import dtypes, events
-from gradcli.eager._core.grad_fn import Node, Output, Packed, class_named, saved_result
+from gradcli.eager._core.grad_fn import Node, OutputEdge, Packed, class_named, saved_result
 from gradcli.eager._core.modes import state
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine import numpy_kernels
@@ -45,7 +45,7 @@ def saved_names(node: RuleNode) -> tuple[dict[str, int], dict[str, Any]]:
 
 
 def source_of(x: Tensor) -> Any:
-    """Where a gradient of this tensor goes: its node (or an `Output` of it), the leaf itself, or None."""
+    """Where a gradient of this tensor goes: its node (or an `OutputEdge` of it), the leaf itself, or None."""
     if not x._special:
         return None if not x._requires else x if x._node is None else x._node
     if not x.requires_grad:
@@ -53,7 +53,7 @@ def source_of(x: Tensor) -> Any:
     edge = x._current_edge()
     if edge is None:
         return x if x._stands_for is None else x._stands_for
-    return edge[0] if edge[0].outputs == 1 else Output(*edge)
+    return edge[0] if edge[0].outputs == 1 else OutputEdge(*edge)
 
 
 class RuleNode(Node):

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.eager import random
 from gradcli.eager._core import events, modes, tracer
-from gradcli.eager._core.grad_fn import Saved, saved_result
+from gradcli.eager._core.grad_fn import SavedResult, saved_result
 from gradcli.eager._core.modes import PLAIN, SPECIAL, place, recording, state
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._engine.arguments import Operand, checked
@@ -112,7 +112,9 @@ def rewrite(x: Tensor, result: Tensor) -> None:
         node = edge[0]
         node.saved = tuple(
             [
-                saved_result(x._array, x._counter) if type(value) is Saved and value._raw is result._raw else value
+                saved_result(x._array, x._counter)
+                if type(value) is SavedResult and value._raw is result._raw
+                else value
                 for value in node.saved or ()
             ]
         )

@@ -25,7 +25,7 @@ from gradcli.eager._ops import (
     tensor_reductions,
     views,
 )
-from gradcli.eager._ops.table import FUNCTION, LINALG, METHOD, Op, functions_of, saved_by
+from gradcli.eager._ops.table import FUNCTION, LINALG, METHOD, OperationEntry, functions_of, saved_by
 from gradcli.primitives import catalogue
 
 
@@ -191,7 +191,7 @@ def functions() -> dict[str, Any]:
     return {name: checked(function) for name, function in {**named, **forms}.items()}
 
 
-def _belongs(name: str, row: Op, place: str) -> bool:
+def _belongs(name: str, row: OperationEntry, place: str) -> bool:
     return row.only in ("", place) or (row.only == LINALG and name != row.name)
 
 

@@ -28,7 +28,7 @@ FUNCTION, METHOD, LINALG, LAYER = "function", "method", "linalg", "layer"  # `on
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class OperationEntry:
     """One operation: its names, where they are found, and what it takes.
 
     `only`: FUNCTION or METHOD where it is not both; LINALG where `torch.linalg` alone has the name, and `torch` the
@@ -58,7 +58,7 @@ class Operation(Protocol[P, R]):
     """A function with its row; `node` is the first of the row's nodes."""
 
     __name__: str
-    row: Op
+    row: OperationEntry
     node: str
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -69,7 +69,7 @@ def op(aliases: str = "", *, node: str = "", **columns: Any) -> Callable[[Callab
 
     def with_row(function: Any) -> Any:
         name = columns.pop("name", function.__name__)
-        function.row = Op(name, tuple(aliases.split()), tuple(node.split()), **columns)
+        function.row = OperationEntry(name, tuple(aliases.split()), tuple(node.split()), **columns)
         function.node = node.partition(" ")[0]
         return function
 
@@ -207,6 +207,6 @@ def functions_of(*modules: Any) -> dict[str, Any]:
         for name, value in vars(module).items()
         if not name.startswith("_")
         for function in (value.values() if isinstance(value, dict) else (value,))
-        if isinstance(getattr(function, "row", None), Op)
+        if isinstance(getattr(function, "row", None), OperationEntry)
     ]
     return {name: function for function in functions for name in function.row.names}

@@ -371,7 +371,7 @@ def entries_of(first: Any, *rest: Any) -> Any:
     return np.asarray(first)
 
 
-class _Maker(type):
+class _ConstructorType(type):
     """The type of such a constructor: a tensor of its format, or any where it has none, is an instance of it."""
 
     dtype: dtypes.dtype | None = None
@@ -397,13 +397,13 @@ def _typed(kind: dtypes.dtype) -> Any:
 
 
 TYPED: dict[str, Any] = {
-    name: _Maker(name, (), {"dtype": kind, "make": _typed(kind), "__module__": "torch"})
+    name: _ConstructorType(name, (), {"dtype": kind, "make": _typed(kind), "__module__": "torch"})
     for kind, name in dtypes.TENSOR_NAMES.items()
     if not kind.is_complex
 }
 
 
-class Variable(metaclass=_Maker):
+class Variable(metaclass=_ConstructorType):
     """The old name of tensors.
 
     >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.eager._core import dtypes
-from gradcli.eager._core.grad_fn import Saved
+from gradcli.eager._core.grad_fn import SavedResult
 from gradcli.eager._core.modes import enable_grad, state
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
@@ -24,12 +24,12 @@ from gradcli.eager._ops.inplace import copy_
 from gradcli.eager._ops.views import AS_STRIDED, clone, expand, follow, view, viewed
 
 
-class Level:
+class DualLevel:
     """One open level: it sets the tangents of results, and removes them when it is closed."""
 
     def __init__(self) -> None:
         self.dual: list[Tensor] = []
-        self.kept: list[Saved] = []
+        self.kept: list[SavedResult] = []
 
     def give(self, x: Tensor, tangent: Tensor) -> None:
         """Make x a dual tensor."""
@@ -42,7 +42,7 @@ class Level:
         x._special = True
         self.dual.append(x)
         for value in (x._node.saved or ()) if x._node is not None else ():
-            if type(value) is Saved and value.output == x._nr and value.tangent is None:
+            if type(value) is SavedResult and value.output == x._nr and value.tangent is None:
                 value.tangent = tangent  # the node reads its result without the tensor
                 self.kept.append(value)
 
@@ -127,7 +127,7 @@ def dual_level() -> Iterator[int]:
     """A context in which dual tensors exist; RuntimeError where one is open already."""
     if state.dual is not None:
         raise RuntimeError("nested forward mode is not supported: a dual level is open already")
-    level = state.dual = Level()
+    level = state.dual = DualLevel()
     try:
         yield 0
     finally:

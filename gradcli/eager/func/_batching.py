@@ -21,7 +21,7 @@ from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.tracer import Traced
 from gradcli.eager._engine.rule_node import source_of
 from gradcli.eager._ops.tensor_joining import movedim, stack, unbind
-from gradcli.eager._trace import Trace
+from gradcli.eager._trace import FunctionTrace
 from gradcli.eager.autograd.functional import flatten
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.building import building
@@ -55,7 +55,7 @@ def vmap(
     def mapped(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(in_dims, args)
         inner = tracer.own.current
-        trace = Trace(guarded=False, randomness=randomness) if inner is None else inner
+        trace = FunctionTrace(guarded=False, randomness=randomness) if inner is None else inner
         examples = batch.examples(trace)
         with trace.running() if inner is None else nullcontext():
             answer = func(*examples, **kwargs)
@@ -104,7 +104,7 @@ class _Batch:
             raise ValueError(f"vmap: expected all mapped axes to have the same size, but got {sorted(sizes)}")
         self.size: int = sizes.pop()
 
-    def examples(self, trace: Trace) -> Any:
+    def examples(self, trace: FunctionTrace) -> Any:
         """The arguments, with a placeholder for each that has a batch axis."""
         inner = list(self.leaves)
         self.pairs: list[tuple[Node, Any]] = []  # of each placeholder its node, and the values with the batch axis
@@ -114,14 +114,14 @@ class _Batch:
                 self.pairs.append((inner[i]._graph, x))
         return self.rebuild(inner)
 
-    def computed(self, trace: Trace, outputs: Sequence[Tensor]) -> list[Tensor]:
+    def computed(self, trace: FunctionTrace, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The results, from one evaluation."""
         nodes = [trace.node_of(x) for x in outputs]
         inputs: list[Input] = [(node, x, True) for node, x in self.pairs]
         inputs.extend((capture.leaf, capture.tensor, False) for capture in trace.captures.values())
         return evaluated(nodes, [x.dtype.np for x in outputs], inputs, self.size)
 
-    def unrolled(self, trace: Trace, outputs: Sequence[Tensor]) -> list[Tensor]:
+    def unrolled(self, trace: FunctionTrace, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The results inside another recording: the graph is copied for each position."""
         nodes = [trace.node_of(x) for x in outputs]
         parts: list[list[Tensor]] = [[] for _ in outputs]

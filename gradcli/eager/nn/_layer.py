@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gradcli.eager._core.tensor import Tensor
-from gradcli.eager._engine.arguments import Options, checked, constructor, options
+from gradcli.eager._engine.arguments import ConstructorOptions, checked, constructor, options
 from gradcli.eager._engine.record import declared, record
 from gradcli.eager._ops import inplace as in_place
 from gradcli.eager._ops.table import LAYER, op
@@ -183,7 +183,7 @@ class Windows(NamedTuple):
         return reshaped(columns, (*lead, channels * math.prod(self.kernel), shape[-1]))
 
 
-def weighted(text: str, **defaults: Any) -> Options:
+def weighted(text: str, **defaults: Any) -> ConstructorOptions:
     """`options` of a layer with parameters, which has a device and a dtype too."""
     plain, star, by_name = text.partition(", *")
     return options(f"{plain}, device=None, dtype=None{star}{by_name}", **defaults)
@@ -198,7 +198,7 @@ class Layer(Module):
     itself, `{self.name}` for an attribute, and `_usual` has what is said only where it differs.
     """
 
-    _options: ClassVar[Options] = Options()
+    _options: ClassVar[ConstructorOptions] = ConstructorOptions()
     _function: ClassVar[Callable[..., Any]]
     _arguments: ClassVar[tuple[str, ...]] = ()
     _in_order: ClassVar[bool] = True  # whether nothing between the arguments is left out
@@ -218,7 +218,7 @@ class Layer(Module):
             cls._arguments = tuple([name for name in names if name in attributes])
             positional = [name for name in names if arguments[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
             cls._in_order = list(cls._arguments) == positional[: len(cls._arguments)]
-        if isinstance(vars(cls).get("_options"), Options):
+        if isinstance(vars(cls).get("_options"), ConstructorOptions):
 
             def start(self: Any, **options: Any) -> None:
                 Module.__init__(self)
@@ -303,7 +303,7 @@ def layer(
     if not arguments:
         parameters = list(inspect.signature(function).parameters.values())[inputs:]
         kept = [p for p in parameters if p.name not in ("training", *leave_out)]
-        arguments = Options(sorted(kept, key=lambda p: p.name == last))
+        arguments = ConstructorOptions(sorted(kept, key=lambda p: p.name == last))
     body = {
         "__module__": function.__module__,
         "__qualname__": name,

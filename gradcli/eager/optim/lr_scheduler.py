@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.eager._core.modes import warn
 from gradcli.eager._core.unsupported import room
-from gradcli.eager._engine.arguments import Options, constructor, options
+from gradcli.eager._engine.arguments import ConstructorOptions, constructor, options
 from gradcli.eager.optim.optimizer import Optimizer
 
 __all__ = ["CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "StepLR"]
@@ -30,7 +30,7 @@ class LRScheduler:
 
     def __init_subclass__(cls) -> None:
         """A subclass may declare the arguments of its constructor; `_start` takes them, without the optimizer."""
-        if isinstance(arguments := vars(cls).get("_arguments"), Options):
+        if isinstance(arguments := vars(cls).get("_arguments"), ConstructorOptions):
             cls.__init__ = constructor(arguments, cls._set_up)  # type: ignore[method-assign]
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:

@@ -43,7 +43,7 @@ def checkpoint(
         warn("checkpoint() needs use_reentrant= to be given: use_reentrant=False is recommended", UserWarning)
     if tracer.own.current is not None:  # a recording keeps no values: there is nothing to save
         return function(*args, **kwargs)
-    frame = _Frame(function, args, kwargs)
+    frame = _CheckpointFrame(function, args, kwargs)
     with saved_tensors_hooks(frame.pack, frame.unpack):
         return function(*args, **kwargs)
 
@@ -61,7 +61,7 @@ class _Number:
         self.index, self.shape, self.kind = index, x._raw.shape, x._raw.dtype
 
 
-class _Frame:
+class _CheckpointFrame:
     """One checkpointed call: how to run it again, and what the second run saved."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

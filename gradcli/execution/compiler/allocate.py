@@ -18,7 +18,7 @@ from gradcli.execution.compiler.ir import ADDED, ENTRY, base
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gradcli.execution.compiler.ir import Op, Value
+    from gradcli.execution.compiler.ir import Op, PlanValue
 
 ALIGNED = 64  # bytes
 IN_PLACE = (ENTRY, ADDED)  # kinds of steps that may write over an operand which is not read again
@@ -29,7 +29,7 @@ _KEPT: list[Any] = []  # bytes of results; appending and popping are atomic, so 
 _references = getattr(sys, "getrefcount", lambda _: ALONE + 1)  # results refer to the memory, and so do their views
 
 
-class Layout:
+class MemoryLayout:
     """Offsets in bytes of values in one piece of memory of `size` bytes."""
 
     __slots__ = ("_free", "offsets", "size")
@@ -39,7 +39,7 @@ class Layout:
         self.size = 0
         self._free: dict[int, list[int]] = {}  # places by their length, the last one freed first
 
-    def take(self, value: Value, nbytes: int) -> None:
+    def take(self, value: PlanValue, nbytes: int) -> None:
         """A place for a value."""
         length = _rounded(nbytes)
         known = self._free.get(length)
@@ -55,7 +55,7 @@ class Layout:
             offset, self.size = self.size, self.size + length
         self.offsets[value.serial] = offset
 
-    def leave(self, value: Value, nbytes: int) -> None:
+    def leave(self, value: PlanValue, nbytes: int) -> None:
         """The place of a value that is not read again."""
         self._free.setdefault(_rounded(nbytes), []).append(self.offsets[value.serial])
 
@@ -65,10 +65,10 @@ def _rounded(nbytes: int) -> int:
 
 
 def lay_out(
-    work: Sequence[tuple[Sequence[Value], Sequence[Value], Op | None]],
-    placed: Callable[[Value], int | None],
+    work: Sequence[tuple[Sequence[PlanValue], Sequence[PlanValue], Op | None]],
+    placed: Callable[[PlanValue], int | None],
     kept: set[int],
-) -> Layout:
+) -> MemoryLayout:
     """Places for what is written, in order of work: each item reads some values, writes others, and may be one step.
 
     `placed` gives the bytes of a value, None where it has no place here; `kept` are never overwritten.
@@ -82,9 +82,9 @@ def lay_out(
             nbytes = placed(value)
             if nbytes is not None:
                 sizes[value.serial] = nbytes
-    layout = Layout()
+    layout = MemoryLayout()
     for position, (reads, writes, op) in enumerate(work):
-        dying: dict[int, Value] = {}
+        dying: dict[int, PlanValue] = {}
         for value in (*reads, *writes):
             serial = value.serial
             if last[serial] == position and serial in sizes and serial not in kept:
@@ -103,7 +103,7 @@ def lay_out(
     return layout
 
 
-def _overwritten(op: Op, dying: dict[int, Value]) -> Value | None:
+def _overwritten(op: Op, dying: dict[int, PlanValue]) -> PlanValue | None:
     """An operand, itself and not a view of it, that the result may take the place of."""
     if op.kind not in IN_PLACE:
         return None

@@ -15,8 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.compiler import ir
-from gradcli.execution.compiler.ir import BROADCAST, PERMUTE, SLICE, Access, Op, Recording, Value, index_of, live
-from gradcli.execution.compiler.simplify import Steps
+from gradcli.execution.compiler.ir import (
+    BROADCAST,
+    PERMUTE,
+    SLICE,
+    Access,
+    Op,
+    PlanValue,
+    RecordedSteps,
+    index_of,
+    live,
+)
+from gradcli.execution.compiler.simplify import StepTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +88,7 @@ def needed(op: Op, box: Spans) -> list[Box]:
     return [preimage(axes, box, arg.shape) for arg, axes in zip(op.args, op.accesses()[0], strict=True)]
 
 
-def supported(op: Op, support: Callable[[Value], Box]) -> Box:
+def supported(op: Op, support: Callable[[PlanValue], Box]) -> Box:
     """Where the result may differ from zero, from where the operands may."""
     whole = full(op.out.shape)
     if not op.args or op.kind in (ir.CALL, ir.SCAN) or (op.kind == ir.REDUCE and op.function is not np.add):
@@ -98,7 +108,7 @@ WORTH = 1 << 12  # entries that are saved, at least
 SHARE = 2  # how many times fewer they are, at least
 
 
-def restricted(recording: Recording, float_type: Any) -> Recording:
+def restricted(recording: RecordedSteps, float_type: Any) -> RecordedSteps:
     """The recording on ranges where that saves half of all entries; else the recording itself."""
     if max([op.out.size for op in recording.ops], default=0) < WORTH:
         return recording  # looking at many short steps costs more than it saves
@@ -107,14 +117,14 @@ def restricted(recording: Recording, float_type: Any) -> Recording:
     after = sum([_count(boxes.get(op.out.serial, EMPTY)) for op in recording.ops])
     if before - after < WORTH or SHARE * after > before:
         return recording
-    return _Cut(recording, boxes, Steps(float_type)).restrict()
+    return _Cut(recording, boxes, StepTable(float_type)).restrict()
 
 
 def _count(box: Box) -> int:
     return prod([hi - lo for lo, hi in box]) if box is not None else 0
 
 
-def _boxes(recording: Recording) -> dict[int, Box]:
+def _boxes(recording: RecordedSteps) -> dict[int, Box]:
     """The range of each value that is computed; none for those that are zero, or that nothing reads."""
     support: dict[int, Box] = {}  # of values that may not differ from zero everywhere
     for op in recording.ops:
@@ -124,7 +134,7 @@ def _boxes(recording: Recording) -> dict[int, Box]:
             support[op.out.serial] = box
     wanted: dict[int, Box] = {}
 
-    def want(value: Value, box: Box) -> None:
+    def want(value: PlanValue, box: Box) -> None:
         wanted[value.serial] = around(wanted.get(value.serial, EMPTY), box)
 
     for value in recording.outputs:
@@ -146,7 +156,7 @@ def _boxes(recording: Recording) -> dict[int, Box]:
     return boxes
 
 
-def _support_of(support: dict[int, Box], value: Value) -> Box:
+def _support_of(support: dict[int, Box], value: PlanValue) -> Box:
     """Where a value may differ from zero."""
     if ir.is_zero(value):
         return EMPTY
@@ -156,13 +166,13 @@ def _support_of(support: dict[int, Box], value: Value) -> Box:
 class _Cut:
     """The steps while they are made again on ranges."""
 
-    def __init__(self, recording: Recording, boxes: dict[int, Box], steps: Steps) -> None:
+    def __init__(self, recording: RecordedSteps, boxes: dict[int, Box], steps: StepTable) -> None:
         self.recording = recording
         self.boxes = boxes
         self.steps = steps
-        self.known: dict[int, Value] = {}
+        self.known: dict[int, PlanValue] = {}
 
-    def restrict(self) -> Recording:
+    def restrict(self) -> RecordedSteps:
         steps, known = self.steps, self.known
         inputs = []
         for node, value in self.recording.inputs:
@@ -175,9 +185,9 @@ class _Cut:
                 steps.node = op.node
                 known[op.out.serial] = self._step(op, box)
         outputs = [self.part(value, full(value.shape)) for value in self.recording.outputs]
-        return Recording(live(steps.ops, outputs), inputs, outputs)
+        return RecordedSteps(live(steps.ops, outputs), inputs, outputs)
 
-    def part(self, value: Value, box: Box) -> Value:
+    def part(self, value: PlanValue, box: Box) -> PlanValue:
         """The entries of a value in a range: some of those that are there, or with zeros around them."""
         steps = self.steps
         assert box is not None
@@ -201,7 +211,7 @@ class _Cut:
         index = tuple([slice(lo - a, hi - a, 1) for (lo, hi), (a, _) in zip(common, box, strict=True)])
         return steps.place(entries, shape, index)
 
-    def _step(self, op: Op, box: Spans) -> Value:
+    def _step(self, op: Op, box: Spans) -> PlanValue:
         """A range of what a step gives."""
         special = {
             ir.REDUCE: self._reduce, ir.PLACE: self._place, ir.ADDED: self._added, ir.JOIN: self._join,
@@ -221,32 +231,32 @@ class _Cut:
         shape = tuple([hi - lo for lo, hi in box])
         return self.steps.make(op.kind, op.function, tuple(parts), op.params, shape, op.out.dtype)
 
-    def _spread(self, value: Value, box: Spans) -> Value:
+    def _spread(self, value: PlanValue, box: Spans) -> PlanValue:
         """The value in the shape of its range, should a rule have found that all entries are equal."""
         shape = tuple([hi - lo for lo, hi in box])
         if value.shape == shape:
             return value
         return self.steps.view(BROADCAST, self.steps.raised(value, len(shape)), shape, shape)
 
-    def _reduce(self, op: Op, box: Spans) -> Value:
+    def _reduce(self, op: Op, box: Spans) -> PlanValue:
         (need,) = needed(op, box)
         own = self.boxes.get(op.args[0].serial)
         if op.function is np.add and own is not None and need is not None:  # the zeros around need not be added
             need = tuple([b if i in op.params else a for i, (a, b) in enumerate(zip(need, own, strict=True))])
         return self.steps.reduce(op.function, self.part(op.args[0], need), op.params)
 
-    def _place(self, op: Op, box: Spans) -> Value:
+    def _place(self, op: Op, box: Spans) -> PlanValue:
         (need,) = needed(op, box)
         if need is None:
             return self.steps.number(op.out.dtype.type(0), tuple([hi - lo for lo, hi in box]))
         return self._among(op, box, 0, need)
 
-    def _added(self, op: Op, box: Spans) -> Value:
+    def _added(self, op: Op, box: Spans) -> PlanValue:
         first, need = needed(op, box)
         total = self.part(op.args[0], first)
         return total if need is None else self.steps.entry(np.add, total, self._among(op, box, 1, need))
 
-    def _among(self, op: Op, box: Spans, position: int, need: Spans) -> Value:
+    def _among(self, op: Op, box: Spans, position: int, need: Spans) -> PlanValue:
         """What a step places, in the part of the result that a range shows."""
         entries = self.part(op.args[position], need)
         index = list(index_of(op.params[1]))
@@ -259,11 +269,11 @@ class _Cut:
             return entries
         return self.steps.place(entries, shape, tuple(index))
 
-    def _join(self, op: Op, box: Spans) -> Value:
+    def _join(self, op: Op, box: Spans) -> PlanValue:
         parts = [self.part(arg, need) for arg, need in zip(op.args, needed(op, box), strict=True) if need is not EMPTY]
         return parts[0] if len(parts) == 1 else self.steps.join(parts, op.params)
 
-    def _view(self, op: Op, box: Spans) -> Value:
+    def _view(self, op: Op, box: Spans) -> PlanValue:
         (need,) = needed(op, box)
         x = self.part(op.args[0], need)
         shape = tuple([hi - lo for lo, hi in box])

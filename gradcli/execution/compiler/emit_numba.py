@@ -24,7 +24,7 @@ import numpy as np
 from gradcli.base.user_cache import digest, read_sealed, write_sealed
 from gradcli.execution.compiler.emit_numpy import places, show_view
 from gradcli.execution.compiler.ir import ADDED, CAST, CHOICE, COPY, ENTRY, JOIN, PLACE, REDUCE, VIEW, Op, base
-from gradcli.execution.compiler.schedule import Loop
+from gradcli.execution.compiler.schedule import BlockLoop
 from gradcli.execution.emit_python import OPERATORS as WORDS
 from gradcli.execution.emit_python import Printer, iteration_lines
 from gradcli.execution.generated import function
@@ -33,7 +33,7 @@ from gradcli.execution.namespaces import math_
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gradcli.execution.compiler.ir import Value
+    from gradcli.execution.compiler.ir import PlanValue
     from gradcli.execution.compiler.schedule import Schedule
     from gradcli.execution.loops.array_turns import ArrayTurns
     from gradcli.graph.loop import Body
@@ -253,7 +253,9 @@ class MachineCode:
 
     __slots__ = ("function", "inputs", "outputs", "sums")
 
-    def __init__(self, text: str, inputs: Sequence[Value], outputs: Sequence[Value], sums: Sequence[Op]) -> None:
+    def __init__(
+        self, text: str, inputs: Sequence[PlanValue], outputs: Sequence[PlanValue], sums: Sequence[Op]
+    ) -> None:
         self.inputs, self.outputs, self.sums = tuple(inputs), tuple(outputs), tuple(sums)
         self.function = compiled_text(text)
         self.function(0, *[np.zeros(1, value.dtype) for value in (*inputs, *outputs)])  # compiled for these types
@@ -270,7 +272,7 @@ class MachineCode:
 def compiled_loops(schedule: Schedule, once: bool) -> None:
     """Give machine code to the loops of a schedule that are worth it; `once`: where the schedule runs once."""
     for event in schedule.events:
-        if isinstance(event, Loop) and event.count * (1 if once else len(event.ops)) >= WORK and is_there():
+        if isinstance(event, BlockLoop) and event.count * (1 if once else len(event.ops)) >= WORK and is_there():
             with suppress(Unprintable):
                 event.code = _Printer(event).printed()
 
@@ -282,11 +284,11 @@ class Unprintable(Exception):
 class _Printer:
     """The lines of one loop while they are written."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: BlockLoop) -> None:
         self.loop = loop
         self.made = {op.out.serial for op in loop.ops}
         self.names: dict[int, str] = {}
-        self.inputs: list[Value] = []
+        self.inputs: list[PlanValue] = []
         self.numbers: list[str] = []
         self.body: list[str] = []
         self.angles: dict[str, tuple[str, str]] = {}  # the names of sine and cosine, by that of the angle
@@ -333,7 +335,7 @@ class _Printer:
         name = self.names[out.serial] = f"x{len(self.names)}"
         self.body.append(f"{name} = {_form(op).format(*words)}")
 
-    def _word(self, value: Value) -> str:
+    def _word(self, value: PlanValue) -> str:
         """The expression of an operand: a number, a local variable, an entry of an array."""
         if value.number is not None:
             return literal(value.number.item())
@@ -347,7 +349,7 @@ class _Printer:
             shown = value
         return self.names[shown.serial]
 
-    def _load(self, value: Value) -> None:
+    def _load(self, value: PlanValue) -> None:
         whole = value.serial not in self.loop.at
         if base(value).serial in self.made or value.size != (1 if whole else self.loop.count):
             raise Unprintable("some entries of an array")
@@ -622,7 +624,7 @@ class _TurnPrinter:
         lines = ["def loop(iterations, states, columns, fixed):", "    wide()", "    for t in range(iterations):"]
         return "\n".join([*lines, *(f"        {line}" for line in self.lines), ""])
 
-    def _read(self, values: Sequence[Value], text: str) -> list[str]:
+    def _read(self, values: Sequence[PlanValue], text: str) -> list[str]:
         """Read arrays whose entries stand one after the other; the places of these entries."""
         places: list[str] = []
         for value in values:
@@ -635,7 +637,7 @@ class _TurnPrinter:
                 places.append(str(len(places)))
         return places
 
-    def _words(self, value: Value) -> Any:
+    def _words(self, value: PlanValue) -> Any:
         if value.number is None:
             return self.names[value.serial]
         return np.full(value.shape, literal(value.number.item()), object)
@@ -675,7 +677,7 @@ class _TurnPrinter:
             out[at] = self._line(form.format(*[x[at] for x in spread]))
         return out
 
-    def _form(self, op: Op, args: Sequence[Value]) -> str:
+    def _form(self, op: Op, args: Sequence[PlanValue]) -> str:
         """How a step is written; functions that the text has no word for are NumPy's."""
         alike = Op(ENTRY, op.function, tuple(args), None, op.out, op.node) if op.kind == REDUCE else op
         if op.function in SINES:

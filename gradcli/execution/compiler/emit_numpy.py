@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.compiler import ir
-from gradcli.execution.compiler.ir import BROADCAST, PERMUTE, RESHAPE, SLICE, Op, Value, base, index_of
+from gradcli.execution.compiler.ir import BROADCAST, PERMUTE, RESHAPE, SLICE, Op, PlanValue, base, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -135,7 +135,7 @@ def _reduce_by_columns(ufunc: Any, rank: int) -> Kernel:
     return reduce
 
 
-def places(op: Op, which: Value) -> tuple[Any, ...]:
+def places(op: Op, which: PlanValue) -> tuple[Any, ...]:
     """The index of the entries that a step puts; an axis that is filled is written as `:`, so it fits a block too."""
     parts = index_of(op.params[1])
     full = zip(parts, which.shape, op.out.shape, strict=True)
@@ -208,7 +208,7 @@ def show_view(op: Op, x: Any, shape: tuple[int, ...]) -> Any:
     return x[tuple([slice(None) if n == m and (part.step or 1) > 0 else part for part, n, m in whole])]
 
 
-def operand(op: Op, value: Value) -> Any:
+def operand(op: Op, value: PlanValue) -> Any:
     """A number as a step takes it: alone where entries are repeated for it, else in its shape."""
     if op.kind in (ir.ENTRY, ir.CHOICE, ir.JOIN, ir.PLACE, ir.ADDED):
         return np.asarray(value.number)
@@ -218,7 +218,7 @@ def operand(op: Op, value: Value) -> Any:
 # --- what is computed once ---------------------------------------------------------------------------------------
 
 
-def constants(ops: Sequence[Op], values: Iterable[Value]) -> dict[int, Any]:
+def constants(ops: Sequence[Op], values: Iterable[PlanValue]) -> dict[int, Any]:
     """The arrays, by serial, that these values are or show; `ops` are all steps without inputs, in order."""
     wanted: set[int] = set()
     cells: dict[int, Any] = {}

@@ -23,7 +23,7 @@ Links = tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]]]
 DTYPES = {type(np.dtype(kind)) for kind in ("f8", "f4", "i8", "?")}
 
 
-class Value:
+class PlanValue:
     """An array that the plan will hold: what step gives it, or which number, constant or input it is."""
 
     __slots__ = ("array", "constant", "dtype", "leaf", "nbytes", "number", "op", "serial", "shape", "size")
@@ -61,7 +61,9 @@ class Op:
 
     __slots__ = ("_accesses", "_links", "args", "function", "kind", "node", "out", "params")
 
-    def __init__(self, kind: str, function: Any, args: tuple[Value, ...], params: Any, out: Value, node: Any) -> None:
+    def __init__(
+        self, kind: str, function: Any, args: tuple[PlanValue, ...], params: Any, out: PlanValue, node: Any
+    ) -> None:
         self.kind = kind
         self.function = function
         self.args = args
@@ -95,12 +97,12 @@ class Op:
         return self._links
 
 
-class Recording:
+class RecordedSteps:
     """Steps in order, the inputs among their operands, and what the outputs are."""
 
     __slots__ = ("inputs", "ops", "outputs")
 
-    def __init__(self, ops: list[Any], inputs: list[tuple[Node, Value]], outputs: list[Value]) -> None:
+    def __init__(self, ops: list[Any], inputs: list[tuple[Node, PlanValue]], outputs: list[PlanValue]) -> None:
         self.ops = ops
         self.inputs = inputs
         self.outputs = outputs
@@ -114,13 +116,13 @@ def common(shapes: Sequence[Shape]) -> Shape:
     return tuple(np.broadcast_shapes(*shapes))
 
 
-def bare(x: Value) -> Value:
+def bare(x: PlanValue) -> PlanValue:
     """What a ufunc repeats by itself: the small array that a broadcast repeats."""
     op = x.op
     return op.args[0] if op is not None and op.kind == VIEW and op.function == BROADCAST else x
 
 
-def unrepeated(x: Value, axis: int) -> int | None:
+def unrepeated(x: PlanValue, axis: int) -> int | None:
     """1 where all entries along an axis are equal by construction, None where that is not known."""
     if x.number is not None:
         return 1
@@ -130,25 +132,25 @@ def unrepeated(x: Value, axis: int) -> int | None:
     return None
 
 
-def is_zero(value: Value) -> bool:
+def is_zero(value: PlanValue) -> bool:
     """Whether a value is the number 0, of either sign, everywhere."""
     return value.number is not None and bool(value.number == 0)
 
 
-def base(value: Value) -> Value:
+def base(value: PlanValue) -> PlanValue:
     """The value whose memory a view shows."""
     while value.op is not None and value.op.kind == VIEW:
         value = value.op.args[0]
     return value
 
 
-def made_by(value: Value) -> Op:
+def made_by(value: PlanValue) -> Op:
     """The step that gives a value, which is neither an input nor a number."""
     assert value.op is not None
     return value.op
 
 
-def in_order(x: Value) -> bool:
+def in_order(x: PlanValue) -> bool:
     """Whether the entries certainly stand in C order without gaps."""
     op = x.op
     while op is not None and op.kind == VIEW:
@@ -168,7 +170,7 @@ def index_of(parts: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([slice(*part[1:]) if isinstance(part, tuple) else part for part in parts])
 
 
-def live(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
+def live(ops: Sequence[Op], outputs: Sequence[PlanValue]) -> list[Op]:
     """The steps that the outputs need, in order."""
     needed = {value.serial for value in outputs}
     kept = []
@@ -242,7 +244,7 @@ def _view_access(op: Op) -> tuple[list[Access], set[int]]:
     return [axes], whole
 
 
-def _place_access(op: Op, x: Value) -> tuple[Access, set[int]]:
+def _place_access(op: Op, x: PlanValue) -> tuple[Access, set[int]]:
     """How entries that are put among zeros, or added to a part, come to their places."""
     shape = op.out.shape
     if len(x.shape) != len(shape):

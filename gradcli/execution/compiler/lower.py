@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.compiler.ir import CALL, RESHAPE, SLICE, Recording, live
-from gradcli.execution.compiler.recording_namespace import Operations, batched, lead_of
+from gradcli.execution.compiler.ir import CALL, RESHAPE, SLICE, RecordedSteps, live
+from gradcli.execution.compiler.recording_namespace import OperationRecorder, batched, lead_of
 from gradcli.execution.loops.cores import Core
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 from gradcli.graph.types import Type
@@ -20,8 +20,8 @@ from gradcli.graph.types import Type
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from gradcli.execution.compiler.ir import Value
-    from gradcli.execution.loops.scan import Group, Scan
+    from gradcli.execution.compiler.ir import PlanValue
+    from gradcli.execution.loops.scan import CarryGroup, Scan
     from gradcli.execution.node_table import NodeTable
     from gradcli.graph.node import Node
 
@@ -35,16 +35,16 @@ def record(
     dtype: str,
     held: Mapping[str, Any] | None = None,
     points: tuple[Collection[str], int] | None = None,
-) -> Recording:
+) -> RecordedSteps:
     """The steps of a tape, in the order of its nodes, without those that no output needs.
 
     `held` gives leaves that stay as they are: arrays of constants, which may have one batch axis in front.
     `points` are the inputs whose first axis counts points, and their number; the steps then give the
     evaluator's zeros with their signs.
     """
-    operations = Operations(dtype, faithful=points is not None)
+    operations = OperationRecorder(dtype, faithful=points is not None)
     steps, xp = operations.steps, operations.xp
-    values: dict[Node, Value] = {}
+    values: dict[Node, PlanValue] = {}
     inputs = []
     for node in tape.nodes:
         primitive = node.primitive
@@ -67,22 +67,22 @@ def record(
                 read = operations.scanned(scan, args, lead)
             else:
                 index = steps.array(np.arange(scan.count, dtype=xp.float_type))
-                read = Stages(operations, scan, args, scan.count, index).record()
+                read = IterationStages(operations, scan, args, scan.count, index).record()
             values.update(zip(scan.readers, read, strict=True))
         elif not is_reader(node):
             args = [values[arg] for arg in node.args]
             values[node] = operations.value(node, args, lead_of(node, args) if held or points else ())
     outputs = [values[node] for node in tape.outputs]
-    return Recording(live(steps.ops, outputs), inputs, outputs)
+    return RecordedSteps(live(steps.ops, outputs), inputs, outputs)
 
 
-def record_iterations(scan: Scan, dtype: str, count: int, lead: Shape = ()) -> Recording:
+def record_iterations(scan: Scan, dtype: str, count: int, lead: Shape = ()) -> RecordedSteps:
     """The steps of some iterations of a loop alone, with the bits of the operations' `impl`s; all have batch axes.
 
     Inputs are the arguments of the loop, with the rows of these iterations, then the numbers of the iterations; outputs
     the carries that it reads, behind the iterations, and the values of its readers.
     """
-    operations = Operations(dtype, exact=True)
+    operations = OperationRecorder(dtype, exact=True)
     body, kind_type = scan.body, operations.xp.kind_type
     rows = range(len(body.carried), len(body.carried) + len(body.rows))
     args = [
@@ -92,16 +92,16 @@ def record_iterations(scan: Scan, dtype: str, count: int, lead: Shape = ()) -> R
     inputs = list(zip(body.inputs, args, strict=True))
     if body.index is not None:
         inputs.append((body.index, operations.steps.leaf(body.index, operations.xp.float_type, (count, *lead))))
-    stages = Stages(operations, scan, args, count, inputs[-1][1], lead)
+    stages = IterationStages(operations, scan, args, count, inputs[-1][1], lead)
     read = stages.record()
     outputs = [*(stages.after[k] for k in scan.carries), *read]
-    return Recording(live(operations.steps.ops, outputs), inputs, outputs)
+    return RecordedSteps(live(operations.steps.ops, outputs), inputs, outputs)
 
 
 # --- loops ------------------------------------------------------------------------------------------------------
 
 
-class Stages:
+class IterationStages:
     """The stages of some iterations of a loop in recording: `values` has the values by position, iterations in front.
 
     `args` are those of the loop, with the rows of these iterations; `index` are the numbers of the iterations, where
@@ -111,11 +111,11 @@ class Stages:
 
     def __init__(
         self,
-        operations: Operations,
+        operations: OperationRecorder,
         scan: Scan,
-        args: Sequence[Value],
+        args: Sequence[PlanValue],
         count: int,
-        index: Value,
+        index: PlanValue,
         lead: Shape = (),
     ) -> None:
         self.operations, self.steps = operations, operations.steps
@@ -126,9 +126,9 @@ class Stages:
         self.values = dict(enumerate(args[states:], states))
         if self.body.index is not None:
             self.values[self.body.positions[self.body.index]] = index
-        self.after: dict[int, Value] = {}
+        self.after: dict[int, PlanValue] = {}
 
-    def record(self) -> list[Value]:
+    def record(self) -> list[PlanValue]:
         """The values of the readers."""
         constants = [at for at in self.scan.order if self.body.steps[at].primitive is CONSTANT]
         self._take([*constants, *self.split.still])
@@ -149,7 +149,7 @@ class Stages:
     def _take(self, positions: Sequence[int]) -> None:
         self.operations.body(self.scan, positions, self.values, (self.count,), self.lead)
 
-    def _group(self, group: Group) -> None:
+    def _group(self, group: CarryGroup) -> None:
         if group.accumulates is None:
             self._core(group)
             return
@@ -165,7 +165,7 @@ class Stages:
         else:
             self.after[k] = self.steps.entry(ufunc, first, self.steps.reduce(ufunc, terms, (0,)))
 
-    def _core(self, group: Group) -> None:
+    def _core(self, group: CarryGroup) -> None:
         """One step: what the core reads, then the carries; it gives the states of each carry one after the other."""
         body, scan, split = self.body, self.scan, self.split
         store = not split.stored.isdisjoint(group.carries)
@@ -180,20 +180,20 @@ class Stages:
             if store:
                 self.values[k] = self._part(states, 1, core.rows) if scan.reverse else self._part(states, 0, self.count)
 
-    def _column(self, at: int) -> Value:
+    def _column(self, at: int) -> PlanValue:
         """The values of a step in all iterations."""
         return batched(self.steps, self.values[at], (self.count, *self.lead), self.body.steps[at].shape)
 
-    def _part(self, x: Value, start: int, stop: int) -> Value:
+    def _part(self, x: PlanValue, start: int, stop: int) -> PlanValue:
         index = ((SLICE, start, stop, 1), *((SLICE, 0, n, 1) for n in x.shape[1:]))
         return self.steps.view(SLICE, x, index, (stop - start, *x.shape[1:]))
 
-    def _last(self, x: Value) -> Value:
+    def _last(self, x: PlanValue) -> PlanValue:
         """What the last iteration gives."""
         at = 0 if self.scan.reverse else x.shape[0] - 1
         return self.steps.view(RESHAPE, self._part(x, at, at + 1), x.shape[1:], x.shape[1:])
 
-    def _ordered(self, x: Value) -> Value:
+    def _ordered(self, x: PlanValue) -> PlanValue:
         """The values of all iterations in the order in which they run; from that order, in the order of numbers."""
         if not self.scan.reverse:
             return x

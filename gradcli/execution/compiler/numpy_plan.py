@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from gradcli.base.results.calculations import Value as Result
-    from gradcli.execution.compiler.ir import Recording
+    from gradcli.execution.compiler.ir import RecordedSteps
     from gradcli.execution.loops.scan import Scan
     from gradcli.execution.node_table import NodeTable
     from gradcli.graph.node import Node
@@ -46,10 +46,10 @@ BLOCK_ENTRIES = 1 << 19  # of all steps that take these iterations at once
 MOST_FORMS = 8  # plans of one loop, for other numbers of iterations and batch axes
 
 
-class Prepared:
+class ArrayPlan:
     """Recorded steps on arrays of fixed shapes. Several threads may run them at once; every run gives the same bits."""
 
-    def __init__(self, recording: Recording, xp: Any, threads: int | None = None) -> None:
+    def __init__(self, recording: RecordedSteps, xp: Any, threads: int | None = None) -> None:
         self.xp = xp
         self.threads = processors() if threads is None else threads
         self.schedule = Schedule(recording)
@@ -95,7 +95,7 @@ class Prepared:
         return self.nbytes
 
 
-class Plan(Prepared):
+class Plan(ArrayPlan):
     """A tape as a plan.
 
     A plan that is run `once` leaves the compiler of machine code alone unless arrays are very long. `points` names the
@@ -152,15 +152,15 @@ class LoopPlan:
         taken = [at for stage in split.stages for at in stage.steps]
         weight = sum([_weight(steps[at]) for at in taken]) + sum([steps[at].type.size for at in split.stored])
         self.weight = max(weight, 1)  # entries of an iteration
-        self._plans: dict[tuple[int, Shape], Prepared] = {}  # by the number of iterations and the batch axes
+        self._plans: dict[tuple[int, Shape], ArrayPlan] = {}  # by the number of iterations and the batch axes
 
-    def _plan_for(self, iterations: int, lead: Shape) -> Prepared:
+    def _plan_for(self, iterations: int, lead: Shape) -> ArrayPlan:
         plan = self._plans.get((iterations, lead))
         if plan is None:
             if len(self._plans) >= MOST_FORMS:
                 self._plans.clear()
             with self.xp.arithmetic(), uncollected():
-                plan = Prepared(record_iterations(self.scan, self.xp.dtype, iterations, lead), self.xp)
+                plan = ArrayPlan(record_iterations(self.scan, self.xp.dtype, iterations, lead), self.xp)
             self._plans[iterations, lead] = plan
         return plan
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.execution.compiler.ir import CALL, ENTRY, SCAN, VIEW, Value
-from gradcli.execution.compiler.simplify import Steps
+from gradcli.execution.compiler.ir import CALL, ENTRY, SCAN, VIEW, PlanValue
+from gradcli.execution.compiler.simplify import StepTable
 from gradcli.execution.inputs import impl_params
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.graph.arrays import nearest_float
@@ -36,24 +36,24 @@ class Unrecordable(Exception):
     """What an `impl` does with an array, and a record cannot."""
 
 
-class Trace:
+class TracedArray:
     """An array that an `impl` handles while it is recorded."""
 
     __slots__ = ("dtype", "ndim", "recorder", "shape", "size", "value")
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]  # comparing gives an array
 
-    def __init__(self, recorder: Recorder, value: Value) -> None:
+    def __init__(self, recorder: RecordingNamespace, value: PlanValue) -> None:
         self.recorder, self.value = recorder, value
         self.shape, self.dtype, self.size, self.ndim = value.shape, value.dtype, value.size, len(value.shape)
 
-    def conjugate(self) -> Trace:
+    def conjugate(self) -> TracedArray:
         return self
 
-    def reshape(self, shape: tuple[int, ...]) -> Trace:
+    def reshape(self, shape: tuple[int, ...]) -> TracedArray:
         return self.recorder.reshape(self, shape)
 
-    def __getitem__(self, index: Any) -> Trace:
+    def __getitem__(self, index: Any) -> TracedArray:
         """Slices, with an ellipsis in front; anything else is not recorded."""
         parts = index if isinstance(index, tuple) else (index,)
         if parts and parts[0] is Ellipsis:
@@ -70,7 +70,7 @@ class Trace:
         if shape == self.shape and all((part.step or 1) > 0 for part in parts):
             return self
         key = tuple([("slice", part.start, part.stop, part.step) for part in parts])
-        return Trace(self.recorder, self.recorder.steps.view("slice", self.value, key, shape))
+        return TracedArray(self.recorder, self.recorder.steps.view("slice", self.value, key, shape))
 
 
 def _operator(ufunc: Any, step: int = 1) -> Any:
@@ -85,14 +85,14 @@ def _refusal(what: str) -> Any:
 
 
 for _name, _ufunc in OPERATORS.items():
-    setattr(Trace, f"__{_name}__", _operator(_ufunc))
+    setattr(TracedArray, f"__{_name}__", _operator(_ufunc))
 for _name, _ufunc in ARITHMETIC.items():
-    setattr(Trace, f"__r{_name}__", _operator(_ufunc, -1))
+    setattr(TracedArray, f"__r{_name}__", _operator(_ufunc, -1))
 for _name, _what in NOT_RECORDED.items():
-    setattr(Trace, f"__{_name}__", _refusal(_what))
+    setattr(TracedArray, f"__{_name}__", _refusal(_what))
 
 
-class Recorder:
+class RecordingNamespace:
     """The namespace `numpy`, on traces instead of arrays."""
 
     name = "numpy"
@@ -100,7 +100,7 @@ class Recorder:
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
         self.numpy = namespace("numpy", dtype)
-        self.steps = Steps(self.numpy.float_type)
+        self.steps = StepTable(self.numpy.float_type)
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self.numpy, name)  # raises Unavailable as numpy does
@@ -111,12 +111,12 @@ class Recorder:
             return function
         raise Unrecordable(name)
 
-    def entry(self, ufunc: Any, *xs: Any) -> Trace:
-        return Trace(self, self.steps.entry(ufunc, *[self.lifted(x, xs) for x in xs]))
+    def entry(self, ufunc: Any, *xs: Any) -> TracedArray:
+        return TracedArray(self, self.steps.entry(ufunc, *[self.lifted(x, xs) for x in xs]))
 
-    def lifted(self, x: Any, beside: Sequence[Any]) -> Value:
+    def lifted(self, x: Any, beside: Sequence[Any]) -> PlanValue:
         """A trace, or a number in the type that it has in arithmetic with arrays."""
-        if type(x) is Trace:
+        if type(x) is TracedArray:
             return x.value
         if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not x.shape):
             return self.steps.number(x)
@@ -126,41 +126,41 @@ class Recorder:
             return self.steps.number(np.bool_(x))
         if type(x) not in (int, float):
             raise Unrecordable(type(x).__name__)
-        whole = type(x) is int and all(y.dtype.kind in "iu" for y in beside if type(y) is Trace)
+        whole = type(x) is int and all(y.dtype.kind in "iu" for y in beside if type(y) is TracedArray)
         return self.steps.number(np.int64(x) if whole else self.steps.float_type.type(x))
 
     # --- what is not a ufunc, under NumPy's names -----------------------------------------------------------
 
-    def where(self, condition: Any, x: Any, y: Any) -> Trace:
+    def where(self, condition: Any, x: Any, y: Any) -> TracedArray:
         pair = (x, y)
         chosen = self.lifted(condition, ())
         if chosen.dtype.kind != "b":
             raise Unrecordable("a condition that is not a truth value")
-        return Trace(self, self.steps.choice(chosen, self.lifted(x, pair), self.lifted(y, pair)))
+        return TracedArray(self, self.steps.choice(chosen, self.lifted(x, pair), self.lifted(y, pair)))
 
-    def cast(self, x: Trace, kind: str) -> Trace:
+    def cast(self, x: TracedArray, kind: str) -> TracedArray:
         if kind == "int" and x.dtype.kind == "f":
             raise Unrecordable("a check of whole numbers")
-        return Trace(self, self.steps.cast(x.value, self.numpy.kind_type(kind)))
+        return TracedArray(self, self.steps.cast(x.value, self.numpy.kind_type(kind)))
 
-    def _reduced(self, ufunc: Any, x: Trace, axis: Any = None, keepdims: bool = False) -> Trace:
+    def _reduced(self, ufunc: Any, x: TracedArray, axis: Any = None, keepdims: bool = False) -> TracedArray:
         if not x.size:
             raise Unrecordable("no entry")
         axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-        return Trace(self, self.steps.reduce(ufunc, x.value, tuple(sorted(i % x.ndim for i in axes)), keepdims))
+        return TracedArray(self, self.steps.reduce(ufunc, x.value, tuple(sorted(i % x.ndim for i in axes)), keepdims))
 
     sum = partialmethod(_reduced, np.add)
     max = partialmethod(_reduced, np.maximum)
     min = partialmethod(_reduced, np.minimum)
 
-    def reshape(self, x: Trace, shape: tuple[int, ...]) -> Trace:
-        return Trace(self, self.steps.view("reshape", x.value, shape, shape))
+    def reshape(self, x: TracedArray, shape: tuple[int, ...]) -> TracedArray:
+        return TracedArray(self, self.steps.view("reshape", x.value, shape, shape))
 
-    def frexp(self, x: Trace) -> tuple[Any, Any]:
+    def frexp(self, x: TracedArray) -> tuple[Any, Any]:
         """The exponent alone, for what may be scaled by a power of two."""
         return None, Exponent(x)
 
-    def ldexp(self, x: Trace, exponent: Any) -> Trace:
+    def ldexp(self, x: TracedArray, exponent: Any) -> TracedArray:
         """A number times the power of two at or below a positive normal number; below them all the smallest power.
 
         The distance to the next number is that power, so many digits down.
@@ -171,44 +171,44 @@ class Recorder:
         power = self.entry(np.multiply, self.entry(np.spacing, exponent.of), kind(2.0 ** np.finfo(kind).nmant))
         return self.entry(np.multiply, x, power)
 
-    def expand_dims(self, x: Trace, axis: Any) -> Trace:
+    def expand_dims(self, x: TracedArray, axis: Any) -> TracedArray:
         axes = (axis,) if isinstance(axis, int) else axis
         rank = x.ndim + len(axes)
         places = {i % rank for i in axes}
         rest = iter(x.shape)
         return self.reshape(x, tuple([1 if i in places else next(rest) for i in range(rank)]))
 
-    def broadcast_to(self, x: Trace, shape: tuple[int, ...]) -> Trace:
+    def broadcast_to(self, x: TracedArray, shape: tuple[int, ...]) -> TracedArray:
         if len(shape) != x.ndim:
             x = self.reshape(x, (1,) * (len(shape) - x.ndim) + x.shape)
-        return Trace(self, self.steps.view("broadcast", x.value, shape, shape))
+        return TracedArray(self, self.steps.view("broadcast", x.value, shape, shape))
 
-    def transpose(self, x: Trace, axes: tuple[int, ...]) -> Trace:
+    def transpose(self, x: TracedArray, axes: tuple[int, ...]) -> TracedArray:
         shape = tuple([x.shape[axis] for axis in axes])
-        return Trace(self, self.steps.view("permute", x.value, tuple(axes), shape))
+        return TracedArray(self, self.steps.view("permute", x.value, tuple(axes), shape))
 
-    def matmul(self, x: Trace, y: Trace) -> Trace:
+    def matmul(self, x: TracedArray, y: TracedArray) -> TracedArray:
         if x.ndim < 2 or x.ndim != y.ndim or x.shape[:-2] != y.shape[:-2] or x.dtype != y.dtype:
             raise Unrecordable("a product of other shapes")
-        return Trace(self, self.steps.product(x.value, y.value))
+        return TracedArray(self, self.steps.product(x.value, y.value))
 
-    def place(self, x: Trace, shape: tuple[int, ...], slices: tuple[Any, ...]) -> Trace:
+    def place(self, x: TracedArray, shape: tuple[int, ...], slices: tuple[Any, ...]) -> TracedArray:
         parts = slices
         if slices[:1] == (Ellipsis,):
             before = shape[: len(shape) - len(slices) + 1]
             parts = (*[slice(0, n, 1) for n in before], *slices[1:])
         if len(parts) != len(shape):
             raise Unrecordable("a place that is not a slice")
-        return Trace(self, self.steps.place(x.value, shape, parts))
+        return TracedArray(self, self.steps.place(x.value, shape, parts))
 
-    def concatenate(self, xs: Sequence[Trace], axis: int) -> Trace:
-        return Trace(self, self.steps.join([x.value for x in xs], axis % xs[0].ndim))
+    def concatenate(self, xs: Sequence[TracedArray], axis: int) -> TracedArray:
+        return TracedArray(self, self.steps.join([x.value for x in xs], axis % xs[0].ndim))
 
-    def zeros_like(self, x: Trace) -> Trace:
-        return Trace(self, self.steps.number(x.dtype.type(0), x.shape))
+    def zeros_like(self, x: TracedArray) -> TracedArray:
+        return TracedArray(self, self.steps.number(x.dtype.type(0), x.shape))
 
-    def ones_like(self, x: Trace) -> Trace:
-        return Trace(self, self.steps.number(x.dtype.type(1), x.shape))
+    def ones_like(self, x: TracedArray) -> TracedArray:
+        return TracedArray(self, self.steps.number(x.dtype.type(1), x.shape))
 
 
 class Exponent:
@@ -216,7 +216,7 @@ class Exponent:
 
     __slots__ = ("less", "of")
 
-    def __init__(self, of: Trace, less: int = 0) -> None:
+    def __init__(self, of: TracedArray, less: int = 0) -> None:
         self.of = of
         self.less = less
 
@@ -224,25 +224,25 @@ class Exponent:
         return Exponent(self.of, self.less + less)
 
 
-class Operations:
+class OperationRecorder:
     """Records operations one by one: by their `impl` on traces, or as a call of it as it stands.
 
     With `exact` the steps give the bits of the `impl`s: whatever may be added up in another order is a call.
     """
 
     def __init__(self, dtype: str, faithful: bool = False, exact: bool = False) -> None:
-        self.recorder = Recorder(dtype)
+        self.recorder = RecordingNamespace(dtype)
         self.steps, self.xp = self.recorder.steps, self.recorder.numpy
         self.steps.faithful = faithful or exact
         self.exact = exact
         self._simple: dict[Any, Any] = {}  # primitives that are one ufunc
         self._opaque: set[Any] = set()
 
-    def constant(self, node: Node) -> Value:
+    def constant(self, node: Node) -> PlanValue:
         """A number that fills the shape of its node."""
         return self.steps.number(self.xp.array(nearest_float(node.params["value"]), node.type.kind), node.type.shape)
 
-    def value(self, node: Node, args: list[Value], lead: Shape = ()) -> Value:
+    def value(self, node: Node, args: list[PlanValue], lead: Shape = ()) -> PlanValue:
         """What an operation gives; `lead` is the batch axis that some of its operands have."""
         steps, primitive = self.steps, node.primitive
         steps.node = node
@@ -257,10 +257,10 @@ class Operations:
         if primitive not in self._opaque and not called:
             before = len(steps.ops)
             try:
-                trace = primitive.impl(self.recorder, *[Trace(self.recorder, arg) for arg in args], **params)
+                trace = primitive.impl(self.recorder, *[TracedArray(self.recorder, arg) for arg in args], **params)
             except (Unrecordable, Unavailable, TypeError, AttributeError):
                 trace = None
-            value = filled(steps, trace.value, lead + node.type.shape) if type(trace) is Trace else None
+            value = filled(steps, trace.value, lead + node.type.shape) if type(trace) is TracedArray else None
             dtype = self.xp.kind_type(node.type.kind)
             if value is not None and value.shape == lead + node.type.shape and value.dtype == dtype:
                 if len(steps.ops) == before + 1 and not params and steps.ops[-1].kind == ENTRY:
@@ -271,7 +271,7 @@ class Operations:
             self._opaque.add(primitive)
         return self.call(node, args, lead)
 
-    def call(self, node: Node, args: list[Value], lead: Shape = ()) -> Value:
+    def call(self, node: Node, args: list[PlanValue], lead: Shape = ()) -> PlanValue:
         """A call of the `impl` of an operation."""
         params = impl_params(node)
         assert node.primitive.impl is not None
@@ -282,7 +282,12 @@ class Operations:
     # --- loops ----------------------------------------------------------------------------------------------
 
     def body(
-        self, scan: Scan, positions: Iterable[int], values: dict[int, Value], iterations: Shape = (), lead: Shape = ()
+        self,
+        scan: Scan,
+        positions: Iterable[int],
+        values: dict[int, PlanValue],
+        iterations: Shape = (),
+        lead: Shape = (),
     ) -> None:
         """Record steps of the body of a loop, and add their values to those in `values`, by position.
 
@@ -306,13 +311,13 @@ class Operations:
             else:
                 values[at] = self.value(step, args, own)
 
-    def scanned(self, scan: Scan, args: Sequence[Value], lead: Shape = ()) -> list[Value]:
+    def scanned(self, scan: Scan, args: Sequence[PlanValue], lead: Shape = ()) -> list[PlanValue]:
         """The values of the readers of a loop that runs by itself, as one step."""
         return self.line(
             LoopCall(scan, self.xp, lead), args, [Type(node.type.kind, lead + node.shape) for node in scan.readers]
         )
 
-    def line(self, function: Any, args: Sequence[Value], types: Sequence[Type]) -> list[Value]:
+    def line(self, function: Any, args: Sequence[PlanValue], types: Sequence[Type]) -> list[PlanValue]:
         """What a function leaves in a line, one array after the other."""
         kinds = {type_.kind for type_ in types}
         dtype = np.dtype(self.xp.kind_type(kinds.pop()) if len(kinds) == 1 else np.float64)
@@ -327,12 +332,12 @@ class Operations:
         return values
 
 
-def filled(steps: Steps, value: Value, shape: tuple[int, ...]) -> Value:
+def filled(steps: StepTable, value: PlanValue, shape: tuple[int, ...]) -> PlanValue:
     """A result in the shape of its node."""
     return steps.number(value.number, shape) if value.number is not None else value
 
 
-def lead_of(node: Node, args: Sequence[Value]) -> Shape:
+def lead_of(node: Node, args: Sequence[PlanValue]) -> Shape:
     """The batch axis of a result, from those of its operands."""
     for value, arg in zip(args, node.args, strict=True):
         if len(value.shape) > len(arg.type.shape):
@@ -340,7 +345,7 @@ def lead_of(node: Node, args: Sequence[Value]) -> Shape:
     return ()
 
 
-def batched(steps: Steps, value: Value, lead: Shape, shape: Shape) -> Value:
+def batched(steps: StepTable, value: PlanValue, lead: Shape, shape: Shape) -> PlanValue:
     """A value with the batch axis in front, its entries repeated along it where it has none."""
     raised = steps.raised(value, len(lead) + len(shape))
     return steps.view("broadcast", raised, lead + shape, lead + shape)

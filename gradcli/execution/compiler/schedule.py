@@ -11,13 +11,13 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from gradcli.execution.compiler.ir import ADDED, CALL, PRODUCT, REDUCE, VIEW, AxisMap, Op, Value, base
+from gradcli.execution.compiler.ir import ADDED, CALL, PRODUCT, REDUCE, VIEW, AxisMap, Op, PlanValue, base
 from gradcli.execution.compiler.simplify import simplified
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.compiler.ir import Recording
+    from gradcli.execution.compiler.ir import RecordedSteps
 
     Axis = tuple[int, int]  # the serial of a value, an axis counted from the front
 
@@ -113,7 +113,7 @@ def sums(op: Op, at: dict[int, int]) -> bool:
 # --- loops ------------------------------------------------------------------------------------------------------
 
 
-class Loop:
+class BlockLoop:
     """Steps that are taken block by block: `at` maps serials of values to the axis that is cut, of length `count`."""
 
     __slots__ = ("at", "code", "count", "ops", "rows", "stored", "summed")
@@ -123,11 +123,11 @@ class Loop:
         self.count = count
         self.ops: list[Op] = []
         self.summed: list[Op] = []  # those whose blocks give parts of the result
-        self.stored: list[Value] = []  # what others read when the loop has ended
+        self.stored: list[PlanValue] = []  # what others read when the loop has ended
         self.rows = count
         self.code: Any = None  # machine code (`emit_numba`) takes all steps of a block but its sums
 
-    def shape(self, value: Value, rows: int) -> tuple[int, ...]:
+    def shape(self, value: PlanValue, rows: int) -> tuple[int, ...]:
         """The shape of a block of a value."""
         axis = self.at.get(value.serial)
         if axis is None:
@@ -135,9 +135,9 @@ class Loop:
         return (*value.shape[:axis], rows, *value.shape[axis + 1 :])
 
 
-def steps_of(event: Op | Loop) -> Sequence[Op]:
+def steps_of(event: Op | BlockLoop) -> Sequence[Op]:
     """The steps of a loop, or the one step that an event is."""
-    return event.ops if isinstance(event, Loop) else (event,)
+    return event.ops if isinstance(event, BlockLoop) else (event,)
 
 
 class Schedule:
@@ -145,24 +145,24 @@ class Schedule:
 
     __slots__ = ("constants", "events", "inputs", "outputs")
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: RecordedSteps) -> None:
         moving = [op for op in recording.ops if not op.out.constant]
         ops = simplified(moving, recording.outputs, itertools.count(1 << 40))  # serials that no value has
         self.constants = [op for op in recording.ops if op.out.constant]
         self.inputs = recording.inputs
         self.outputs = recording.outputs
-        self.events: list[Op | Loop] = _events(ops, recording.outputs)
+        self.events: list[Op | BlockLoop] = _events(ops, recording.outputs)
 
 
-def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
+def _events(ops: list[Op], outputs: Sequence[PlanValue]) -> list[Op | BlockLoop]:
     labels, classes = _labels(ops)
     if not labels:
         return [op for op in ops if op.kind != VIEW]
     levels: dict[int, int] = {}
     whole: set[int] = {base(value).serial for value in outputs}
-    loops: dict[tuple[int, int], Loop] = {}
+    loops: dict[tuple[int, int], BlockLoop] = {}
     alone: dict[int, list[Op]] = {}
-    made_in: dict[int, Loop] = {}
+    made_in: dict[int, BlockLoop] = {}
     deepest = 0
     for op in ops:
         if op.kind == VIEW:
@@ -187,7 +187,7 @@ def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
         else:
             loop = loops.get((level, label))
             if loop is None:
-                loop = loops[level, label] = Loop(*classes[label])
+                loop = loops[level, label] = BlockLoop(*classes[label])
             loop.ops.append(op)
             made_in[op.out.serial] = loop
             if sums(op, loop.at):
@@ -198,7 +198,7 @@ def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
             source, local = root(arg, loop.at if loop is not None else {})
             if made_in.get(source.serial) is not loop or not local:
                 whole.add(source.serial)
-    events: list[Op | Loop] = []
+    events: list[Op | BlockLoop] = []
     for level in range(deepest + 1):
         events += alone.get(level, [])
         for (own, _), loop in loops.items():
@@ -212,7 +212,7 @@ def _events(ops: list[Op], outputs: Sequence[Value]) -> list[Op | Loop]:
     return events
 
 
-def _pays(loop: Loop) -> bool:
+def _pays(loop: BlockLoop) -> bool:
     """Whether blocks gain something: several steps that share a cache, or one long one for several threads."""
     if len(loop.ops) > 1:
         return loop.rows < loop.count
@@ -220,7 +220,7 @@ def _pays(loop: Loop) -> bool:
     return op.kind != PRODUCT and max([op.out.size, *[arg.size for arg in op.args]]) >= 8 * ENTRIES
 
 
-def root(value: Value, at: dict[int, int]) -> tuple[Value, bool]:
+def root(value: PlanValue, at: dict[int, int]) -> tuple[PlanValue, bool]:
     """What a view shows, and whether its blocks show blocks of it (or all of it, the same in each block)."""
     local = True
     inside = value.serial in at
@@ -267,7 +267,7 @@ def _labels(ops: list[Op]) -> tuple[dict[int, int], list[tuple[dict[int, int], i
     return labels, chosen
 
 
-def _rows(loop: Loop) -> int:
+def _rows(loop: BlockLoop) -> int:
     """The length of a block: what one step makes of it stays in cache; all blocks are about equal."""
     widest = 1
     for op in loop.ops:

@@ -12,7 +12,18 @@ import numpy as np
 
 from gradcli.execution.compiler import ir
 from gradcli.execution.compiler.emit_numpy import ties
-from gradcli.execution.compiler.ir import DTYPES, Op, Value, bare, base, common, in_order, made_by, plain, unrepeated
+from gradcli.execution.compiler.ir import (
+    DTYPES,
+    Op,
+    PlanValue,
+    bare,
+    base,
+    common,
+    in_order,
+    made_by,
+    plain,
+    unrepeated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +36,7 @@ if TYPE_CHECKING:
 FEW = 1 << 10  # entries up to which a call costs more than what it computes
 
 
-class Steps:
+class StepTable:
     """The table of the steps that are made, each once. Unless they are `faithful`, zeros may change their signs.
 
     `node` is the node of the program that is being recorded, for messages.
@@ -37,17 +48,17 @@ class Steps:
         self.float_type = np.dtype(float_type)
         self.ops: list[Op] = []
         self.node: Node | None = None
-        self._table: dict[Any, Value] = {}
+        self._table: dict[Any, PlanValue] = {}
         self._count = 0
         self._dtypes: dict[Any, Any] = {}
 
     # --- what is given --------------------------------------------------------------------------------
 
-    def _value(self, shape: Shape, dtype: Any) -> Value:
+    def _value(self, shape: Shape, dtype: Any) -> PlanValue:
         self._count += 1
-        return Value(self._count, shape, dtype if type(dtype) in DTYPES else np.dtype(dtype))
+        return PlanValue(self._count, shape, dtype if type(dtype) in DTYPES else np.dtype(dtype))
 
-    def number(self, number: Any, shape: Shape = ()) -> Value:
+    def number(self, number: Any, shape: Shape = ()) -> PlanValue:
         """A number that fills a shape."""
         scalar = np.asarray(number)[()]
         key = ("number", scalar.tobytes(), scalar.dtype, shape)
@@ -57,13 +68,13 @@ class Steps:
             known.number, known.constant = scalar, True
         return known
 
-    def array(self, array: Any) -> Value:
+    def array(self, array: Any) -> PlanValue:
         """An array of constants."""
         value = self._value(array.shape, array.dtype)
         value.array, value.constant = array, True
         return value
 
-    def leaf(self, node: Node, dtype: Any, lead: Shape = ()) -> Value:
+    def leaf(self, node: Node, dtype: Any, lead: Shape = ()) -> PlanValue:
         """An input, with further axes in front."""
         value = self._value(lead + node.type.shape, dtype)
         value.leaf = node
@@ -71,7 +82,9 @@ class Steps:
 
     # --- steps ----------------------------------------------------------------------------------------
 
-    def make(self, kind: str, function: Any, args: tuple[Value, ...], params: Any, shape: Shape, dtype: Any) -> Value:
+    def make(
+        self, kind: str, function: Any, args: tuple[PlanValue, ...], params: Any, shape: Shape, dtype: Any
+    ) -> PlanValue:
         key = (kind, function, tuple([arg.serial for arg in args]), params)
         known = self._table.get(key)
         if known is not None:
@@ -86,7 +99,7 @@ class Steps:
         self.ops.append(op)
         return out
 
-    def view(self, kind: str, x: Value, params: Any, shape: Shape) -> Value:
+    def view(self, kind: str, x: PlanValue, params: Any, shape: Shape) -> PlanValue:
         """The entries of x, or some of them, under other positions: no memory of its own."""
         if x.number is not None:
             return self.number(x.number, shape)
@@ -106,7 +119,7 @@ class Steps:
             x = self.make(ir.COPY, None, (x,), None, x.shape, x.dtype)
         return self.make(ir.VIEW, kind, (x,), params, shape, x.dtype)
 
-    def _moved(self, kind: str, small: Value, x: Value, params: Any, shape: Shape) -> Value:
+    def _moved(self, kind: str, small: PlanValue, x: PlanValue, params: Any, shape: Shape) -> PlanValue:
         """The entries of a small array where those of x, which repeats them, would be."""
         if kind == ir.PERMUTE:
             return self.view(kind, small, params, tuple([small.shape[axis] for axis in params]))
@@ -117,20 +130,20 @@ class Steps:
             return small
         return self.view(kind, small, index, tuple([m for _, m in parts]))
 
-    def reshapable(self, x: Value, shape: Shape) -> bool:
+    def reshapable(self, x: PlanValue, shape: Shape) -> bool:
         """Whether a reshaped x is certainly a view: it is in C order, or only axes of size 1 come or go."""
         if [n for n in x.shape if n != 1] == [n for n in shape if n != 1]:
             return True
         return in_order(x)
 
-    def raised(self, x: Value, rank: int) -> Value:
+    def raised(self, x: PlanValue, rank: int) -> PlanValue:
         """x with axes of size 1 in front."""
         shape = (1,) * (rank - len(x.shape)) + x.shape
         return self.view(ir.RESHAPE, x, shape, shape)
 
     # --- entry by entry -------------------------------------------------------------------------------
 
-    def entry(self, ufunc: Any, *xs: Value) -> Value:
+    def entry(self, ufunc: Any, *xs: PlanValue) -> PlanValue:
         """A ufunc with one result, entry by entry."""
         shape = xs[0].shape
         for x in xs:
@@ -138,7 +151,7 @@ class Steps:
                 return self._uneven(ufunc, xs)
         return self._even(ufunc, xs, shape)
 
-    def _uneven(self, ufunc: Any, xs: tuple[Value, ...]) -> Value:
+    def _uneven(self, ufunc: Any, xs: tuple[PlanValue, ...]) -> PlanValue:
         """Operands of several shapes, with numbers or repeated entries among them."""
         shape = common([x.shape for x in xs])
         if all(x.number is not None for x in xs):
@@ -156,7 +169,7 @@ class Steps:
                     return self.view(ir.BROADCAST, self.entry(ufunc, *xs), shape, shape)
         return self._even(ufunc, xs, shape)
 
-    def _even(self, ufunc: Any, xs: tuple[Value, ...], shape: Shape) -> Value:
+    def _even(self, ufunc: Any, xs: tuple[PlanValue, ...], shape: Shape) -> PlanValue:
         if ufunc is np.add and (added := self._added(xs, shape)) is not None:
             return added
         if ufunc is np.add or ufunc is np.multiply:
@@ -170,7 +183,7 @@ class Steps:
             dtype = self._dtypes[key] = ufunc.resolve_dtypes((*[x.dtype for x in xs], None))[-1]
         return self.make(ir.ENTRY, ufunc, xs, None, shape, dtype)
 
-    def _added(self, xs: tuple[Value, ...], shape: Shape) -> Value | None:
+    def _added(self, xs: tuple[PlanValue, ...], shape: Shape) -> PlanValue | None:
         """A sum with entries that stand among zeros: the zeros need not be added."""
         for total, other in (xs, xs[::-1]):
             placed = other.op
@@ -182,7 +195,7 @@ class Steps:
                 return self.make(ir.ADDED, None, (total, placed.args[0]), placed.params, shape, total.dtype)
         return None
 
-    def choice(self, condition: Value, x: Value, y: Value) -> Value:
+    def choice(self, condition: PlanValue, x: PlanValue, y: PlanValue) -> PlanValue:
         """x where the condition holds, else y."""
         shape = common([condition.shape, x.shape, y.shape])
         if condition.number is not None:
@@ -202,7 +215,7 @@ class Steps:
             condition = self.view(ir.BROADCAST, self.raised(condition, len(shape)), shape, shape)
         return self.make(ir.CHOICE, None, (condition, x, y), None, shape, np.result_type(x.dtype, y.dtype))
 
-    def _unbranched(self, condition: Value, x: Value, y: Value) -> Value | None:
+    def _unbranched(self, condition: PlanValue, x: PlanValue, y: PlanValue) -> PlanValue | None:
         """The choices that a steady exponential makes, -|x| and exp(min(x, 0)), without a choice."""
         test = condition.op
         if test is None or test.function is not np.greater_equal or y.dtype != self.float_type:
@@ -218,13 +231,13 @@ class Steps:
                 return self.entry(np.exp, self.entry(np.minimum, tested, bound))
         return None
 
-    def _minus_size(self, x: Value) -> Value:
+    def _minus_size(self, x: PlanValue) -> PlanValue:
         """-|x|: one call where calls are what it costs."""
         if x.size < FEW:
             return self.entry(np.copysign, x, self.number(self.float_type.type(-1)))
         return self.entry(np.negative, self.entry(np.absolute, x))
 
-    def cast(self, x: Value, dtype: Any) -> Value:
+    def cast(self, x: PlanValue, dtype: Any) -> PlanValue:
         """The same numbers in another type."""
         if x.dtype == dtype:
             return x
@@ -235,7 +248,7 @@ class Steps:
             return self.view(ir.BROADCAST, self.cast(small, dtype), x.shape, x.shape)
         return self.make(ir.CAST, None, (x,), np.dtype(dtype), x.shape, dtype)
 
-    def negated(self, x: Value) -> Value | None:
+    def negated(self, x: PlanValue) -> PlanValue | None:
         """What a value is the negative of, if it is."""
         op = x.op
         if op is not None and op.kind == ir.ENTRY and op.function is np.negative and op.out.dtype == self.float_type:
@@ -244,7 +257,7 @@ class Steps:
 
     # --- reductions, products, places -----------------------------------------------------------------
 
-    def reduce(self, ufunc: Any, x: Value, axes: Shape, keepdims: bool = False) -> Value:
+    def reduce(self, ufunc: Any, x: PlanValue, axes: Shape, keepdims: bool = False) -> PlanValue:
         """A ufunc over axes, counted from the front."""
         if keepdims:
             shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
@@ -261,7 +274,7 @@ class Steps:
         dtype = np.dtype(np.int64) if ufunc is np.add and x.dtype.kind == "b" else x.dtype
         return self.make(ir.REDUCE, ufunc, (x,), axes, shape, dtype)
 
-    def product(self, x: Value, y: Value) -> Value:
+    def product(self, x: PlanValue, y: PlanValue) -> PlanValue:
         """The matrix product; what is repeated along an axis is multiplied once."""
         shape = (*x.shape[:-1], y.shape[-1])
         if x.dtype == y.dtype == self.float_type and min(x.shape[-1], *shape[-2:]) > 0:
@@ -283,7 +296,7 @@ class Steps:
                 return self.entry(np.negative, self.product(*pair))
         return self.make(ir.PRODUCT, None, (self._dense(x), self._dense(y)), None, shape, x.dtype)
 
-    def _narrow(self, x: Value, axis: int) -> Value:
+    def _narrow(self, x: PlanValue, axis: int) -> PlanValue:
         """The first entry along an axis of equal entries, the axis kept."""
         at = len(x.shape) + axis
         shape = tuple([1 if i == at else n for i, n in enumerate(x.shape)])
@@ -292,18 +305,18 @@ class Steps:
         assert x.op is not None
         return self.view(ir.BROADCAST, x.op.args[0], shape, shape)
 
-    def _dense(self, x: Value) -> Value:
+    def _dense(self, x: PlanValue) -> PlanValue:
         """A matrix as the libraries take it: no axis of it repeated."""
         if x.number is not None or (x.op is not None and x.op.kind == ir.VIEW and x.op.function == ir.BROADCAST):
             if any(unrepeated(x, axis) is not None for axis in (-1, -2)):
                 return self.make(ir.COPY, None, (x,), None, x.shape, x.dtype)
         return x
 
-    def place(self, x: Value, shape: Shape, slices: tuple[Any, ...]) -> Value:
+    def place(self, x: PlanValue, shape: Shape, slices: tuple[Any, ...]) -> PlanValue:
         """x among zeros."""
         return self.make(ir.PLACE, None, (x,), (shape, tuple([plain(s) for s in slices])), shape, x.dtype)
 
-    def join(self, xs: Sequence[Value], axis: int) -> Value:
+    def join(self, xs: Sequence[PlanValue], axis: int) -> PlanValue:
         """Arrays one after the other along an axis, counted from the front."""
         total = sum(x.shape[axis] for x in xs)
         shape = (*xs[0].shape[:axis], total, *xs[0].shape[axis + 1 :])
@@ -316,7 +329,7 @@ class Steps:
 # need only whether any entry of a lane counts. Neither needs an array of zeros and ones, eight times as large.
 
 
-def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[int]) -> list[Op]:
+def simplified(ops: Sequence[Op], outputs: Sequence[PlanValue], serials: Iterator[int]) -> list[Op]:
     """The steps without sums of truth values as numbers, where it matters only whether there are any, or how many tie.
 
     `serials` gives numbers for new values.
@@ -334,7 +347,7 @@ def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[in
         marks = made_by(op.args[0]).args[0]
         views, tests = _zero_tests(op.out, readers, kept)
         if tests:
-            any_ = Value(next(serials), op.out.shape, marks.dtype)
+            any_ = PlanValue(next(serials), op.out.shape, marks.dtype)
             any_.op = Op(ir.REDUCE, np.logical_or, (marks,), op.params, any_, op.node)
             instead.update({view.out.serial: None for view in views})
             instead[op.out.serial] = any_.op
@@ -354,7 +367,7 @@ def simplified(ops: Sequence[Op], outputs: Sequence[Value], serials: Iterator[in
     return [op for op in steps if op.kind != ir.CAST or op.out.serial in read]
 
 
-def _with_ties(ops: Sequence[Op], outputs: Sequence[Value]) -> list[Op]:
+def _with_ties(ops: Sequence[Op], outputs: Sequence[PlanValue]) -> list[Op]:
     """The same steps; ties are found in one step."""
     uses: dict[int, int] = {value.serial: 1 for value in outputs}
     for op in ops:
@@ -408,7 +421,7 @@ def _counts_ties(op: Op) -> bool:
     return lanes is not None and lanes.kind == ir.REDUCE and lanes.args[0] is x and lanes.params == op.params
 
 
-def _zero_tests(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op], list[Op]]:
+def _zero_tests(total: PlanValue, readers: Readers, kept: set[int]) -> tuple[list[Op], list[Op]]:
     """The steps that compare a sum with 0, and the views between, if nothing else reads the sum."""
     views: list[Op] = []
     tests: list[Op] = []
@@ -428,7 +441,7 @@ def _zero_tests(total: Value, readers: Readers, kept: set[int]) -> tuple[list[Op
     return views, tests
 
 
-def _is_zero_test(op: Op, value: Value) -> bool:
+def _is_zero_test(op: Op, value: PlanValue) -> bool:
     if op.kind != ir.ENTRY or op.function is not np.not_equal or op.args[0] is not value or op.out.shape != value.shape:
         return False
     return ir.is_zero(op.args[1])

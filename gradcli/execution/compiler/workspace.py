@@ -18,8 +18,8 @@ import numpy as np
 from gradcli.execution.compiler import ir
 from gradcli.execution.compiler.allocate import lay_out, new_arrays, slot
 from gradcli.execution.compiler.emit_numpy import entry, kernel, operand, show_view
-from gradcli.execution.compiler.ir import Op, Value, base, in_order, index_of
-from gradcli.execution.compiler.schedule import Loop, follows, root, steps_of
+from gradcli.execution.compiler.ir import Op, PlanValue, base, in_order, index_of
+from gradcli.execution.compiler.schedule import BlockLoop, follows, root, steps_of
 from gradcli.execution.compiler.thread_pool import one_thread, setters, together
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Arrays:
         else:
             self.program.append(partial(_late, function, self.cells, serials))
 
-    def find(self, op: Op, value: Value) -> int:
+    def find(self, op: Op, value: PlanValue) -> int:
         """The serial under which a step finds an operand; numbers get a cell for each kind of use."""
         if value.number is None:
             if value.serial not in self.cells:
@@ -70,11 +70,11 @@ class Arrays:
         self.cells.setdefault(serial, alone)
         return serial
 
-    def shape(self, value: Value) -> tuple[int, ...]:
+    def shape(self, value: PlanValue) -> tuple[int, ...]:
         """The shape of the array in the cell of a value."""
         return value.shape
 
-    def resolve(self, value: Value) -> None:
+    def resolve(self, value: PlanValue) -> None:
         """Make sure that a value has its cell: it is a view of one that has."""
         views: list[Op] = []
         while value.serial not in self.cells and value.serial not in self.late and value.op is not None:
@@ -113,7 +113,7 @@ class Workspace(Arrays):
         self.loops: list[Any] = []
         self.outputs = [base(value) for value in schedule.outputs]
         computed = {op.out.serial for event in schedule.events for op in steps_of(event)}
-        self.fresh: dict[int, Value] = {}  # outputs that are made anew in each run
+        self.fresh: dict[int, PlanValue] = {}  # outputs that are made anew in each run
         for value, under in zip(schedule.outputs, self.outputs, strict=True):
             if in_order(value) and under.nbytes > SMALL and under.serial in computed:
                 self.fresh[under.serial] = under
@@ -145,7 +145,7 @@ class Workspace(Arrays):
                 if event not in replaced:
                     self.bind(event, kernel(event))
             else:
-                blocks = Blocks(event, self, threads)
+                blocks = BoundLoop(event, self, threads)
                 self.loops.append(blocks)
                 self.nbytes += blocks.nbytes
                 self.program.append(blocks.run)
@@ -157,7 +157,7 @@ class Workspace(Arrays):
         self.results = self._results()
         self.empty = dict.fromkeys(self.late)  # cells of one run, which keep nothing afterwards
 
-    def _results(self) -> list[tuple[Value, int, bool]]:
+    def _results(self) -> list[tuple[PlanValue, int, bool]]:
         """Each output, the cell that it comes from, and whether that is its own; else it is copied, or a number."""
         results = []
         taken = set()
@@ -206,7 +206,7 @@ class Workspace(Arrays):
         return rooms
 
 
-def _fits(room: Any, value: Value, inputs: Sequence[Any]) -> bool:
+def _fits(room: Any, value: PlanValue, inputs: Sequence[Any]) -> bool:
     """Whether an array of the caller can hold a result while the inputs are still read."""
     if type(room) is not np.ndarray or room.shape != value.shape or room.dtype != value.dtype:
         return False
@@ -215,7 +215,7 @@ def _fits(room: Any, value: Value, inputs: Sequence[Any]) -> bool:
     return not any(np.may_share_memory(room, array) for array in inputs)
 
 
-def _of_event(event: Op | Loop) -> tuple[list[Value], list[Value], Op | None]:
+def _of_event(event: Op | BlockLoop) -> tuple[list[PlanValue], list[PlanValue], Op | None]:
     """What an event reads and writes of whole arrays."""
     if isinstance(event, Op):
         # a view of an operand must not be written over: only operands as they stand may be
@@ -229,10 +229,10 @@ def _of_event(event: Op | Loop) -> tuple[list[Value], list[Value], Op | None]:
 # --- loops over blocks ------------------------------------------------------------------------------------------
 
 
-class Blocks:
+class BoundLoop:
     """A loop that is bound to a workspace."""
 
-    def __init__(self, loop: Loop, whole: Workspace, threads: int) -> None:
+    def __init__(self, loop: BlockLoop, whole: Workspace, threads: int) -> None:
         self.loop = loop
         self.whole = whole
         blocks = -(-loop.count // loop.rows)
@@ -255,7 +255,7 @@ class Blocks:
         self.outside = _outside(loop)
         for value in self.outside.values():
             whole.resolve(value)
-        self.workers = [Worker(self) for _ in range(self.threads)]
+        self.workers = [ThreadWorkspace(self) for _ in range(self.threads)]
         self.left: deque[int] = deque()  # stretches that no thread has begun
         self.nbytes: int = sum([part.nbytes for part in self.parts.values()])
         self.nbytes += sum([worker.nbytes for worker in self.workers])
@@ -279,11 +279,11 @@ class Blocks:
         together([worker.work for worker in self.workers])
 
 
-def _outside(loop: Loop) -> dict[int, Value]:
+def _outside(loop: BlockLoop) -> dict[int, PlanValue]:
     """The values of the workspace that the blocks of a loop are cut of."""
     at = loop.at
     computed = {op.out.serial for op in loop.ops if op.out.serial in at}
-    outside: dict[int, Value] = {}
+    outside: dict[int, PlanValue] = {}
     for op in loop.ops:
         for value in op.args:
             below = value.op
@@ -302,17 +302,17 @@ def combine(op: Op) -> Any:
     return op.function if op.kind == ir.REDUCE else np.add
 
 
-class Worker:
+class ThreadWorkspace:
     """The memory of one thread, and the steps bound to it: for a full block and for the last one."""
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: BoundLoop) -> None:
         loop = blocks.loop
         self.blocks = blocks
         stored = {value.serial for value in blocks.stored}
         once = {op.out.serial: np.empty(op.out.shape, op.out.dtype) for op in loop.summed}
         computed = {op.out.serial for op in loop.ops}
 
-        def placed(value: Value) -> int | None:
+        def placed(value: PlanValue) -> int | None:
             if value.serial not in computed or value.serial in stored or value.serial in once:
                 return None
             return value.nbytes // loop.count * loop.rows
@@ -322,7 +322,7 @@ class Worker:
         self.nbytes = layout.size + sum([array.nbytes for array in once.values()])
         memory = np.empty(layout.size + 64, np.uint8)
         memory = memory[-memory.ctypes.data % 64 :]
-        self.frames: dict[int, Frame] = {}
+        self.frames: dict[int, BoundSteps] = {}
         last = loop.count - (loop.count - 1) // loop.rows * loop.rows
         for rows in {loop.rows, last}:
             cells = {}
@@ -332,7 +332,7 @@ class Worker:
                     cells[serial] = slot(memory, layout.offsets[serial], shape[::-1], op.out.dtype).T
                 elif serial in layout.offsets:
                     cells[serial] = slot(memory, layout.offsets[serial], shape, op.out.dtype)
-            self.frames[rows] = Frame(blocks, rows, {**cells, **once})
+            self.frames[rows] = BoundSteps(blocks, rows, {**cells, **once})
 
     def work(self) -> None:
         """Take stretches of blocks until none is left."""
@@ -352,10 +352,10 @@ class Worker:
             frame.end()
 
 
-def _work(loop: Loop) -> list[tuple[list[Value], list[Value], Op | None]]:
+def _work(loop: BlockLoop) -> list[tuple[list[PlanValue], list[PlanValue], Op | None]]:
     """What is read and written together, in order, and the step if it is one."""
 
-    def reads(*ops: Op) -> list[Value]:
+    def reads(*ops: Op) -> list[PlanValue]:
         return [root(arg, loop.at)[0] for op in ops for arg in op.args]
 
     if loop.code is not None:
@@ -364,10 +364,10 @@ def _work(loop: Loop) -> list[tuple[list[Value], list[Value], Op | None]]:
     return [(reads(op), [op.out], op) for op in loop.ops]
 
 
-class Frame(Arrays):
+class BoundSteps(Arrays):
     """The steps of a loop bound to blocks of one length."""
 
-    def __init__(self, blocks: Blocks, rows: int, cells: dict[int, Any]) -> None:
+    def __init__(self, blocks: BoundLoop, rows: int, cells: dict[int, Any]) -> None:
         super().__init__()
         self.loop, self.whole = blocks.loop, blocks.whole
         self.rows = rows
@@ -401,7 +401,7 @@ class Frame(Arrays):
         axis = self.loop.at[serial]
         self.cut.append((serial, (slice(None),) * axis if axis else None))
 
-    def shape(self, value: Value) -> tuple[int, ...]:
+    def shape(self, value: PlanValue) -> tuple[int, ...]:
         return self.loop.shape(value, self.rows)
 
     def begin(self) -> None:
@@ -438,7 +438,7 @@ class Overlap:
     are kept until the loop has ended. The first of the `steps` puts its part among zeros, the others add theirs.
     """
 
-    def __init__(self, loop: Loop, steps: Sequence[Op], starts: Sequence[int]) -> None:
+    def __init__(self, loop: BlockLoop, steps: Sequence[Op], starts: Sequence[int]) -> None:
         self.loop, self.steps, self.starts = loop, steps, starts
         self.parts = [step.args[-1].serial for step in steps]
         self.out, self.low, self.high = steps[-1].out.serial, min(starts), max(starts)
@@ -473,7 +473,7 @@ class Overlap:
 
 
 def _overlaps(schedule: Schedule, fresh: Collection[int]) -> list[Overlap]:
-    loops = {value.serial: event for event in schedule.events if isinstance(event, Loop) for value in event.stored}
+    loops = {value.serial: event for event in schedule.events if isinstance(event, BlockLoop) for value in event.stored}
     kept = {base(value).serial for value in schedule.outputs}
     readers: dict[int, list[Any]] = {}
     for event in schedule.events:
@@ -481,7 +481,7 @@ def _overlaps(schedule: Schedule, fresh: Collection[int]) -> list[Overlap]:
             if loops.get(serial) is not event:
                 readers.setdefault(serial, []).append(event)
 
-    def begins(op: Op, loop: Loop) -> int | None:
+    def begins(op: Op, loop: BlockLoop) -> int | None:
         """The row where a step puts what the loop computes; None for other steps."""
         x, (rows, *others) = op.args[-1], index_of(op.params[1])
         mine = loops.get(x.serial) is loop and loop.at[x.serial] == 0
@@ -499,7 +499,9 @@ def _overlaps(schedule: Schedule, fresh: Collection[int]) -> list[Overlap]:
             steps.append(following[0])
             starts.append(start)
             following = [] if out.serial in kept else readers[out.serial]
-            if any(isinstance(step, Loop) or step.kind != ir.ADDED or step.args[0] is not out for step in following):
+            if any(
+                isinstance(step, BlockLoop) or step.kind != ir.ADDED or step.args[0] is not out for step in following
+            ):
                 break
         alone = all(reader in steps for step in steps for reader in readers[step.args[-1].serial])
         shortest = loop.count - (loop.count - 1) // loop.rows * loop.rows
@@ -511,7 +513,7 @@ def _overlaps(schedule: Schedule, fresh: Collection[int]) -> list[Overlap]:
 # --- matrices with short rows ----------------------------------------------------------------------------------
 
 
-def turned(loop: Loop) -> set[int]:
+def turned(loop: BlockLoop) -> set[int]:
     """The serials of matrices that are made in a loop, read only there, and faster in memory that is turned.
 
     NumPy computes with a matrix and a column row by row, and finds the least entry of each row by itself:
@@ -552,13 +554,13 @@ def turned(loop: Loop) -> set[int]:
     return serials
 
 
-def _is_matrix(value: Value, loop: Loop) -> bool:
+def _is_matrix(value: PlanValue, loop: BlockLoop) -> bool:
     """Whether a value has short rows, which the loop cuts."""
     shape = value.shape
     return len(shape) == 2 and loop.at.get(value.serial) == 0 and 1 < shape[1] <= WIDEST
 
 
-def _movable(value: Value) -> bool:
+def _movable(value: PlanValue) -> bool:
     """Whether a view shows turned memory as well as any other: axes are exchanged, or repeated."""
     while value.op is not None and value.op.kind == ir.VIEW:
         shown = value.op.args[0]

@@ -18,15 +18,15 @@ from gradcli.execution.compiler.ir import ENTRY, PRODUCT, REDUCE, VIEW, base, in
 from gradcli.execution.compiler.lower import record
 from gradcli.execution.compiler.recording_namespace import ImplCall
 from gradcli.execution.cuda.emit import OPTIONS
-from gradcli.execution.cuda.fuse import Group, Groups
-from gradcli.execution.cuda.kernels import THREADS, Kernel, Writer
+from gradcli.execution.cuda.fuse import FusionGroup, Groups
+from gradcli.execution.cuda.kernels import THREADS, Kernel, KernelWriter
 from gradcli.execution.inputs import leaf_value, plain_result
 from gradcli.execution.namespaces import REFUSED, namespace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from gradcli.execution.compiler.ir import Op, Value
+    from gradcli.execution.compiler.ir import Op, PlanValue
     from gradcli.execution.evaluate import Tape
     from gradcli.graph.node import Node
 
@@ -52,7 +52,7 @@ def flat(array: Any) -> Any:
     return array if array.ndim == 1 else array.reshape(-1)
 
 
-def viewed(value: Value, cells: Mapping[int, Any], xp: Any) -> Any:
+def viewed(value: PlanValue, cells: Mapping[int, Any], xp: Any) -> Any:
     """The array of a value, where it stands or as views show it."""
     views = []
     while value.serial not in cells and value.number is None and value.op is not None and value.op.kind == VIEW:
@@ -134,9 +134,9 @@ class DevicePlan:
             if moving is not None and any(value.shape for value in values):
                 raise Refused("arrays at many points")
             self.groups = Groups(self.recording, np.dtype(dtype))
-            writer = Writer(self.groups, self.moving)
+            writer = KernelWriter(self.groups, self.moving)
             self.work: list[Kernel | Op] = [
-                writer.kernel(item, f"gradcli_{at}") if isinstance(item, Group) else item
+                writer.kernel(item, f"gradcli_{at}") if isinstance(item, FusionGroup) else item
                 for at, item in enumerate(self.groups.work)
             ]
             self.constants = self._constants()
@@ -146,7 +146,7 @@ class DevicePlan:
 
     # --- what is made once --------------------------------------------------------------------------------------
 
-    def _reads(self, item: Kernel | Op) -> list[Value]:
+    def _reads(self, item: Kernel | Op) -> list[PlanValue]:
         return [*item.arrays, *item.numbers] if isinstance(item, Kernel) else [base(arg) for arg in item.args]
 
     def _constants(self) -> dict[int, Any]:

@@ -20,7 +20,7 @@ from gradcli.execution.namespaces.math_ import ALIASES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from gradcli.execution.compiler.ir import Op, Value
+    from gradcli.execution.compiler.ir import Op, PlanValue
 
     Shape = tuple[int, ...]
 
@@ -120,14 +120,14 @@ def cast(word: str, source: Any, target: Any) -> str:
     return f"({word} != 0)" if target.kind == "b" else f"({TYPES[target.name]}){word}"
 
 
-class Place(NamedTuple):
+class EntryPlace(NamedTuple):
     """Where an entry of an array is: `shift` entries after `e` in C order, or at `axes`."""
 
     shift: int | None
     axes: tuple[str, ...] = ()
 
 
-FIRST = Place(None)  # the one entry of an array that has no other
+FIRST = EntryPlace(None)  # the one entry of an array that has no other
 
 
 class Places:
@@ -145,7 +145,7 @@ class Places:
         word = "e" if not shift else f"e + {shift}" if shift > 0 else f"e - {-shift}"
         return word, [f"{word} >= 0"] * (shift < 0) + [f"{word} < {size}"] * (self.count + shift > size)
 
-    def axes(self, place: Place, shape: Shape) -> tuple[str, ...]:
+    def axes(self, place: EntryPlace, shape: Shape) -> tuple[str, ...]:
         """A word for each axis; inside the array also where the place is not."""
         if place.shift is None:
             return place.axes or ("0",) * len(shape)
@@ -181,7 +181,7 @@ class Places:
 
     # --- from the result of a step to its operands -----------------------------------------------------------
 
-    def operand(self, place: Place, shape: Shape, own: Shape) -> Place:
+    def operand(self, place: EntryPlace, shape: Shape, own: Shape) -> EntryPlace:
         """The place in an operand of shape `own` of a step that repeats its entries over `shape`."""
         if prod(own) == 1:
             return FIRST
@@ -189,11 +189,11 @@ class Places:
             if place.shift is not None:
                 return place
             rest = iter([word for word, n in zip(place.axes, shape, strict=True) if n > 1])
-            return Place(None, tuple([next(rest) if n > 1 else "0" for n in own]))
+            return EntryPlace(None, tuple([next(rest) if n > 1 else "0" for n in own]))
         axes = self.axes(place, shape)[len(shape) - len(own) :]
-        return Place(None, tuple(["0" if n == 1 else word for word, n in zip(axes, own, strict=True)]))
+        return EntryPlace(None, tuple(["0" if n == 1 else word for word, n in zip(axes, own, strict=True)]))
 
-    def shown(self, op: Op, place: Place) -> Place:
+    def shown(self, op: Op, place: EntryPlace) -> EntryPlace:
         """The place in the array that a view shows."""
         source, shape = op.args[0].shape, op.out.shape
         if prod(source) == 1:
@@ -202,7 +202,7 @@ class Places:
             if place.shift is not None or _long(source) == _long(shape):
                 return self.operand(place, shape, source) if place.shift is None else place
             position = self.whole(self.ravelled(place.axes, shape))
-            return Place(None, self.unravelled(position, source))
+            return EntryPlace(None, self.unravelled(position, source))
         if op.function == "broadcast":
             return self.operand(place, shape, source)
         if op.function == "permute":
@@ -210,12 +210,12 @@ class Places:
             if place.shift is not None and order == sorted(order):
                 return place
             axes = self.axes(place, shape)
-            return Place(None, tuple([axes[op.params.index(axis)] for axis in range(len(source))]))
+            return EntryPlace(None, tuple([axes[op.params.index(axis)] for axis in range(len(source))]))
         index = index_of(op.params)
         if place.shift is not None and (first := start_of(source, index, shape)) is not None:
-            return Place(place.shift + first)
+            return EntryPlace(place.shift + first)
         axes = self.axes(place, shape)
-        return Place(None, tuple([self._stepped(*parts) for parts in zip(axes, source, index, strict=True)]))
+        return EntryPlace(None, tuple([self._stepped(*parts) for parts in zip(axes, source, index, strict=True)]))
 
     def _stepped(self, word: str, n: int, part: Any) -> str:
         """The position on an axis of an entry of a slice of it."""
@@ -225,11 +225,11 @@ class Places:
         step = word if along.step == 1 else f"{word} * {along.step}"
         return self.whole(f"{along.start} + {step}") if word != "0" else str(along.start)
 
-    def placed(self, place: Place, shape: Shape, index: tuple[Any, ...], own: Shape) -> tuple[str, Place]:
+    def placed(self, place: EntryPlace, shape: Shape, index: tuple[Any, ...], own: Shape) -> tuple[str, EntryPlace]:
         """For entries that stand at an index among others: the condition for one of them, and its place among them."""
         if place.shift is not None and (first := start_of(shape, index, own)) is not None:
             inner = place.shift - first
-            return " && ".join(self.at(inner, prod(own))[1]) or "true", Place(inner)
+            return " && ".join(self.at(inner, prod(own))[1]) or "true", EntryPlace(inner)
         axes, conditions, words = self.axes(place, shape), [], []
         for word, n, part, m in zip(axes, shape, index, own, strict=True):
             along = range(n)[part]
@@ -246,7 +246,7 @@ class Places:
             moved = f"{word} - {along.start}" if along.step > 0 else f"{along.start} - {word}"
             moved = moved if abs(along.step) == 1 else f"({moved}) / {abs(along.step)}"
             words.append("0" if m == 1 else self.whole(f"within_({moved}, {m - 1})"))
-        return " && ".join(conditions) or "true", Place(None, tuple(words))
+        return " && ".join(conditions) or "true", EntryPlace(None, tuple(words))
 
 
 def start_of(shape: Shape, index: tuple[Any, ...], size: Shape) -> int | None:
@@ -273,23 +273,23 @@ def _long(shape: Shape) -> list[int]:
 PAIR = (np.sin, np.cos)
 
 
-class Work(NamedTuple):
+class EntryWork(NamedTuple):
     """An entry of a value that is being computed, with the entries that it is computed from."""
 
-    value: Value
-    place: Place
-    needs: tuple[tuple[Value, Place], ...]
+    value: PlanValue
+    place: EntryPlace
+    needs: tuple[tuple[PlanValue, EntryPlace], ...]
     form: str  # with {} for the needs
 
 
-class Body:
+class KernelBody:
     """The lines for one entry `e`; `loaded` tests whether a value is in memory; `made` holds variables."""
 
     def __init__(
         self,
         count: int,
-        loaded: Callable[[Value], bool],
-        paired: Callable[[Value], bool],
+        loaded: Callable[[PlanValue], bool],
+        paired: Callable[[PlanValue], bool],
         moving: Collection[str] | None = None,
     ) -> None:
         self.lines: list[str] = []
@@ -297,9 +297,9 @@ class Body:
         self.loaded = loaded
         self.paired = paired  # whether both sine and cosine of a value are wanted somewhere
         self.moving = moving  # the inputs that have an entry for each `e`, where entries are points
-        self.arrays: dict[int, tuple[str, Value]] = {}
-        self.numbers: dict[int, tuple[str, Value]] = {}
-        self.made: dict[tuple[int, Place], str] = {}
+        self.arrays: dict[int, tuple[str, PlanValue]] = {}
+        self.numbers: dict[int, tuple[str, PlanValue]] = {}
+        self.made: dict[tuple[int, EntryPlace], str] = {}
         self._wholes: dict[str, str] = {}
         self._variables = 0
 
@@ -317,13 +317,13 @@ class Body:
         self.lines.append(f"const {TYPES[dtype.name]} {name} = {text};")
         return name
 
-    def word(self, value: Value, place: Place) -> str:
+    def word(self, value: PlanValue, place: EntryPlace) -> str:
         """The variable, or the literal, that holds an entry of a value; its lines are written before."""
         start = self._base(value, place)
-        pending: list[tuple[Value, Place] | Work] = [start]
+        pending: list[tuple[PlanValue, EntryPlace] | EntryWork] = [start]
         while pending:
             item = pending.pop()
-            if isinstance(item, Work):
+            if isinstance(item, EntryWork):
                 if (item.value.serial, item.place) not in self.made:
                     self._compute(item)
                 continue
@@ -339,7 +339,7 @@ class Body:
             pending += [need for need in reversed(work.needs) if need[0].number is None]
         return self._name(*start)
 
-    def _base(self, value: Value, place: Place) -> tuple[Value, Place]:
+    def _base(self, value: PlanValue, place: EntryPlace) -> tuple[PlanValue, EntryPlace]:
         """The value behind views that is loaded or computed, and the place in it."""
         while value.number is None and not self.loaded(value):
             op = value.op
@@ -348,14 +348,14 @@ class Body:
             value, place = op.args[0], self.places.shown(op, place)
         return value, FIRST if value.size == 1 else place
 
-    def _name(self, value: Value, place: Place) -> str:
+    def _name(self, value: PlanValue, place: EntryPlace) -> str:
         if value.number is not None:
             return number(value.number)
         return self.made[value.serial, place]
 
     # --- loads ----------------------------------------------------------------------------------------------
 
-    def _load(self, value: Value, place: Place) -> str:
+    def _load(self, value: PlanValue, place: EntryPlace) -> str:
         if self.moving is not None and value.leaf is not None and value.leaf.params["name"] in self.moving:
             name = self.arrays.setdefault(value.serial, (f"a{len(self.arrays)}", value))[0]
             return self.variable(value.dtype, f"{name}[e]")
@@ -372,7 +372,7 @@ class Body:
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def _work(self, op: Op, place: Place) -> Work:
+    def _work(self, op: Op, place: EntryPlace) -> EntryWork:
         places, out, kind = self.places, op.out, op.kind
         if kind in (ENTRY, CHOICE, CAST, COPY):
             needs = [(arg, places.operand(place, out.shape, arg.shape)) for arg in op.args]
@@ -385,7 +385,7 @@ class Body:
             inside, inner = places.placed(place, out.shape, index_of(op.params[1]), op.args[1].shape)
             needs = [(op.args[0], places.operand(place, out.shape, op.args[0].shape)), (op.args[1], inner)]
             form = "{0} + {1}" if inside == "true" else f"{inside} ? {{0}} + {{1}} : {{0}}"
-        return Work(out, place, tuple([self._base(*need) for need in needs]), form)
+        return EntryWork(out, place, tuple([self._base(*need) for need in needs]), form)
 
     def _form(self, op: Op) -> str:
         out = op.out.dtype
@@ -397,7 +397,7 @@ class Body:
             return "{} ? " + " : ".join([cast("{}", arg.dtype, out) for arg in op.args[1:]])
         return cast("{}", op.args[0].dtype, out)
 
-    def _compute(self, work: Work) -> None:
+    def _compute(self, work: EntryWork) -> None:
         op, names = work.value.op, [self._name(*need) for need in work.needs]
         assert op is not None
         if op.function in PAIR and op.kind == ENTRY and self.paired(op.args[0]):

@@ -19,7 +19,7 @@ from gradcli.execution.cuda.emit import PAIR, is_written
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.compiler.ir import Op, Recording, Value
+    from gradcli.execution.compiler.ir import Op, PlanValue, RecordedSteps
 
 REDUCTIONS = (np.add, np.maximum, np.minimum)
 MOST_LINES = 400  # of one value in a kernel
@@ -43,25 +43,25 @@ class Runs(NamedTuple):
         return prod([n for n, gone in zip(self.lengths, self.reduced, strict=True) if gone])
 
 
-class Group(NamedTuple):
+class FusionGroup(NamedTuple):
     """Values that one kernel leaves in memory, and reductions that it takes over the same entries."""
 
     level: int
     entries: int
     runs: Runs | None
-    values: tuple[Value, ...]
+    values: tuple[PlanValue, ...]
     sums: tuple[Op, ...]
 
 
 class Groups:
     """What is stored at which level; `work` holds groups and steps for the library, in order."""
 
-    def __init__(self, recording: Recording, dtype: Any) -> None:
+    def __init__(self, recording: RecordedSteps, dtype: Any) -> None:
         self.dtype = dtype  # of the program's numbers
         self.ops = [op for op in recording.ops if not op.out.constant]
         self.outputs = recording.outputs
         self.levels: dict[int, int] = {}
-        self.stored: dict[int, Value] = {}
+        self.stored: dict[int, PlanValue] = {}
         self.cut: set[int] = set()
         angles = [{op.args[0].serial for op in self.ops if op.kind == ENTRY and op.function is ufunc} for ufunc in PAIR]
         self.pairs = angles[0] & angles[1]
@@ -70,7 +70,7 @@ class Groups:
         self._level()
         self.work = self._grouped()
 
-    def loaded(self, value: Value, level: int) -> bool:
+    def loaded(self, value: PlanValue, level: int) -> bool:
         """Whether a kernel of some level finds a value in memory."""
         if value.op is None or (value.constant and value.op.kind != VIEW):
             return True
@@ -89,7 +89,7 @@ class Groups:
                     for arg in op.args:
                         self._store(arg)
 
-    def _store(self, value: Value) -> None:
+    def _store(self, value: PlanValue) -> None:
         value = base(value)
         if value.op is not None and not value.constant:
             self.stored[value.serial] = value
@@ -125,7 +125,7 @@ class Groups:
                         self._cut_at(source)
             lines[op.out.serial], beside[op.out.serial], cost[op.out.serial] = frozenset(mine), others, total
 
-    def _cut_at(self, value: Value) -> None:
+    def _cut_at(self, value: PlanValue) -> None:
         self.cut.add(value.serial)
         self.stored[value.serial] = value
 
@@ -139,8 +139,8 @@ class Groups:
                     level = max(level, self.levels[arg.serial] + (arg.serial in self.cut))
             self.levels[op.out.serial] = level + (not is_line(op))
 
-    def _grouped(self) -> list[Group | Op]:
-        values: dict[int, list[Value]] = {}
+    def _grouped(self) -> list[FusionGroup | Op]:
+        values: dict[int, list[PlanValue]] = {}
         sums: dict[int, list[Op]] = {}
         calls: dict[int, list[Op]] = {}
         for op in self.ops:
@@ -151,14 +151,14 @@ class Groups:
                 calls.setdefault(level - 1, []).append(op)
             elif op.out.serial in self.stored:
                 values.setdefault(level, []).append(op.out)
-        work: list[Group | Op] = []
+        work: list[FusionGroup | Op] = []
         for level in sorted({*values, *sums, *calls}):
             work += groups_of(level, values.get(level, []), sums.get(level, []))
             work += calls.get(level, [])
         return work
 
 
-def groups_of(level: int, values: Sequence[Value], sums: Sequence[Op]) -> list[Group]:
+def groups_of(level: int, values: Sequence[PlanValue], sums: Sequence[Op]) -> list[FusionGroup]:
     """Reductions over the same axes together, with values that have as many entries; other values by their number."""
     by_runs: dict[Runs, list[Op]] = {}
     for op in sums:
@@ -172,12 +172,12 @@ def groups_of(level: int, values: Sequence[Value], sums: Sequence[Op]) -> list[G
             mine = [value for value in rest if near(count, value.size, whole)][:MOST_IN_GROUP]
             rest = [value for value in rest if value not in mine]
             count = max([count, *[value.size for value in mine]])
-            groups.append(Group(level, count, runs, tuple(mine), tuple(ops[first : first + MOST_IN_GROUP])))
+            groups.append(FusionGroup(level, count, runs, tuple(mine), tuple(ops[first : first + MOST_IN_GROUP])))
     while rest:
         count = rest[0].size
         mine = [value for value in rest if near(count, value.size, loose=True)][:MOST_IN_GROUP]
         rest = [value for value in rest if value not in mine]
-        groups.append(Group(level, count, None, tuple(mine), ()))
+        groups.append(FusionGroup(level, count, None, tuple(mine), ()))
     return groups
 
 
@@ -215,7 +215,7 @@ def is_line(op: Op) -> bool:
     return op.kind == VIEW or is_written(op)
 
 
-def behind(value: Value, reader: Op) -> tuple[Value, bool]:
+def behind(value: PlanValue, reader: Op) -> tuple[PlanValue, bool]:
     """The value behind views, and whether a reader takes its entries from other places than its own."""
     moved = reader.kind not in ("entry", "choice", "cast", "copy", "view") or value.size != reader.out.size
     while value.op is not None and value.op.kind == VIEW:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.execution.cuda import emit
-from gradcli.execution.cuda.emit import FIRST, Body, Place
-from gradcli.execution.cuda.fuse import Group
+from gradcli.execution.cuda.emit import FIRST, EntryPlace, KernelBody
+from gradcli.execution.cuda.fuse import FusionGroup
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from gradcli.execution.compiler.ir import Op, Value
+    from gradcli.execution.compiler.ir import Op, PlanValue
     from gradcli.execution.cuda.fuse import Groups, Runs
 
 THREADS, WARP = 256, 32  # of a block; threads that shuffle
@@ -36,7 +36,7 @@ UNDER_WAY = 16  # bytes of an array that a thread of a reduction loads at once: 
 PER_THREAD = 2  # entries that a thread of a kernel without reductions takes
 
 
-class Rows(NamedTuple):
+class RowThreads(NamedTuple):
     """How threads go through rows: lanes of a row, columns of a piece, whether rows lie side by side."""
 
     rows: int
@@ -54,25 +54,25 @@ class Rows(NamedTuple):
         return min(-(-self.rows * self.pieces * self.lanes // THREADS), MOST_BLOCKS)
 
 
-def rows_of(runs: Runs) -> Rows:
+def rows_of(runs: Runs) -> RowThreads:
     """How many threads share a row of a reduction: none where rows lie side by side, a warp, or a block."""
     rows, columns = runs.rows, runs.columns
     if not runs.reduced[-1] and runs.lengths[-1] >= COLUMNS:
         piece = min(max(rows * columns // SPREAD, SHORT), LONG)
-        return Rows(rows, columns, 1, min(piece, columns), True)
+        return RowThreads(rows, columns, 1, min(piece, columns), True)
     if columns <= SHARED:
         lanes = 1
         while lanes < min(columns, WARP):
             lanes *= 2
-        return Rows(rows, columns, lanes, columns, False)
+        return RowThreads(rows, columns, lanes, columns, False)
     piece = min(LONGEST, GRAIN * max(1, rows // FEW_ROWS, columns // (GRAIN * MOST_PIECES)))
-    return Rows(rows, columns, THREADS, min(piece, columns), False)
+    return RowThreads(rows, columns, THREADS, min(piece, columns), False)
 
 
-def rest_of(first: Rows) -> Rows:
+def rest_of(first: RowThreads) -> RowThreads:
     """How the pieces that the first kernel leaves are added up."""
     lanes = THREADS if first.pieces > SHARED else WARP
-    return Rows(first.rows, first.pieces, lanes, first.pieces, False)
+    return RowThreads(first.rows, first.pieces, lanes, first.pieces, False)
 
 
 def entry_of(runs: Runs) -> str:
@@ -111,7 +111,7 @@ def entries_template(before: str, name: str, parameters: Sequence[str], lines: S
 
 
 def template(
-    before: str, name: str, rows: Rows, parameters: Sequence[str], lines: Sequence[str], sums: Sequence[Op]
+    before: str, name: str, rows: RowThreads, parameters: Sequence[str], lines: Sequence[str], sums: Sequence[Op]
 ) -> str:
     """A kernel with reductions: the lines run for every column of a row, `s0`, `s1` hold what is reduced."""
     lanes, pieces, units = rows.lanes, rows.pieces, rows.rows * rows.pieces
@@ -193,12 +193,12 @@ class Kernel(NamedTuple):
     name: str
     text: str
     entries: int
-    arrays: tuple[Value, ...]
-    numbers: tuple[Value, ...]
-    values: tuple[Value, ...]
+    arrays: tuple[PlanValue, ...]
+    numbers: tuple[PlanValue, ...]
+    values: tuple[PlanValue, ...]
     sums: tuple[Op, ...]
     whole: Any  # the type of the number of entries
-    rows: Rows | None = None  # of a reduction
+    rows: RowThreads | None = None  # of a reduction
     rest: Kernel | None = None  # the second kernel, over the pieces of the first
 
     @property
@@ -214,7 +214,7 @@ class Kernel(NamedTuple):
         return min(max(-(-entries // (THREADS * PER_THREAD)), 1), MOST_BLOCKS)
 
 
-class Writer:
+class KernelWriter:
     """Kernels of the groups of a program; `moving` names the inputs that have an entry for each point."""
 
     def __init__(self, groups: Groups, moving: Collection[str] | None = None) -> None:
@@ -228,17 +228,17 @@ class Writer:
             f" {{ return x < 0 ? 0 : x > last ? last : x; }}{emit.functions(groups.dtype)}"
         )
 
-    def kernel(self, group: Group, name: str) -> Kernel:
+    def kernel(self, group: FusionGroup, name: str) -> Kernel:
         """The kernel of a group."""
         groups = self.groups
-        body = Body(
+        body = KernelBody(
             group.entries,
             lambda value: groups.loaded(value, group.level),
             lambda value: value.serial in groups.pairs,
             self.moving,
         )
-        words = [body.word(value, FIRST if value.size == 1 else Place(0)) for value in group.values]
-        terms = [body.word(op.args[0], FIRST if op.args[0].size == 1 else Place(0)) for op in group.sums]
+        words = [body.word(value, FIRST if value.size == 1 else EntryPlace(0)) for value in group.values]
+        terms = [body.word(op.args[0], FIRST if op.args[0].size == 1 else EntryPlace(0)) for op in group.sums]
         lines = [] if group.runs is None else [entry_of(_full(group))]
         lines += body.lines
         for at, (value, word) in enumerate(zip(group.values, words, strict=True)):
@@ -278,7 +278,7 @@ class Writer:
         return plain._replace(text=text, rows=rows, rest=rest)
 
 
-def _pointers(kind: str, name: str, values: Sequence[Value]) -> list[str]:
+def _pointers(kind: str, name: str, values: Sequence[PlanValue]) -> list[str]:
     """Parameters that are arrays."""
     return [f"{kind}{emit.TYPES[value.dtype.name]}* __restrict__ {name}{at}" for at, value in enumerate(values)]
 
@@ -289,7 +289,7 @@ def _parameters(kernel: Kernel) -> list[str]:
     return [*_pointers("const ", "a", kernel.arrays), *numbers, *_pointers("", "o", kernel.values)]
 
 
-def _full(group: Group) -> Runs:
+def _full(group: FusionGroup) -> Runs:
     """How a group runs: as long as the longest of its values, where it reduces all entries."""
     assert group.runs is not None
     whole = group.runs.reduced == (True,)

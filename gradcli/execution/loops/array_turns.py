@@ -19,7 +19,7 @@ from gradcli.execution.generated import function
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.compiler.ir import Op, Value
+    from gradcli.execution.compiler.ir import Op, PlanValue
 
 CHUNK = 64  # iterations whose states have memory where nobody reads them all
 CHUNK_ENTRIES = 1 << 16  # of such a state in all these iterations
@@ -36,10 +36,10 @@ class ArrayTurns:
     def __init__(
         self,
         ops: Sequence[Op],
-        carries: Sequence[Value],
-        columns: Sequence[Value],
-        fixed: Sequence[Value],
-        nexts: Sequence[Value],
+        carries: Sequence[PlanValue],
+        columns: Sequence[PlanValue],
+        fixed: Sequence[PlanValue],
+        nexts: Sequence[PlanValue],
     ) -> None:
         self.ops, self.carries, self.columns, self.fixed, self.nexts = ops, carries, columns, fixed, nexts
         self._functions: dict[str, Any] = {"zip": zip}
@@ -101,9 +101,9 @@ class ArrayTurns:
                 for last, state in zip(filled, states, strict=True):
                     last[0] = state[count]
 
-    def _roots(self, values: Sequence[Value]) -> list[Value]:
+    def _roots(self, values: Sequence[PlanValue]) -> list[PlanValue]:
         """The values whose memory these may show: what a call gives may be a view of its operands."""
-        roots: dict[int, Value] = {}
+        roots: dict[int, PlanValue] = {}
         pending = list(values)
         while pending:
             value = pending.pop()
@@ -154,7 +154,7 @@ class ArrayTurns:
         ]
         return "\n".join(lines)
 
-    def _word(self, value: Value, op: Op | None = None) -> str:
+    def _word(self, value: PlanValue, op: Op | None = None) -> str:
         """The name of a value, or of a number as a step reads it."""
         if value.number is not None:
             name = f"_c{value.serial}_{op.kind if op else ''}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.execution.compiler import emit_numba
 from gradcli.execution.compiler.ir import live
-from gradcli.execution.compiler.recording_namespace import Operations
+from gradcli.execution.compiler.recording_namespace import OperationRecorder
 from gradcli.execution.emit_python import printed_core
 from gradcli.execution.loops.array_turns import ArrayTurns
 from gradcli.execution.namespaces import IEEE_DIFFERS, Unavailable
@@ -23,8 +23,8 @@ from gradcli.graph.node import is_reader
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.execution.compiler.ir import Value
-    from gradcli.execution.loops.scan import Group, Scan
+    from gradcli.execution.compiler.ir import PlanValue
+    from gradcli.execution.loops.scan import CarryGroup, Scan
     from gradcli.graph.types import Shape
 
 ITERATION = 8  # steps of printed code that an iteration costs by itself
@@ -40,7 +40,7 @@ class Core:
     """
 
     def __init__(
-        self, xp: Any, scan: Scan, group: Group, count: int, store: bool, exact: bool = False, lead: Shape = ()
+        self, xp: Any, scan: Scan, group: CarryGroup, count: int, store: bool, exact: bool = False, lead: Shape = ()
     ) -> None:
         self.xp, self.scan, self.count, self.store, self.exact = xp, scan, count, store, exact
         self.lead = lead  # batch axes of all values
@@ -121,8 +121,8 @@ class Core:
     def _record(self) -> ArrayTurns:
         """The iterations as ufuncs."""
         body, xp = self.body, self.xp
-        operations = Operations(xp.dtype, faithful=self.exact, exact=self.exact)
-        values: dict[int, Value] = {}
+        operations = OperationRecorder(xp.dtype, faithful=self.exact, exact=self.exact)
+        values: dict[int, PlanValue] = {}
         for at in (*self.carries, *self.columns, *self.fixed):
             step = body.steps[at]
             values[at] = operations.steps.leaf(step, xp.kind_type(step.type.kind), self.lead)

@@ -162,7 +162,7 @@ class Scan:
 ACCUMULATING = ("add", "and", "or")
 
 
-class Group(NamedTuple):
+class CarryGroup(NamedTuple):
     """Carries that need one another, and the positions of the steps between them, or one that only accumulates.
 
     The latter names its operation, one of ACCUMULATING. `reads` are the positions that they read in each iteration
@@ -180,7 +180,7 @@ class Stage(NamedTuple):
     """The positions of steps that take all iterations at once, then a group that reads them."""
 
     steps: tuple[int, ...]
-    group: Group | None
+    group: CarryGroup | None
 
 
 class Split:
@@ -262,9 +262,9 @@ class Split:
         before = self._before(outside - constants)
         if len(core) == len(carries) == len(outside) == 1 and body.steps[core[0]].primitive.name in ACCUMULATING:
             name = body.steps[core[0]].primitive.name
-            return Stage(before, Group(name, tuple(carries), tuple(core), tuple(outside)))
+            return Stage(before, CarryGroup(name, tuple(carries), tuple(core), tuple(outside)))
         reads = tuple(sorted(outside - constants))
-        return Stage(before, Group(None, tuple(carries), tuple(core), reads, tuple(sorted(constants))))
+        return Stage(before, CarryGroup(None, tuple(carries), tuple(core), reads, tuple(sorted(constants))))
 
     def _before(self, positions: Iterable[int]) -> tuple[int, ...]:
         """The steps that give these for all iterations, in order, without those that earlier stages have given."""

@@ -119,7 +119,7 @@ class Walk:
         if primitive.name == "matmul":
             return self._product(node, flows)
         if primitive.entries is not None:
-            rows = [Rows(arg, flow) for arg, flow in zip(node.args, flows, strict=True)]
+            rows = [PatternOperand(arg, flow) for arg, flow in zip(node.args, flows, strict=True)]
             with suppress(NeedsEntries):
                 flow: Found = primitive.entries(Moves(self), *rows, **node.params)
                 return flow
@@ -234,7 +234,7 @@ class NeedsEntries(Exception):
     """A rule computes with the entries themselves: positions do not show what it mixes."""
 
 
-class Rows:
+class PatternOperand:
     """An operand as `entries` rules see it: a shape, and a flow in place of entries."""
 
     __slots__ = ("flow", "node", "shape")
@@ -264,13 +264,13 @@ class Moves:
         moved = primitive.impl(self.walk.xp, places(shape), ranks=(len(shape),), **params)
         return np.asarray(moved, dtype=np.int64).reshape(-1)
 
-    def scatter(self, x: Rows, positions: Any, shape: Shape) -> Found:
+    def scatter(self, x: PatternOperand, positions: Any, shape: Shape) -> Found:
         """Entries added up at positions."""
         if x.flow is None:
             return None
         return scattered(x.flow, np.asarray(positions, dtype=np.int64), size_of(shape), self.walk.most)
 
-    def take_along(self, x: Rows, index: Rows, axis: int) -> Found:
+    def take_along(self, x: PatternOperand, index: PatternOperand, axis: int) -> Found:
         """Entries at positions along an axis; where these are not known, from anywhere along it."""
         flows = []
         if x.flow is not None:
@@ -283,7 +283,7 @@ class Moves:
             flows.append(index.flow)
         return united(flows, self.walk.most) if flows else None
 
-    def put_along(self, x: Rows, index: Rows, axis: int, size: int) -> Found:
+    def put_along(self, x: PatternOperand, index: PatternOperand, axis: int, size: int) -> Found:
         """The transpose of `take_along`."""
         at = len(x.shape) + axis
         shape = (*x.shape[:at], size, *x.shape[at + 1 :])

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gradcli.batch import baseline as baselines
     from gradcli.batch import judged_content as contents
     from gradcli.batch.totals import Totals
-    from gradcli.interfaces.options.check_options import Failing, Shown
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.check_options import DisplayOptions, Failing
+    from gradcli.interfaces.options.shared_options import CommandOutput
 else:
     baselines, batch, contents = room("baselines"), room("batch"), room("contents")
 
@@ -30,7 +30,12 @@ class Acceptance:
     """
 
     def __init__(
-        self, output: Output, failing: Failing, shown: Shown, options: dict[str, Any], keyword: str | None
+        self,
+        output: CommandOutput,
+        failing: Failing,
+        shown: DisplayOptions,
+        options: dict[str, Any],
+        keyword: str | None,
     ) -> None:
         self.output = output
         self.options = options

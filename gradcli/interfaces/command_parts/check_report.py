@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from gradcli import batch
     from gradcli.base.diagnostics import Diagnostic
     from gradcli.batch.totals import Totals
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.rendering import formats
     from gradcli.rendering.documents import verdicts
     from gradcli.rendering.documents.cards import Replay
 
-    class Sink(Protocol):
+    class ReportSink(Protocol):
         """Takes every report, and the totals at the end."""
 
         def take(self, report: Any) -> None: ...
@@ -99,7 +99,7 @@ class Cards:
 
     def __init__(
         self,
-        output: Output,
+        output: CommandOutput,
         show: str,
         several: Callable[[], bool],
         replay: Callable[[Any, Any], Replay] | None,
@@ -147,11 +147,11 @@ class Reporting:
 
     def __init__(
         self,
-        output: Output,
+        output: CommandOutput,
         paths: Mapping[str, str | None],
         github: bool,
         only: frozenset[str],
-        cards: Callable[[], Sink | None],
+        cards: Callable[[], ReportSink | None],
     ) -> None:
         def writer(form: str) -> Any:
             """A writer; the notes on the settings belong to a JSON report."""
@@ -161,7 +161,7 @@ class Reporting:
         self.only = only
         self.lost: OSError | None = None  # why standard output takes no more
         self.resources = ExitStack()
-        self.files: list[Sink] = []
+        self.files: list[ReportSink] = []
         for form, path in paths.items():
             if path:
                 if [*paths.values()].count(path) > 1 and not path.startswith("/dev/"):
@@ -174,7 +174,7 @@ class Reporting:
             self.files.append(Spooled(writer("github"), partial(annotated, output), self.resources))
             if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
                 self.files.append(Spooled(writer("github-summary"), partial(summarised, summary), self.resources))
-        self.main: Sink | None
+        self.main: ReportSink | None
         if output.format == "json":
             self.main = Spooled(writer("json"), output.write, self.resources)
         elif output.format in STREAMED:
@@ -217,7 +217,7 @@ class Reporting:
         if self.lost is not None:
             raise self.lost
 
-    def _print(self, write: Callable[[Sink], None]) -> None:
+    def _print(self, write: Callable[[ReportSink], None]) -> None:
         """Write to standard output; a failure is reported after the report files are complete."""
         if self.lost is None and self.main is not None:
             try:
@@ -242,7 +242,7 @@ def notes_of(report: Any) -> Iterator[Diagnostic]:
             yield from check.diagnostics
 
 
-def annotated(output: Output, pieces: Iterable[str]) -> None:
+def annotated(output: CommandOutput, pieces: Iterable[str]) -> None:
     """Workflow commands on standard error, where GitHub reads them."""
     for line in "".join(pieces).splitlines():
         output.say(line)

@@ -11,7 +11,7 @@ import sys
 from difflib import unified_diff
 from json import dumps, loads
 
-from gradcli.interfaces.command_parts.python_file import Recording, recorded
+from gradcli.interfaces.command_parts.python_file import FileRun, recorded
 from gradcli.interfaces.commands import room
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ BENIGN = {"flat", "partly"}  # reasons that say themselves that nothing is wrong
 class Trials:
     """Runs a file with patched texts, as it was run before."""
 
-    def __init__(self, file: str, args: Sequence[str], how: Recording, outcome: runs.Outcome, took: float) -> None:
+    def __init__(self, file: str, args: Sequence[str], how: FileRun, outcome: runs.RunOutcome, took: float) -> None:
         self.task = {"file": file, "args": list(args), "how": [how.library, how.dtype, how.every]}
         self.stopped, self.limit = outcome.error is not None, max(LEAST, TIMES * took)
 
@@ -152,7 +152,7 @@ def main() -> None:
     task = loads(sys.stdin.readline())
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - until the process ends
     output: Any = Quiet()
-    outcome, watch, _ = recorded(output, task["file"], task["args"], Recording(*task["how"]), task["texts"])
+    outcome, watch, _ = recorded(output, task["file"], task["args"], FileRun(*task["how"]), task["texts"])
     result = watching.explain(watch, task["file"], outcome.error)
     findings = [
         {"reason": each.reason, "tensors": [*each.tensors, each.subject], "message": each.message}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gradcli.eager import torch_alias
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.recording import runs
     from gradcli.recording.libraries import eager_recorder, jax_recorder, torch_recorder
 else:
@@ -74,7 +74,7 @@ class Platform(NamedTuple):
     dtype: str | None
 
 
-class Recording(NamedTuple):
+class FileRun(NamedTuple):
     """How a file is run and recorded: on which library, the format of floats, every how many steps.
 
     `extents`: large arrays leave their smallest and largest entries; `steps`: how far steps move parameters is kept;
@@ -90,8 +90,8 @@ class Recording(NamedTuple):
 
 
 def recorded(
-    output: Output, file: str, args: Sequence[str], how: Recording, texts: Mapping[str, str] | None = None
-) -> tuple[runs.Outcome, runs.Watch, str]:
+    output: CommandOutput, file: str, args: Sequence[str], how: FileRun, texts: Mapping[str, str] | None = None
+) -> tuple[runs.RunOutcome, runs.Watch, str]:
     """Run a file; returns its outcome, the record, and the library with its version, empty for our own tensors.
 
     `texts` stand in the place of files of these names.
@@ -118,7 +118,7 @@ def recorded(
     return outcome, watch, name
 
 
-def show_failure(output: Output, outcome: runs.Outcome) -> None:
+def show_failure(output: CommandOutput, outcome: runs.RunOutcome) -> None:
     """Say why a file whose output is hidden has failed: its traceback, or the code that it gave to `exit`."""
     if isinstance(outcome.error, SystemExit):
         if outcome.code:

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gradcli.derivation.quiz import Question
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
 
 TRIES = 3
 
 
-def possible(output: Output, script: str) -> None:
+def possible(output: CommandOutput, script: str) -> None:
     """Raise GradcliError if a quiz is not possible."""
     if script == "-":
         raise error("GC721", "--quiz reads the answers from standard input, so the script must be an argument")
@@ -24,7 +24,7 @@ def possible(output: Output, script: str) -> None:
         raise error("GC721", f"--quiz is for people: leave out --format {output.format}")
 
 
-def quiz(output: Output, questions: Sequence[Question]) -> int:
+def quiz(output: CommandOutput, questions: Sequence[Question]) -> int:
     """Print the questions and diagnose wrong answers; 1 if an answer was wrong."""
     if not questions:
         output.line("No questions: no local partial of this script has a formula with a name in it.")
@@ -63,7 +63,7 @@ def quiz(output: Output, questions: Sequence[Question]) -> int:
     return ended(output, right, asked)
 
 
-def ended(output: Output, right: int, asked: int) -> int:
+def ended(output: CommandOutput, right: int, asked: int) -> int:
     """The result of a quiz, and its exit code."""
     if asked:
         output.line(f"{right} of {asked} right")

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.language import source
     from gradcli.language.comments import inline_expectations
 else:
@@ -20,7 +20,7 @@ else:
 BYTE_ORDER_MARK = "\ufeff"
 
 
-def refreshed(output: Output, checked: Any, diff: bool) -> Any:
+def refreshed(output: CommandOutput, checked: Any, diff: bool) -> Any:
     """Rewrite the expected results of the script that a report is about, or print the difference instead.
 
     Returns the report, in which rewritten results have passed. Raises GradcliError if the file cannot be read (GC601)

@@ -9,7 +9,7 @@ from gradcli.base.records import NamedTuple
 from gradcli.interfaces.command_parts.check_inputs import permitted
 from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.declaration import Declaration, Operand, Option
+from gradcli.interfaces.options.declaration import Declaration, Option, PositionalArgument
 from gradcli.interfaces.options.shared_options import OUTPUT
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradcli.audit import command as commands
     from gradcli.audit import pairs as pair_files
     from gradcli.audit import source_scan as scanning
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.rendering import formats, machine
     from gradcli.rendering.documents import audits
 else:
@@ -58,7 +58,7 @@ class Reported(NamedTuple):
 
 
 def audit(
-    output: Output,
+    output: CommandOutput,
     args: tuple[str, ...],
     *,
     scan: str | None,
@@ -128,7 +128,7 @@ def audit(
         output.expect(file)
     expected = audit_report.expectations(tolerated.expect)
     accepted = permitted(tolerated.allow, ("inconclusive",))
-    limits = commands.Limits(
+    limits = commands.AuditLimits(
         timeout=auditing.timeout,
         budget=auditing.budget,
         size=int(auditing.size * 2**20),
@@ -174,7 +174,7 @@ def audit(
     return outcome.code or (0 if tolerated.report_only else code)
 
 
-ARGS = Operand("args", "COMMAND ...", "The command and its arguments, after --.", required=False, rest=True)
+ARGS = PositionalArgument("args", "COMMAND ...", "The command and its arguments, after --.", required=False, rest=True)
 DECLARATION = Declaration(
     audit,
     (ARGS,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.declaration import Declaration, Operand
+from gradcli.interfaces.options.declaration import Declaration, PositionalArgument
 from gradcli.interfaces.options.shared_options import presentation
 
 TYPE_CHECKING = False
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import batch as service
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.rendering import machine
 else:
     machine, service = room("machine"), room("batch")
 
 
-def batch(output: Output, requests: str) -> int:
+def batch(output: CommandOutput, requests: str) -> int:
     """Answer JSON Lines requests, one line each.
 
     A request is an object: "id", "command" (eval, grad, hessian, check), "script", "at" (names to
@@ -44,5 +44,5 @@ def written(answer: Any) -> str:
     return machine.answer(answer.id, answer.outcome)
 
 
-REQUESTS = Operand("requests", "FILE|-", "A file of requests, or - for standard input.")
+REQUESTS = PositionalArgument("requests", "FILE|-", "A file of requests, or - for standard input.")
 DECLARATION = Declaration(batch, (REQUESTS,), presentation("jsonl"))

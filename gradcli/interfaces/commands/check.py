@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli import batch, checks
-    from gradcli.interfaces.command_parts.check_report import Sink
-    from gradcli.interfaces.options.check_options import Failing, Files, Judged, Running, Shown, Written
-    from gradcli.interfaces.options.shared_options import Output, Point
+    from gradcli.interfaces.command_parts.check_report import ReportSink
+    from gradcli.interfaces.options.check_options import (
+        DisplayOptions,
+        Failing,
+        Files,
+        JudgingOptions,
+        ReportOptions,
+        Running,
+    )
+    from gradcli.interfaces.options.shared_options import CommandOutput, Point
     from gradcli.primitives import plugins
 
     Sinks = Callable[[Callable[[], bool]], Reporting]
@@ -37,15 +44,15 @@ IN_WORKERS = {"memory", "cache", "cluster", "watch", "shard", "last_failed"}
 
 
 def check(
-    output: Output,
+    output: CommandOutput,
     targets: tuple[str, ...],
     *,
-    judged: Judged,
+    judged: JudgingOptions,
     failing: Failing,
     files: Files,
     running: Running,
-    shown: Shown,
-    written: Written,
+    shown: DisplayOptions,
+    written: ReportOptions,
     point: Point,
 ) -> int:
     """Check gradients and hand-written derivatives.
@@ -81,7 +88,7 @@ def check(
     inputs.for_this_kind(kind, output.explicit, DECLARATION.options, paths, point.at)
 
     def sinks(several: Callable[[], bool]) -> Reporting:
-        def cards() -> Sink | None:
+        def cards() -> ReportSink | None:
             return None if shown.diff else Cards(output, "all" if only else shown.show, several, command)
 
         files = kind in (declared.FILE, declared.FILES)  # which settings concern
@@ -115,7 +122,7 @@ def check(
     return code
 
 
-def kind_of(targets: tuple[str, ...], judged: Judged) -> str:
+def kind_of(targets: tuple[str, ...], judged: JudgingOptions) -> str:
     """What kind of check it is; raises GC732 for a function that is not alone."""
     if judged.python is None and judged.grad is None:
         target = targets[0] if len(targets) == 1 else "."
@@ -129,7 +136,7 @@ def kind_of(targets: tuple[str, ...], judged: Judged) -> str:
     return declared.FUNCTION
 
 
-def options_of_checks(output: Output, judged: Judged, failing: Failing, point: Point) -> dict[str, Any]:
+def options_of_checks(output: CommandOutput, judged: JudgingOptions, failing: Failing, point: Point) -> dict[str, Any]:
     """The options of `checks.check_script`."""
     return {
         **inputs.judging({**judged._asdict(), **failing._asdict(), **point._asdict()}),
@@ -142,7 +149,7 @@ def options_of_checks(output: Output, judged: Judged, failing: Failing, point: P
     }
 
 
-def repeated(judged: Judged, point: Point) -> list[tuple[str, tuple[str, ...]]]:
+def repeated(judged: JudgingOptions, point: Point) -> list[tuple[str, tuple[str, ...]]]:
     """The options of the command that reproduces a check, with their values."""
     values, defaults = {**judged._asdict(), **point._asdict()}, DECLARATION.defaults()
     chosen = {name: values[name] for name in REPEATED if values[name] != defaults[name]}
@@ -150,7 +157,7 @@ def repeated(judged: Judged, point: Point) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def many(
-    output: Output,
+    output: CommandOutput,
     targets: tuple[str, ...],
     options: dict[str, Any],
     files: Files,
@@ -198,10 +205,10 @@ def many(
 
 
 def single(
-    output: Output,
+    output: CommandOutput,
     targets: tuple[str, ...],
     options: dict[str, Any],
-    judged: Judged,
+    judged: JudgingOptions,
     sinks: Reporting,
     accepted: Acceptance,
     memory: int | None,

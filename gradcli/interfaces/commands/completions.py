@@ -9,7 +9,7 @@ from gradcli.base.codes import CODES, VERDICTS
 from gradcli.base.diagnostics import error, visible
 from gradcli.base.records import NamedTuple
 from gradcli.interfaces.commands import COMMANDS, declaration, room
-from gradcli.interfaces.options.declaration import Declaration, Operand, Option
+from gradcli.interfaces.options.declaration import Declaration, Option, PositionalArgument
 from gradcli.interfaces.options.shared_options import presentation
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradcli import primitives
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
 else:
     primitives = room("primitives")
 
@@ -29,7 +29,7 @@ class Offer(NamedTuple):
     """The completions of one command: its summary, its operands and options, and words for its operand."""
 
     summary: str
-    operands: tuple[Operand, ...]
+    operands: tuple[PositionalArgument, ...]
     options: tuple[Option, ...]
     words: Sequence[str] = ()
 
@@ -162,7 +162,7 @@ def offers() -> dict[str, Offer]:
 SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
-def completions(output: Output, shell: str) -> int:
+def completions(output: CommandOutput, shell: str) -> int:
     """Print a completion script for bash, zsh or fish.
 
     The script is static: completing a word never starts Python. For bash, source it in ~/.bashrc. Run this
@@ -179,6 +179,6 @@ def completions(output: Output, shell: str) -> int:
     return 0
 
 
-SHELL = Operand("shell", "bash|zsh|fish", "The shell.")
+SHELL = PositionalArgument("shell", "bash|zsh|fish", "The shell.")
 ENDINGS = {f".{shell}": ("shell", (shell,)) for shell in SHELLS}
 DECLARATION = Declaration(completions, (SHELL,), presentation("plain"), endings=ENDINGS)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.derivation import deriving
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.rendering import code
 else:
     code, deriving = room("code"), room("deriving")
@@ -39,7 +39,7 @@ class Derivatives(NamedTuple):
 
 
 def derive(
-    output: Output,
+    output: CommandOutput,
     script: str,
     *,
     derivatives: Derivatives,

@@ -20,12 +20,14 @@ from gradcli.interfaces.options.shared_options import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
 else:
     calculator = room("calculator")
 
 
-def evaluate(output: Output, script: str, *, point: Point, points: str | None, relax: bool, cluster: str | None) -> int:
+def evaluate(
+    output: CommandOutput, script: str, *, point: Point, points: str | None, relax: bool, cluster: str | None
+) -> int:
     """Value at a point.
 
     The output of a script is its last expression, else the last name that it assigns. Several outputs

@@ -6,7 +6,7 @@ from gradcli.base.codes import CODES, VERDICTS
 from gradcli.base.diagnostics import did_you_mean, error, visible
 from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.declaration import Declaration, Operand
+from gradcli.interfaces.options.declaration import Declaration, PositionalArgument
 from gradcli.interfaces.options.shared_options import OUTPUT
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gradcli.base.codes import CodeDoc
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.rendering import machine
     from gradcli.rendering.document import Document, Style
     from gradcli.rendering.documents import catalogue
@@ -22,7 +22,7 @@ else:
     catalogue, machine = room("catalogue"), room("machine")
 
 
-def explain(output: Output, code: str | None) -> int:
+def explain(output: CommandOutput, code: str | None) -> int:
     """What an error code or a verdict means and what to do.
 
     Every error names a code such as GC301, every check ends in a verdict such as KINK. This command prints what
@@ -63,5 +63,5 @@ def chosen(code: str) -> tuple[str, CodeDoc]:
     return name, doc
 
 
-CODE = Operand("code", "[CODE]", "A code such as GC301, or a verdict such as KINK.", required=False)
+CODE = PositionalArgument("code", "[CODE]", "A code such as GC301, or a verdict such as KINK.", required=False)
 DECLARATION = Declaration(explain, (CODE,), OUTPUT)

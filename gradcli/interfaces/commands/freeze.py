@@ -10,7 +10,7 @@ from gradcli.interfaces.command_parts.written_expectations import text_of, updat
 from gradcli.interfaces.commands import check as checking
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.check_options import RENAMED
-from gradcli.interfaces.options.declaration import Declaration, Operand, Option
+from gradcli.interfaces.options.declaration import Declaration, Option, PositionalArgument
 from gradcli.interfaces.options.shared_options import allowed, is_file, load, presentation
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gradcli import checks
     from gradcli.batch import frozen_scripts
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.language import source
 else:
     checks, frozen_scripts, source = room("checks"), room("frozen_scripts"), room("source")
@@ -38,7 +38,7 @@ class Judging(NamedTuple):
 
 
 def freeze(
-    output: Output,
+    output: CommandOutput,
     files: tuple[str, ...],
     *,
     force: bool,
@@ -94,7 +94,7 @@ def refusal(path: str, first: Any, count: int) -> Diagnostic:
     return Diagnostic("GC738", message, help="run gradcli check; --force records the results as they are")
 
 
-FILES = Operand("files", "FILE.grad ...", "Scripts.", many=True)
+FILES = PositionalArgument("files", "FILE.grad ...", "Scripts.", many=True)
 DECLARATION = Declaration(
     freeze,
     (FILES,),

@@ -22,13 +22,20 @@ from gradcli.interfaces.options.shared_options import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
 else:
     calculator = room("calculator")
 
 
 def grad(
-    output: Output, script: str, *, point: Point, points: str | None, relax: bool, cluster: str | None, order: int
+    output: CommandOutput,
+    script: str,
+    *,
+    point: Point,
+    points: str | None,
+    relax: bool,
+    cluster: str | None,
+    order: int,
 ) -> int:
     """Value and gradient at a point.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from gradcli.base.diagnostics import error
-from gradcli.interfaces.command_parts.python_file import EVERY, ON, Recording, on_torch, recorded, show_failure
+from gradcli.interfaces.command_parts.python_file import EVERY, ON, FileRun, on_torch, recorded, show_failure
 from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.declaration import Declaration, Operand, Option
+from gradcli.interfaces.options.declaration import Declaration, Option, PositionalArgument
 from gradcli.interfaces.options.shared_options import EVALUATION, Point, evaluation, presentation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
     from gradcli.base.results.graph_vertices import Graph
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.recording import runs
     from gradcli.rendering import machine
     from gradcli.rendering.graphs import formats
@@ -23,7 +23,15 @@ else:
 
 
 def graph(
-    output: Output, script: str, *, point: Point, view: str, names: str, max_nodes: int, on: str | None, every: int
+    output: CommandOutput,
+    script: str,
+    *,
+    point: Point,
+    view: str,
+    names: str,
+    max_nodes: int,
+    on: str | None,
+    every: int,
 ) -> int:
     """The graph of a computation, as a tree, a drawing or a page.
 
@@ -66,15 +74,15 @@ def graph(
     return code
 
 
-def ran(output: Output, file: str, library: str, every: int) -> tuple[int, Graph]:
+def ran(output: CommandOutput, file: str, library: str, every: int) -> tuple[int, Graph]:
     """The exit code of a Python file, and the graph that it built."""
-    outcome, watch, framework = recorded(output, file, (), Recording(library, every=every, extents=True))
+    outcome, watch, framework = recorded(output, file, (), FileRun(library, every=every, extents=True))
     show_failure(output, outcome)
     graphs = runs.graphs_of(watch, file)._replace(on=framework)
     return int(outcome.code), runs.drawing(graphs, runs.lines(file))
 
 
-SOURCE = Operand(
+SOURCE = PositionalArgument(
     "script", "EXPR|FILE|FILE.py|-", "An expression, a .grad or .py file, or - for standard input.", expression=True
 )
 FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html")

@@ -11,12 +11,12 @@ from gradcli.interfaces.options.shared_options import EVALUATION, MATRIX_OUTPUT,
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
 else:
     calculator = room("calculator")
 
 
-def hessian(output: Output, script: str, *, point: Point) -> int:
+def hessian(output: CommandOutput, script: str, *, point: Point) -> int:
     """Value, gradient and second derivatives at a point.
 
     The output must be a number. The block of two leaves a and b has the shape of a followed by the shape

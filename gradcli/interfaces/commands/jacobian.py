@@ -11,12 +11,12 @@ from gradcli.interfaces.options.shared_options import EVALUATION, MATRIX_OUTPUT,
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli import calculator
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
 else:
     calculator = room("calculator")
 
 
-def jacobian(output: Output, script: str, *, point: Point) -> int:
+def jacobian(output: CommandOutput, script: str, *, point: Point) -> int:
     """All partial derivatives of an array or of several outputs.
 
     The array of a leaf has the shape of the output followed by the shape of the leaf. Without a point it is

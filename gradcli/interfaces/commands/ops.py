@@ -6,7 +6,7 @@ from gradcli.base.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.interfaces.command_parts.operation_laws import laws
 from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.declaration import Declaration, Operand, Option
+from gradcli.interfaces.options.declaration import Declaration, Option, PositionalArgument
 from gradcli.interfaces.options.shared_options import OUTPUT
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import gradcli as package
     from gradcli import primitives
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.primitives import plugins
     from gradcli.rendering import machine
     from gradcli.rendering.documents import catalogue
@@ -24,7 +24,7 @@ else:
     catalogue, machine = room("catalogue"), room("machine")
 
 
-def ops(output: Output, operation: str | None, *, check: bool) -> int:
+def ops(output: CommandOutput, operation: str | None, *, check: bool) -> int:
     """The operations of the language: derivatives, domains, kinks.
 
     Without a name, it lists all operations. With a name, or an alias of it, it shows how to call the
@@ -81,7 +81,7 @@ def ops(output: Output, operation: str | None, *, check: bool) -> int:
     return 0
 
 
-def checked(output: Output, primitive: Any) -> int:
+def checked(output: CommandOutput, primitive: Any) -> int:
     """Print what came of each law; the exit code is 1 if one is broken, 3 if one could not be decided."""
     outcomes = list(laws(primitive))
     payload = {"operation": primitive.name, "laws": [law._asdict() for law in outcomes]}
@@ -119,6 +119,6 @@ def derivatives(primitive: Any) -> dict[str, str]:
     return formulas
 
 
-NAME = Operand("operation", "[NAME]", "An operation, such as log1p.", required=False)
+NAME = PositionalArgument("operation", "[NAME]", "An operation, such as log1p.", required=False)
 CHECK = Option("--check", kind="flag", help="Check the operation by its laws.")
 DECLARATION = Declaration(ops, (NAME,), (CHECK, *OUTPUT))

@@ -12,7 +12,7 @@ from gradcli.interfaces.options.shared_options import EVALUATION, SCRIPT, allowe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gradcli.calculator import plotting
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.rendering.curves import plots, vector_plots
 else:
     plotting, plots, vector_plots = room("plotting"), room("plots"), room("vector_plots")
@@ -21,7 +21,7 @@ PICTURES = ("png", "pdf", "jpg")  # by matplotlib
 
 
 def plot(
-    output: Output,
+    output: CommandOutput,
     script: str,
     *,
     at: tuple[str, ...],

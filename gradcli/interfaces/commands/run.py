@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from gradcli.base.diagnostics import error
-from gradcli.interfaces.command_parts.python_file import EVERY, ON, Platform, Recording, recorded, tensors
+from gradcli.interfaces.command_parts.python_file import EVERY, ON, FileRun, Platform, recorded, tensors
 from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.declaration import Declaration, Operand, Option
+from gradcli.interfaces.options.declaration import Declaration, Option, PositionalArgument
 from gradcli.interfaces.options.shared_options import OUTPUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.recording import runs
     from gradcli.rendering.documents import listings
     from gradcli.rendering.graphs import formats
@@ -21,7 +21,7 @@ else:
 
 
 def run(
-    output: Output,
+    output: CommandOutput,
     file: str,
     args: tuple[str, ...],
     *,
@@ -68,7 +68,7 @@ def run(
         output.expect(graph)
     if not trace and graph is None:
         return int(runs.run_file(file, args, inside=tensors(file, library, dtype)).code)
-    how = Recording(library, dtype, platform.every, extents=True, quiet=False)
+    how = FileRun(library, dtype, platform.every, extents=True, quiet=False)
     outcome, watch, framework = recorded(output, file, args, how)
     graphs = runs.graphs_of(watch, file)._replace(on=framework)
     if graph is not None:
@@ -86,8 +86,10 @@ def run(
     return int(outcome.code)
 
 
-FILE = Operand("file", "FILE.py|-", "A Python file, or - for standard input.")
-ARGS = Operand("args", "ARGS", "Arguments of the file, as it finds them in sys.argv.", required=False, rest=True)
+FILE = PositionalArgument("file", "FILE.py|-", "A Python file, or - for standard input.")
+ARGS = PositionalArgument(
+    "args", "ARGS", "Arguments of the file, as it finds them in sys.argv.", required=False, rest=True
+)
 DECLARATION = Declaration(
     run,
     (FILE, ARGS),

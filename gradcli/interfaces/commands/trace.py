@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradcli.base.results.calculations import Trace
     from gradcli.base.results.plan_reports import PlanReport
     from gradcli.derivation import quiz as quizzes
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.rendering import machine
     from gradcli.rendering.documents import planned
     from gradcli.rendering.documents import trace_tables as listing
@@ -36,7 +36,7 @@ class StepView(NamedTuple):
 
 
 def trace(
-    output: Output,
+    output: CommandOutput,
     script: str,
     *,
     point: Point,

@@ -10,15 +10,15 @@ from gradcli.base.records import NamedTuple
 from gradcli.interfaces.command_parts.python_file import (
     EVERY,
     ON,
+    FileRun,
     Platform,
-    Recording,
     library_of,
     recorded,
     show_failure,
 )
 from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.declaration import Declaration, Operand, Option
+from gradcli.interfaces.options.declaration import Declaration, Option, PositionalArgument
 from gradcli.interfaces.options.shared_options import OUTPUT, Point, evaluation
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gradcli.base.results.findings import Explanation
     from gradcli.base.results.training_steps import TrainingSteps
     from gradcli.interfaces.command_parts import fixing
-    from gradcli.interfaces.options.shared_options import Output
+    from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.recording import runs
     from gradcli.recording.runs import step_rows as run_steps
     from gradcli.rendering.documents import explanations as reasons
@@ -48,7 +48,7 @@ class Remedies(NamedTuple):
 
 
 def why(
-    output: Output,
+    output: CommandOutput,
     file: str,
     args: tuple[str, ...],
     *,
@@ -94,7 +94,7 @@ def why(
     if at:
         raise error("GC721", "--at is for scripts", help="set the values in the Python file")
     begun, tabled = monotonic(), remedies.tables or remedies.html is not None
-    how = Recording(
+    how = FileRun(
         library_of(file, platform.on), platform.dtype or "float32", platform.every, remedies.html is not None, tabled
     )
     outcome, watch, framework = recorded(output, file, args, how)
@@ -114,7 +114,7 @@ def why(
     return int(outcome.code)
 
 
-def written(output: Output, result: Explanation) -> None:
+def written(output: CommandOutput, result: Explanation) -> None:
     """Write the patches that help, after asking for each file."""
     patches = fixing.combined(result.findings)
     if not patches:
@@ -126,7 +126,7 @@ def written(output: Output, result: Explanation) -> None:
             output.say(f"wrote {visible(patch.file, 200)}")
 
 
-def show(output: Output, explanation: Explanation, steps: TrainingSteps | None = None) -> None:
+def show(output: CommandOutput, explanation: Explanation, steps: TrainingSteps | None = None) -> None:
     """Emit an explanation."""
     output.emit(view(explanation, steps))
 
@@ -140,8 +140,10 @@ def view(explanation: Explanation, steps: TrainingSteps | None = None) -> View:
     )
 
 
-FILE = Operand("file", "FILE.py|FILE|EXPR", "A Python file, a .grad file, or an expression.", expression=True)
-ARGS = Operand("args", "ARGS", "Arguments of a Python file.", required=False, rest=True)
+FILE = PositionalArgument(
+    "file", "FILE.py|FILE|EXPR", "A Python file, a .grad file, or an expression.", expression=True
+)
+ARGS = PositionalArgument("args", "ARGS", "Arguments of a Python file.", required=False, rest=True)
 DECLARATION = Declaration(
     why,
     (FILE, ARGS),

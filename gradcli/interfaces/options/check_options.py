@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gradcli.base.records import NamedTuple
-from gradcli.interfaces.options.declaration import Operand, Option
+from gradcli.interfaces.options.declaration import Option, PositionalArgument
 from gradcli.interfaces.options.shared_options import CLUSTER, Point
 
 
-class Judged(NamedTuple):
+class JudgingOptions(NamedTuple):
     """What to check."""
 
     claim: tuple[str, ...]
@@ -54,7 +54,7 @@ class Running(NamedTuple):
     no_cache: bool
 
 
-class Shown(NamedTuple):
+class DisplayOptions(NamedTuple):
     """What is shown."""
 
     show: str
@@ -62,7 +62,7 @@ class Shown(NamedTuple):
     diff: bool
 
 
-class Written(NamedTuple):
+class ReportOptions(NamedTuple):
     """Report files."""
 
     json: str | None
@@ -73,8 +73,8 @@ class Written(NamedTuple):
     github: bool
 
 
-GROUPS = (Judged, Failing, Files, Running, Shown, Written, Point)
-TARGETS = Operand(
+GROUPS = (JudgingOptions, Failing, Files, Running, DisplayOptions, ReportOptions, Point)
+TARGETS = PositionalArgument(
     "targets",
     "[PATH ... | EXPR]",
     "Files, folders, or one expression. Default: this folder.",

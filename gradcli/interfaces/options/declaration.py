@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 METAVARS = {"text": "TEXT", "int": "N", "float": "NUMBER"}
 
 
-class Operand(NamedTuple):
+class PositionalArgument(NamedTuple):
     """A positional argument. `many`: any number of them; `required`: at least one.
 
     `rest`: everything that follows the operands before it, whatever it looks like, except options of the command
@@ -138,7 +138,7 @@ class Declaration(NamedTuple):
     """
 
     function: Callable[..., int]
-    operands: tuple[Operand, ...]
+    operands: tuple[PositionalArgument, ...]
     own: tuple[Option, ...]
     groups: tuple[Any, ...] = ()
     headings: Mapping[str, str] = {}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OPTION = re.compile(r"--[A-Za-z][A-Za-z0-9-]*(=.*)?|-[A-Za-z][A-Za-z0-9_.~%:\\,-]*", re.DOTALL)
 
 
-class Call(NamedTuple):
+class ParsedCommand(NamedTuple):
     """A command with its arguments; `arguments` has only those on the command line. `notes` are on its spelling."""
 
     command: str
@@ -148,10 +148,10 @@ class Words:
             self.options.append(f"{name}={value}")
 
 
-def direct(argv: Sequence[str]) -> Call | None:
+def direct(argv: Sequence[str]) -> ParsedCommand | None:
     """The call of a command line whose options and values it knows, or None for any other."""
     if not argv or argv[0] not in COMMANDS:
-        return Call("--version", {}) if list(argv) == ["--version"] else None
+        return ParsedCommand("--version", {}) if list(argv) == ["--version"] else None
     words = Words(argv)
     arguments: dict[str, Any] = {}
     for word in words.options:
@@ -163,7 +163,7 @@ def direct(argv: Sequence[str]) -> Call | None:
         if value is None:
             return None
         arguments[option.name] = (*arguments.get(option.name, ()), value) if option.many else value
-    return Call(argv[0], arguments, tuple(words.notes)) if assigned(words, arguments) else None
+    return ParsedCommand(argv[0], arguments, tuple(words.notes)) if assigned(words, arguments) else None
 
 
 def assigned(words: Words, arguments: dict[str, Any]) -> bool:

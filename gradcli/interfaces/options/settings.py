@@ -42,7 +42,7 @@ LOOSER: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class Settings(NamedTuple):
+class CommandSettings(NamedTuple):
     """The settings of one command, and the file of each; the command line overrides them.
 
     `notes` are diagnostics on files that are ignored, `problems` are those on what is wrong in a file and ignored.
@@ -87,7 +87,7 @@ class Settings(NamedTuple):
         ]
 
 
-def load(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> Settings:
+def load(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> CommandSettings:
     """The settings for a command that runs in a folder; raises GC722 to GC724 if a file is wrong."""
     settings = readable(command, declared, folder, environment)
     if settings.problems:
@@ -95,9 +95,9 @@ def load(command: str, declared: Declaration, folder: str, environment: Mapping[
     return settings
 
 
-def readable(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> Settings:
+def readable(command: str, declared: Declaration, folder: str, environment: Mapping[str, str]) -> CommandSettings:
     """The settings for a command that runs in a folder, and what is wrong with their files."""
-    settings = Settings({}, {}, [], [])
+    settings = CommandSettings({}, {}, [], [])
     files = [nearest(folder, settings)]
     if command not in JUDGING:
         files.insert(0, personal(environment, settings))
@@ -138,7 +138,7 @@ def pairs(table: Table) -> Iterator[tuple[str, Any]]:
     return ((key.replace("-", "_"), value) for key, value in table.items())
 
 
-def nearest(folder: str, settings: Settings) -> tuple[str, Table] | None:
+def nearest(folder: str, settings: CommandSettings) -> tuple[str, Table] | None:
     """The nearest configuration from a folder up to the root of its project; adds to the notes and the problems."""
     for place in project(folder):
         own = os.path.join(place, "gradcli.toml")
@@ -180,7 +180,7 @@ def trusted(path: str, notes: list[Diagnostic]) -> bool:
     return False
 
 
-def personal(environment: Mapping[str, str], settings: Settings) -> tuple[str, Table] | None:
+def personal(environment: Mapping[str, str], settings: CommandSettings) -> tuple[str, Table] | None:
     """The user's own file, checked."""
     home = environment.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(home):
@@ -205,7 +205,7 @@ def content(path: str) -> bytes:
         raise error("GC724", f"cannot read {visible(path, 200)}: {(problem.strerror or '').lower()}") from None
 
 
-def read(path: str, settings: Settings) -> Table:
+def read(path: str, settings: CommandSettings) -> Table:
     """A TOML file as tables; what cannot be read is a problem (GC724)."""
     toml = import_module("tomllib")  # loaded only where there is a file to read
     try:
@@ -222,7 +222,7 @@ def read(path: str, settings: Settings) -> Table:
     return {}
 
 
-def checked(table: Table, path: str, settings: Settings) -> Table:
+def checked(table: Table, path: str, settings: CommandSettings) -> Table:
     """The table; keys that are unknown and values that do not fit are problems (GC722, GC723)."""
     faults = [*wrong(table, COMMON, path, ""), *wrong_limits(table.get("limits", {}), path)]
     for command in COMMANDS:
@@ -295,7 +295,7 @@ def setting_lines(folder: str, environment: Mapping[str, str], problems: list[Di
                 yield setting_line(option, settings)
 
 
-def setting_line(option: Option, settings: Settings) -> str:
+def setting_line(option: Option, settings: CommandSettings) -> str:
     """The line of one setting; a setting without a value is a comment."""
     key = option.name.replace("_", "-")
     value = settings.values.get(option.name, option.default)

@@ -10,7 +10,7 @@ from gradcli.base.diagnostics import GradcliError, error, visible
 from gradcli.base.records import NamedTuple
 from gradcli.interfaces.command_parts.result_views import calculation, derivation
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.declaration import Operand, Option
+from gradcli.interfaces.options.declaration import Option, PositionalArgument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradcli.language.source import Source
     from gradcli.rendering import matrix_files
 
-    class Output(Protocol):
+    class CommandOutput(Protocol):
         """The output of a command; only `cli` has an implementation."""
 
         settings: Mapping[str, Any]
@@ -75,7 +75,7 @@ FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "latex")
 
 MADE_OF_ONE = ("json", "jsonl", "markdown", "latex")  # formats of one whole result, not of a stream of rows
 
-SCRIPT = Operand(
+SCRIPT = PositionalArgument(
     "script", "EXPR|FILE|-", 'An expression such as "x**2 + y", a .grad file, or - for standard input.', expression=True
 )
 
@@ -195,7 +195,7 @@ OUTPUT = presentation(*FORMATS)
 MATRIX_OUTPUT = presentation(*FORMATS, *MATRICES)
 
 
-def load(operand: str, output: Output, bounds: Limits | None) -> Source:
+def load(operand: str, output: CommandOutput, bounds: Limits | None) -> Source:
     """The script that an operand names: standard input, a .grad file, or the text itself.
 
     Raises GradcliError where a file cannot be read (GC601), is too long (GC501) or is not UTF-8 (GC102), and where
@@ -243,7 +243,7 @@ def names(wrt: str | None) -> list[str] | None:
     return parts
 
 
-def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
+def allowed(limit: tuple[str, ...], output: CommandOutput) -> Limits | None:
     """The limits of the configuration, overridden by those of the command line; None if neither sets any.
 
     Raises GradcliError (GC702) for a limit that cannot be read.
@@ -256,7 +256,14 @@ def allowed(limit: tuple[str, ...], output: Output) -> Limits | None:
 
 
 def many_points(
-    output: Output, script: str, point: Point, points: str | None, gradient: bool, *, relax: bool, cluster: str | None
+    output: CommandOutput,
+    script: str,
+    point: Point,
+    points: str | None,
+    gradient: bool,
+    *,
+    relax: bool,
+    cluster: str | None,
 ) -> int:
     """Compute the result for every row of a file of points, and print how many points there were.
 
@@ -295,7 +302,7 @@ def many_points(
     return 0
 
 
-def evaluation(output: Output, script: str, point: Point) -> tuple[Source, dict[str, Any]]:
+def evaluation(output: CommandOutput, script: str, point: Point) -> tuple[Source, dict[str, Any]]:
     """The script, and the keyword arguments that every function of the calculator takes."""
     bounds = allowed(point.limit, output)
     options = {**point._asdict(), "wrt": names(point.wrt), "limits": bounds}
@@ -304,7 +311,12 @@ def evaluation(output: Output, script: str, point: Point) -> tuple[Source, dict[
 
 
 def answered(
-    output: Output, source: Source, options: dict[str, Any], command: str, result: Callable[..., Any], **more: Any
+    output: CommandOutput,
+    source: Source,
+    options: dict[str, Any],
+    command: str,
+    result: Callable[..., Any],
+    **more: Any,
 ) -> int:
     """Emit a result at a point; where no point is given, the formulas that `derive` has for it.
 

@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from gradcli.base.diagnostics import error, visible
 from gradcli.interfaces.commands import COMMANDS, GROUPS, declaration
-from gradcli.interfaces.options.direct_reader import Call, Words
+from gradcli.interfaces.options.direct_reader import ParsedCommand, Words
 from gradcli.interfaces.options.shared_options import EVALUATION, OUTPUT, joined_point
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ SECTIONS = {
 }
 
 
-def full(argv: Sequence[str], colour: bool = False) -> Call | None:
+def full(argv: Sequence[str], colour: bool = False) -> ParsedCommand | None:
     """The call that typer reads; None if typer has printed the help. Raises GradcliError (GC721)."""
     argv = [*argv[1:2], "--help"] if argv[:1] == ["help"] else argv
     chosen = next((token for token in argv if not token.startswith("-")), None)
@@ -132,9 +132,9 @@ def coloured(text: str) -> str:
 
 
 @lru_cache
-def built(chosen: str | None, colour: bool, everything: bool) -> tuple[Any, list[Call]]:
+def built(chosen: str | None, colour: bool, everything: bool) -> tuple[Any, list[ParsedCommand]]:
     """typer's command line, complete for one command, and the list to which it appends the calls that it reads."""
-    calls: list[Call] = []
+    calls: list[ParsedCommand] = []
     app = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
@@ -145,7 +145,7 @@ def built(chosen: str | None, colour: bool, everything: bool) -> tuple[Any, list
 
     def root(version: bool, show_settings: bool) -> None:
         flags = (("--version", version), ("--show-settings", show_settings))
-        calls.extend(Call(name, {}) for name, requested in flags if requested)
+        calls.extend(ParsedCommand(name, {}) for name, requested in flags if requested)
 
     annotate(
         root,
@@ -170,13 +170,13 @@ def help_text(declared: Declaration) -> str:
     return text.replace("Examples:\n", "\b\nExamples:\n")
 
 
-def receiver(name: str, declared: Declaration, calls: list[Call], *, hidden: bool) -> Callable[..., None]:
+def receiver(name: str, declared: Declaration, calls: list[ParsedCommand], *, hidden: bool) -> Callable[..., None]:
     """The function whose signature typer reads; it only records the arguments. `hidden`: help has common options."""
 
     def receive(**arguments: Any) -> None:
         values = {key: tuple(value) if isinstance(value, list) else value for key, value in arguments.items()}
         passed = {key.removesuffix("_"): v for key, v in values.items() if v is not None and v is not False and v != ()}
-        calls.append(Call(name, passed))
+        calls.append(ParsedCommand(name, passed))
 
     parameters: dict[str, tuple[Any, Any]] = {}
     for operand in declared.operands:

@@ -148,7 +148,7 @@ def read_suppression(
     directive.codes = tuple(dict.fromkeys(codes))
 
 
-class Layout:
+class StatementLines:
     """The lines of a script's statements: where each begins and ends, and which of them are checked."""
 
     __slots__ = ("ends", "first", "judged", "source", "starts", "under")

@@ -14,7 +14,7 @@ import re
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError
 from gradcli.language.latex.latex_parser import statements
-from gradcli.language.latex.latex_tokens import Tokens
+from gradcli.language.latex.latex_tokens import LatexTokens
 from gradcli.language.source import LINE_END, Source
 
 MATHEMATICS = re.compile(r"\\[A-Za-z,;:!|{}()\[\]%]|\^T ?@|\^T ?[A-Za-z]{1,2}(?![A-Za-z0-9_])|\$[^$]+\$|[\^_][ \t]*\{")
@@ -65,7 +65,7 @@ def translated(source: Source) -> Source:
                     raise GradcliError(
                         Diagnostic("GC138", "there is text beside the formula", span, (), TEXT, source=source)
                     )
-                text = statements(Tokens(source, formula[start:end], offset + start, words, functions))
+                text = statements(LatexTokens(source, formula[start:end], offset + start, words, functions))
                 ends = "".join(LINE_END.findall(formula[start:end]))  # of an environment
                 lines[number:done] = [
                     f"{formula[:start]}{text}{ends}{formula[end:]}{mark}{comment}",

@@ -15,7 +15,7 @@ from gradcli.language.latex.latex_commands import (
     PAIRS,
     TIMES,
 )
-from gradcli.language.latex.latex_tokens import Part, Tokens
+from gradcli.language.latex.latex_tokens import LatexTokens, TranslatedPart
 from gradcli.language.notation import ATOM
 
 TIME = re.compile(r"(?:[a-z]|[+*/=]\s?|(?<!\^\{)-\s?|\\sqrt\{)T(?![A-Za-z])")  # T as a number: rT, \sqrt{T}
@@ -33,7 +33,7 @@ AFTER_ARGUMENTS = frozenset((")", ",", "|", "\\mid"))
 LORENTZ = frozenset(("\\mu", "\\nu", "\\rho"))  # indices of tensors in physics
 
 
-def refuse_word(t: Tokens, first: int) -> None:
+def refuse_word(t: LatexTokens, first: int) -> None:
     """Refuse letters without spaces, from token `first` on, that are often one word or a differential."""
     if first and t.stops[first - 1] == t.starts[first] and t.names[first - 1].isalpha():
         return
@@ -50,7 +50,7 @@ def refuse_word(t: Tokens, first: int) -> None:
         raise t.error("GC139", f"`{text}` may be a differential or a product", first, end - 1, hint)
 
 
-def may_be_called(t: Tokens, name: str) -> bool:
+def may_be_called(t: LatexTokens, name: str) -> bool:
     """Whether a letter in front of a bracket is often a function: f(x + 1); any letter in x(t), x(s, t), x(t_i)."""
     following = t.names[t.at : t.at + 3]
     if following[:1] == ["["] and name in ("E", "P"):  # an expected value, a probability
@@ -66,7 +66,7 @@ def may_be_called(t: Tokens, name: str) -> bool:
     return following[2:] != [] and following[2] in AFTER_ARGUMENTS
 
 
-def call_or_product(t: Tokens, first: int, name: str) -> GradcliError:
+def call_or_product(t: LatexTokens, first: int, name: str) -> GradcliError:
     """The error for a letter that is often a function, in front of a bracket."""
     shown = visible(t.written(first, t.at))
     if t.token == "[":
@@ -78,7 +78,7 @@ def call_or_product(t: Tokens, first: int, name: str) -> GradcliError:
     return t.error("GC139", f"`{shown}(` may be a function or a product", first, t.at, hint)
 
 
-def refuse_mark(t: Tokens, start: int) -> None:
+def refuse_mark(t: LatexTokens, start: int) -> None:
     """Refuse exponents of what begins at `start` that are marks: x^{(i)}, a^{[l]}, x^*."""
     first = t.at
     group = t.names[first] == "{"
@@ -98,7 +98,7 @@ def refuse_mark(t: Tokens, start: int) -> None:
         raise t.error("GC138", "a name has no star", first - 1, first + group, hint)
 
 
-def refuse_marked_name(t: Tokens, start: int) -> None:
+def refuse_marked_name(t: LatexTokens, start: int) -> None:
     r"""Refuse an exponent that marks the name at `start`: \theta^{old}, \theta^{\text{old}}, F^{\mu\nu}."""
     end = t.end_of_group(t.at)
     inner = [token for token in t.names[t.at : end] if token not in ("{", "}")]
@@ -114,7 +114,7 @@ def refuse_marked_name(t: Tokens, start: int) -> None:
         raise t.readings(f"`{base}^{exponent}`", start, end - 1, name, f"({base})^{exponent}")
 
 
-def refuse_power_of_number(t: Tokens, start: int, first: int) -> None:
+def refuse_power_of_number(t: LatexTokens, start: int, first: int) -> None:
     """Refuse T, read from token `first` on, above tokens from `start` that may be a number: (1 + r)^T, or T is one."""
     growth = re.search(r"\(\s*1\s*[+-]|[+-]\s*1\s*\)$", t.written(start, first - 1))
     if growth or "T" in t.numbers or TIME.search(t.source.text):
@@ -123,7 +123,9 @@ def refuse_power_of_number(t: Tokens, start: int, first: int) -> None:
         raise t.error("GC139", f"`{shown}` may be a transpose or a power", start, t.at - 1, hint)
 
 
-def refuse_power_of_matrix(t: Tokens, base: Part, exponent: Part, start: int, first: int) -> None:
+def refuse_power_of_matrix(
+    t: LatexTokens, base: TranslatedPart, exponent: TranslatedPart, start: int, first: int
+) -> None:
     """Refuse X^2 of a matrix, and (A B)^{-1} of capitals that may be numbers; `first` begins the exponent."""
     if base.matrix and base.bind == ATOM and exponent.number and exponent.text != "1":
         value = t.written(start, first - 1)
@@ -137,14 +139,14 @@ def refuse_power_of_matrix(t: Tokens, base: Part, exponent: Part, start: int, fi
             raise t.readings("an inverse", start, t.at - 1, *texts)
 
 
-def refuse_dot(t: Tokens, left: Part, right: Part, start: int, sign: int) -> None:
+def refuse_dot(t: LatexTokens, left: TranslatedPart, right: TranslatedPart, start: int, sign: int) -> None:
     r"""Refuse `\cdot` at token `sign` behind a vector of the script: an inner product, or entry by entry."""
     if left.text in t.vectors and not right.number:
         a, b = t.written(start, sign), t.written(sign + 1, t.at)
         raise t.readings(r"`\cdot`", start, t.at - 1, rf"{a}^\top {b}", rf"{a} \odot {b}")
 
 
-def refuse_cross(t: Tokens, left: Part, right: Part, start: int, sign: int) -> None:
+def refuse_cross(t: LatexTokens, left: TranslatedPart, right: TranslatedPart, start: int, sign: int) -> None:
     r"""Refuse `\times` at token `sign` between arrays that are not both names of vectors."""
     if left.capital or right.capital or left.bind < ATOM or right.bind < ATOM:
         a, b = t.written(start, sign), t.written(sign + 1, t.at)
@@ -152,7 +154,7 @@ def refuse_cross(t: Tokens, left: Part, right: Part, start: int, sign: int) -> N
         raise t.readings(r"`\times`", sign, sign, *texts, f"{a} {b}", rf"{a} \odot {b}")
 
 
-def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, middle: int) -> None:
+def refuse_juxtaposition(t: LatexTokens, left: TranslatedPart, right: TranslatedPart, start: int, middle: int) -> None:
     """Refuse a product of what begins at `start` and at `middle` that may be of arrays or of numbers: y x^T, A x."""
     label = left.text.endswith("]") and "]" not in right.text  # y_i w^T in a sum: a number of each sample
     number = scalar(t, left.text) and not t.ends()  # of x^T y; in front of x^T alone it may be a vector
@@ -176,7 +178,7 @@ def refuse_juxtaposition(t: Tokens, left: Part, right: Part, start: int, middle:
         raise t.readings(f"`{t.written(start, t.at)}`", start, t.at - 1, product, rf"{a} \cdot {b}")
 
 
-def refuse_comma_in_number(t: Tokens, digits: int = 0) -> None:
+def refuse_comma_in_number(t: LatexTokens, digits: int = 0) -> None:
     """Refuse a comma at the present place that may belong to a number, with so many digits behind it: 1,000."""
     at = t.at
     together = t.names[at - 1][-1:].isdigit() and t.names[at + 1][:1].isdigit()
@@ -188,7 +190,7 @@ def refuse_comma_in_number(t: Tokens, digits: int = 0) -> None:
         raise t.error("GC139", "the comma has more than one reading", at - 1, at + 1, hint)
 
 
-def refuse_open_argument(t: Tokens, first: int, start: int) -> None:
+def refuse_open_argument(t: LatexTokens, first: int, start: int) -> None:
     r"""Refuse what follows the argument, at `start` and without brackets, of a function: \log x y, \sin x/2."""
     slash = t.token in OVER
     following = t.names[t.at + slash]
@@ -205,7 +207,7 @@ def refuse_open_argument(t: Tokens, first: int, start: int) -> None:
     raise t.readings(shown, first, place, *texts)
 
 
-def refuse_open_operand(t: Tokens, first: int, start: int) -> None:
+def refuse_open_operand(t: LatexTokens, first: int, start: int) -> None:
     r"""Refuse factors behind the one at `start` that the derivative at `first` is of: \frac{d}{dx} x^2 \sin x."""
     if not t.ends():
         derivative, value = t.written(first, start), t.written(start, t.at)
@@ -213,7 +215,7 @@ def refuse_open_operand(t: Tokens, first: int, start: int) -> None:
         raise t.readings(f"`{derivative} {value} ..`", first, t.at, *texts)
 
 
-def scalar(t: Tokens, text: str) -> bool:
+def scalar(t: LatexTokens, text: str) -> bool:
     r"""Whether a factor has known numbers and Greek letters only, none of which is transposed: \frac{\lambda}{2}."""
     free = [name for name in re.findall(r"[^\W\d]\w*", text) if name not in t.source.scalars]
     names = [name.partition("_")[0] for name in free]

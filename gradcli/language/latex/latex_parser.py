@@ -7,7 +7,8 @@ r"""A recursive-descent parser: the tokens of a line of LaTeX become text in the
     factor     = atom [ "_" index ] { "^" exponent } [ "!" ]
     atom       = number | symbol | bracket | what a command of CONSTRUCTS begins
 
-A `Part` is the text of a rule's result with what decides the next one: how tightly it binds, whether it is an array.
+A `TranslatedPart` is the text of a rule's result with what decides the next one: how tightly it binds, whether it is
+an array.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ from gradcli.language.latex.latex_commands import (
     TIMES,
     TRANSPOSES,
 )
-from gradcli.language.latex.latex_tokens import Part, Tokens
+from gradcli.language.latex.latex_tokens import LatexTokens, TranslatedPart
 from gradcli.language.notation import ATOM, POWER, PRODUCT, SUM
 
 DEEPEST = 40  # brackets inside each other: the reader recurses
@@ -77,7 +78,7 @@ OF_NUMBERS = re.compile(rf"(?:{REDUCED})+(?!{REDUCED})[a-z_]\w*\(")  # sums of v
 OWN_E = re.compile(r"^[ \t]*(?:const[ \t]+)?e[ \t]*(?:\[[^\]]*\][ \t]*)?(?:=(?!=)|in\b)", re.MULTILINE)  # e = 1.6e-19
 
 
-def statements(t: Tokens) -> str:
+def statements(t: LatexTokens) -> str:
     """The script text of the line; statements end with a semicolon, and in an environment with its rows."""
     texts = [statement(t)]
     while t.token in BREAKS:
@@ -97,7 +98,7 @@ def statements(t: Tokens) -> str:
     return "; ".join(texts)
 
 
-def statement(t: Tokens) -> str:
+def statement(t: LatexTokens) -> str:
     """The script text up to the end of the line or of the row of an environment."""
     end, depth = t.at, 0
     while t.names[end] and (depth or t.names[end] not in BREAKS):
@@ -126,7 +127,7 @@ def statement(t: Tokens) -> str:
     return left + text
 
 
-def target(t: Tokens, equals: int) -> str:
+def target(t: LatexTokens, equals: int) -> str:
     """What stands on the left of an equals sign: a name, or a function with its parameters."""
     if t.at < equals and re.fullmatch(r"[A-Za-z]\w+", t.written(t.at, equals)):
         word = t.written(t.at, equals)
@@ -167,7 +168,7 @@ def target(t: Tokens, equals: int) -> str:
     return text
 
 
-def addition(t: Tokens) -> Part:
+def addition(t: LatexTokens) -> TranslatedPart:
     """[ sign ] product { sign product }"""
     sign = ""
     if t.token in ("+", "-"):
@@ -175,7 +176,7 @@ def addition(t: Tokens) -> Part:
         t.at += 1
     part = product(t)
     if sign:
-        part = Part(f"-{part.within(PRODUCT)}", SUM, matrix=part.matrix)
+        part = TranslatedPart(f"-{part.within(PRODUCT)}", SUM, matrix=part.matrix)
     while t.token in ("+", "-"):
         sign = t.token
         t.at += 1
@@ -183,21 +184,21 @@ def addition(t: Tokens) -> Part:
         first, second = part.text.rpartition("*")[2] == "I", term.text.rpartition("*")[2] == "I"
         if (part.matrix and second) or (first and term.matrix):
             raise t.readings("`I` beside a matrix", t.at - 1, t.at - 1, r"\mathrm{eye}(n)", r"\mathrm{I}")
-        part = Part(f"{part.text} {sign} {term.within(PRODUCT)}", SUM, matrix=part.matrix)
+        part = TranslatedPart(f"{part.text} {sign} {term.within(PRODUCT)}", SUM, matrix=part.matrix)
     return part
 
 
-def comparison(t: Tokens) -> Part:
+def comparison(t: LatexTokens) -> TranslatedPart:
     """sum [ comparison sum ]"""
     part = addition(t)
     while t.token in COMPARISONS:
         sign = COMPARISONS[t.token]
         t.at += 1
-        part = Part(f"{part.text} {sign} {addition(t).text}", -1)
+        part = TranslatedPart(f"{part.text} {sign} {addition(t).text}", -1)
     return part
 
 
-def product(t: Tokens) -> Part:
+def product(t: LatexTokens) -> TranslatedPart:
     """Factors with signs between them, or beside each other."""
     start = t.at
     left = factor(t)
@@ -214,7 +215,7 @@ def product(t: Tokens) -> Part:
                 refuse_dot(t, left, right, start, at_sign)
             if sign == "times" and left.matrix and right.matrix:
                 refuse_cross(t, left, right, start, at_sign)
-                left = Part(f"cross({left.text}, {right.text})", matrix=True)
+                left = TranslatedPart(f"cross({left.text}, {right.text})", matrix=True)
             else:
                 left = matrix_product(left, right) if TIMES[sign] == "@" else entrywise(left, right)
         elif sign in OVER:
@@ -230,30 +231,32 @@ def product(t: Tokens) -> Part:
             if sign[:1].isdigit():
                 raise t.error("GC138", "a number cannot follow a factor", at_sign, help="write \\cdot between them")
             if right.transposed and left.column and right.column:
-                left = Part(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
+                left = TranslatedPart(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
                 continue
             refuse_juxtaposition(t, left, right, start, at_sign)
             arrays = left.transposed or (left.matrix and not (left.capital and OF_NUMBERS.match(right.text)))
             left = matrix_product(left, right) if arrays else entrywise(left, right)
 
 
-def matrix_product(left: Part, right: Part) -> Part:
+def matrix_product(left: TranslatedPart, right: TranslatedPart) -> TranslatedPart:
     """left @ right: row @ matrix is a row, row @ column a number, matrix @ matrix a matrix."""
     row = left.transposed and not left.matrix
     square = right.matrix and not (row and right.column)
     text = f"{left.within(PRODUCT)} @ {right.within(POWER)}"
-    return Part(text, PRODUCT, matrix=square and not row, transposed=square and row, column=right.column and not row)
+    return TranslatedPart(
+        text, PRODUCT, matrix=square and not row, transposed=square and row, column=right.column and not row
+    )
 
 
-def entrywise(left: Part, right: Part, sign: str = "*") -> Part:
+def entrywise(left: TranslatedPart, right: TranslatedPart, sign: str = "*") -> TranslatedPart:
     """left*right or left/right."""
     text = f"{left.within(PRODUCT)}{sign}{right.within(POWER)}"
     matrix, transposed = left.matrix or right.matrix, left.transposed or right.transposed
     number, capital = left.number and right.number, left.number and right.capital and sign == "*"
-    return Part(text, PRODUCT, matrix=matrix, transposed=transposed, number=number, capital=capital)
+    return TranslatedPart(text, PRODUCT, matrix=matrix, transposed=transposed, number=number, capital=capital)
 
 
-def factor(t: Tokens) -> Part:
+def factor(t: LatexTokens) -> TranslatedPart:
     """An atom with its powers."""
     first = t.at
     part = nested_atom(t)
@@ -273,7 +276,7 @@ def factor(t: Tokens) -> Part:
             inside = f"{base}^{{({exponent.strip('{}')})!}}"
             raise t.readings("a factorial behind a power", first, t.at, f"({base}^{exponent})!", inside)
         t.at += 1
-        part = Part(f"factorial({part.text})")
+        part = TranslatedPart(f"factorial({part.text})")
         if t.token == "!":
             hint = r"write the product, such as \prod_{i=1}^{k} (2 i - 1)"
             raise t.error("GC138", "a double factorial is not supported", t.at, help=hint)
@@ -282,7 +285,7 @@ def factor(t: Tokens) -> Part:
     return part
 
 
-def entry(t: Tokens, part: Part, first: int) -> Part:
+def entry(t: LatexTokens, part: TranslatedPart, first: int) -> TranslatedPart:
     """An entry of an array in brackets or of a call, where a sum binds the index: (A x)_i."""
     group = t.names[t.at + 1] == "{"
     index = letter(t.names[t.at + 1 + group])
@@ -296,20 +299,20 @@ def entry(t: Tokens, part: Part, first: int) -> Part:
         raise t.error("GC138", "a subscript stands behind a name or in a sum", first, t.at + 1, hint)
     t.at += 4 if group else 2
     array = part.within(ATOM)
-    return Part(f"{array}[{slot(t, array, 0, index)}]")
+    return TranslatedPart(f"{array}[{slot(t, array, 0, index)}]")
 
 
-def power(t: Tokens, base: Part, start: int) -> Part:
+def power(t: LatexTokens, base: TranslatedPart, start: int) -> TranslatedPart:
     """The base, which begins at token `start`, with the exponent at the present place."""
     first = t.at
     for tokens in TRANSPOSES:
         if t.take_all(tokens):
             if "T" in tokens[:2]:
                 refuse_power_of_number(t, start, first)
-            return Part(f"{base.within(ATOM)}.T", matrix=base.matrix, transposed=True, column=base.column)
+            return TranslatedPart(f"{base.within(ATOM)}.T", matrix=base.matrix, transposed=True, column=base.column)
     for tokens in INVERSE_TRANSPOSES:
         if t.take_all(tokens):
-            return Part(f"inv({base.text}).T", matrix=True)
+            return TranslatedPart(f"inv({base.text}).T", matrix=True)
     refuse_mark(t, start)
     if t.names[start] not in PAIRS and not base.number:
         refuse_marked_name(t, start)
@@ -322,11 +325,11 @@ def power(t: Tokens, base: Part, start: int) -> Part:
         raise call_or_product(t, start, f"{base.text}_pi")
     refuse_power_of_matrix(t, base, exponent, start, first)
     if exponent.text == "-1" and base.matrix:
-        return Part(f"inv({base.text})", matrix=True)
-    return Part(f"{base.within(ATOM)}**{exponent.within(POWER)}", POWER, number=base.number)
+        return TranslatedPart(f"inv({base.text})", matrix=True)
+    return TranslatedPart(f"{base.within(ATOM)}**{exponent.within(POWER)}", POWER, number=base.number)
 
 
-def nested_atom(t: Tokens) -> Part:
+def nested_atom(t: LatexTokens) -> TranslatedPart:
     """An atom; raises GC502 where too many stand inside each other."""
     t.depth += 1
     if t.depth > DEEPEST:
@@ -336,22 +339,22 @@ def nested_atom(t: Tokens) -> Part:
     return part
 
 
-def atom(t: Tokens) -> Part:
+def atom(t: LatexTokens) -> TranslatedPart:
     """A number, a name, a bracket, a command with its arguments."""
     name = t.token
     if name[:1].isdigit() or (name[:1] == "." and len(name) > 1):
         t.at += 1
-        return Part(name, number=True)
+        return TranslatedPart(name, number=True)
     if name in PAIRS:
         part = bracket(t)
         text = f"({part.text})" if part.bind < ATOM else part.text
-        return Part(text, matrix=part.matrix, transposed=part.transposed)
+        return TranslatedPart(text, matrix=part.matrix, transposed=part.transposed)
     if name in ("\\pi", "π"):
         t.at += 1
         if t.token == "_":
             hint = "write another letter, such as w_k"
             raise t.error("GC138", f"`{name}` is a number here, without a subscript", t.at - 1, t.at, hint)
-        return Part("pi", number=True)
+        return TranslatedPart("pi", number=True)
     if name in CONSTRUCTS and (name != "\\nabla" or t.names[t.at + 1] == "_"):
         return CONSTRUCTS[name](t)
     if name.startswith(r"\begin{") and name[7:-1] in MATRIX_ENVIRONMENTS:
@@ -362,7 +365,7 @@ def atom(t: Tokens) -> Part:
     return symbol(t)
 
 
-def bracket(t: Tokens) -> Part:
+def bracket(t: LatexTokens) -> TranslatedPart:
     """A group in brackets, without the brackets."""
     closing = PAIRS[t.token]
     opened = t.open(closing)
@@ -371,7 +374,7 @@ def bracket(t: Tokens) -> Part:
     return part
 
 
-def argument(t: Tokens) -> Part:
+def argument(t: LatexTokens) -> TranslatedPart:
     """What belongs to a command, `^` or `_`: a group in braces, or one token."""
     if t.token == "{":
         return bracket(t)
@@ -384,7 +387,7 @@ def argument(t: Tokens) -> Part:
     return part
 
 
-def arguments(t: Tokens) -> list[Part]:
+def arguments(t: LatexTokens) -> list[TranslatedPart]:
     """The values between brackets, separated by commas."""
     closing = PAIRS[t.token]
     separate(t)
@@ -398,7 +401,7 @@ def arguments(t: Tokens) -> list[Part]:
     return values
 
 
-def separate(t: Tokens) -> None:
+def separate(t: LatexTokens) -> None:
     r"""Turn the one bar, or the semicolon, between arguments into a comma: p(x | y), KL(p \| q), N(x; m)."""
     end, depth, bars = t.at, 0, []
     while t.names[end] and (depth or end == t.at):
@@ -412,7 +415,7 @@ def separate(t: Tokens) -> None:
         t.names[bars[0]] = ","
 
 
-def symbol(t: Tokens) -> Part:
+def symbol(t: LatexTokens) -> TranslatedPart:
     """A letter, a Greek letter, a word in an alphabet or with an accent; with its subscript."""
     first = t.at
     name = t.names[first]
@@ -467,7 +470,7 @@ def symbol(t: Tokens) -> Part:
         if "i" not in t.indices and "i" in NO_FACTOR.sub("", t.joined(t.at, end)):
             hint = "complex numbers are not supported; write another letter for a number"
             raise t.error("GC139", "`i` in an exponent may be the imaginary unit", first, end - 1, hint)
-        return Part(f"exp({argument(t).text})")
+        return TranslatedPart(f"exp({argument(t).text})")
     if t.token == "(" and text in t.functions:
         return call(t, text)
     if may_be_called(t, text):
@@ -476,7 +479,7 @@ def symbol(t: Tokens) -> Part:
         raise t.readings("`e` without an exponent", first, first, r"\exp(1)", r"\mathrm{q}")
     capital = is_capital(text)
     column = matrix and text.islower()
-    return Part(text, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
+    return TranslatedPart(text, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
 
 
 def is_capital(text: str) -> bool:
@@ -484,7 +487,7 @@ def is_capital(text: str) -> bool:
     return text in MATRICES or (len(text) == 1 and text.isupper())
 
 
-def word(t: Tokens) -> tuple[str, bool]:
+def word(t: LatexTokens) -> tuple[str, bool]:
     """The letters and digits in braces, or one letter; and whether a part of them is bold."""
     if t.token != "{":
         letter = t.token.removeprefix("\\")
@@ -512,7 +515,7 @@ def word(t: Tokens) -> tuple[str, bool]:
     return text, bold
 
 
-def subscript(t: Tokens, text: str, matrix: bool) -> Part:
+def subscript(t: LatexTokens, text: str, matrix: bool) -> TranslatedPart:
     """The name with its subscript: an entry where a sum binds the index, else a part of the name."""
     first = t.at
     group = t.names[first] == "{"
@@ -550,12 +553,12 @@ def subscript(t: Tokens, text: str, matrix: bool) -> Part:
             t.entry_like.setdefault(name, (text, first))
         capital = is_capital(text) and (t.arrays or text in MATRICES or not set(suffix) <= INDEX_LETTERS)
         column = matrix and text.islower()
-        return Part(name, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
+        return TranslatedPart(name, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
     t.entries.add(text)
     if not group:
         t.at = end
         slots = [slot(t, text, 0, inner[0])]
-        return Part(f"{text}[{slots[0]}]")
+        return TranslatedPart(f"{text}[{slots[0]}]")
     t.at = first + 1
     slots = []
     while t.token != "}":
@@ -571,10 +574,10 @@ def subscript(t: Tokens, text: str, matrix: bool) -> Part:
             t.at += 1
             slots.append(slot(t, text, len(slots), piece))
     t.at += 1
-    return Part(f"{text}[{', '.join(slots)}]")
+    return TranslatedPart(f"{text}[{', '.join(slots)}]")
 
 
-def slot(t: Tokens, array: str, axis: int, index: str) -> str:
+def slot(t: LatexTokens, array: str, axis: int, index: str) -> str:
     """One index of an entry, counted from 0."""
     if index not in t.indices:
         return str(int(index) - 1) if index.isdigit() else index
@@ -584,14 +587,14 @@ def slot(t: Tokens, array: str, axis: int, index: str) -> str:
     return f"{index} - {t.indices[index]}" if t.indices[index] else index
 
 
-def call(t: Tokens, name: str) -> Part:
+def call(t: LatexTokens, name: str) -> TranslatedPart:
     """A function and its arguments in brackets."""
     values = arguments(t)
     text = f"{name}({', '.join(value.text for value in values)})"
-    return Part(text, matrix=name in MATRIX_VALUED or (name in ENTRYWISE and values[0].matrix))
+    return TranslatedPart(text, matrix=name in MATRIX_VALUED or (name in ENTRYWISE and values[0].matrix))
 
 
-def fraction(t: Tokens) -> Part:
+def fraction(t: LatexTokens) -> TranslatedPart:
     r"""\frac{a}{b}"""
     first = t.at
     t.at += 1
@@ -601,10 +604,10 @@ def fraction(t: Tokens) -> Part:
             return part
     top, bottom = digit_or_argument(t), digit_or_argument(t)
     number = top.number and bottom.number
-    return Part(f"{top.within(PRODUCT)}/{bottom.within(ATOM)}", PRODUCT, matrix=top.matrix, number=number)
+    return TranslatedPart(f"{top.within(PRODUCT)}/{bottom.within(ATOM)}", PRODUCT, matrix=top.matrix, number=number)
 
 
-def derivative(t: Tokens, first: int) -> Part | None:
+def derivative(t: LatexTokens, first: int) -> TranslatedPart | None:
     r"""\frac{\partial y}{\partial x}, \frac{d^2}{dx^2} y as grad(y, x, 2); None for a fraction of other things."""
     sign = t.names[t.at + 1]
     stop = t.end_of_group(t.at)
@@ -627,10 +630,10 @@ def derivative(t: Tokens, first: int) -> Part | None:
     if value is None:
         value = operand(t, first)
     text = value.text[1:-1] if value.text[:1] == "(" and value.bind == ATOM else value.text
-    return Part(f"grad({text}, {leaf}{f', {order}' if order else ''})")
+    return TranslatedPart(f"grad({text}, {leaf}{f', {order}' if order else ''})")
 
 
-def digit_or_argument(t: Tokens) -> Part:
+def digit_or_argument(t: LatexTokens) -> TranslatedPart:
     r"""An argument; of a number without braces, only the first digit: \frac12 is one half."""
     name = t.token
     if len(name) > 1 and name.isdigit():
@@ -641,21 +644,21 @@ def digit_or_argument(t: Tokens) -> Part:
     return argument(t)
 
 
-def root(t: Tokens) -> Part:
+def root(t: LatexTokens) -> TranslatedPart:
     r"""\sqrt{x}, \sqrt[n]{x}"""
     t.at += 1
     if t.token == "[":
         degree = bracket(t)
         value = argument(t)
         if degree.text == "3":
-            return Part(f"cbrt({value.text})")
+            return TranslatedPart(f"cbrt({value.text})")
         if degree.text.isdigit() and int(degree.text) % 2 and degree.text != "1":  # of negative numbers too
-            return Part(f"sign({value.text})*abs({value.text})**(1/{degree.text})", PRODUCT)
-        return Part(f"{value.within(ATOM)}**(1/{degree.within(ATOM)})", POWER)
-    return Part(f"sqrt({digit_or_argument(t).text})")
+            return TranslatedPart(f"sign({value.text})*abs({value.text})**(1/{degree.text})", PRODUCT)
+        return TranslatedPart(f"{value.within(ATOM)}**(1/{degree.within(ATOM)})", POWER)
+    return TranslatedPart(f"sqrt({digit_or_argument(t).text})")
 
 
-def bars(t: Tokens) -> Part:
+def bars(t: LatexTokens) -> TranslatedPart:
     r"""|x|, \|x\|, with a kind of norm"""
     mark = t.token
     if t.names[t.at + 1] == "_":
@@ -670,7 +673,7 @@ def bars(t: Tokens) -> Part:
             first = rf"\|{inside}\|" if part.column else rf"\det({inside})"
             texts = first, rf"\mathrm{{abs}}({inside})"
             raise t.readings("a matrix between bars", opened, t.at - 1, *texts)
-        return Part(f"abs({part.text})")
+        return TranslatedPart(f"abs({part.text})")
     kind, closed, below = "2", t.at - 1, t.token == "_"
     if below:
         end = t.end_of_group(t.at + 1)
@@ -688,10 +691,10 @@ def bars(t: Tokens) -> Part:
         number = kind[-3:].replace("fty", "inf")
         hint = f"write {of_entries} for that of all entries, or `norm(.., {number})` without LaTeX"
         raise t.error("GC139", f"norm {kind} of a matrix has more than one reading", opened, t.at - 1, hint)
-    return Part(norms[kind])
+    return TranslatedPart(norms[kind])
 
 
-def function_of(t: Tokens, command: str) -> Part:
+def function_of(t: LatexTokens, command: str) -> TranslatedPart:
     r"""\sin x, \sin^2 x, \log_{10} x, \max(a, b)"""
     first = t.at
     if command in ELSEWHERE:
@@ -729,7 +732,7 @@ def function_of(t: Tokens, command: str) -> Part:
             exponent = f"**{value.within(POWER)}"
     values = arguments(t) if t.token in PAIRS else [bare(t, first)]
     if command in RECIPROCALS:
-        return Part(f"1/{RECIPROCALS[command]}({values[0].text}){exponent}", PRODUCT)
+        return TranslatedPart(f"1/{RECIPROCALS[command]}({values[0].text}){exponent}", PRODUCT)
     inside = ", ".join(value.text for value in values)
     if name in SEVERAL and len(values) > 2:
         inside = f"[{inside}]"
@@ -737,10 +740,10 @@ def function_of(t: Tokens, command: str) -> Part:
     if base:
         text = f"({text}/log({base}))"
     matrix = name in MATRIX_VALUED or (name in ENTRYWISE and values[0].matrix)
-    return Part(text + exponent, POWER if exponent else ATOM, matrix=matrix)
+    return TranslatedPart(text + exponent, POWER if exponent else ATOM, matrix=matrix)
 
 
-def bare(t: Tokens, first: int) -> Part:
+def bare(t: LatexTokens, first: int) -> TranslatedPart:
     """The argument of a function that has no brackets: numbers, and one factor behind them."""
     start = t.at
     factors = []
@@ -753,19 +756,19 @@ def bare(t: Tokens, first: int) -> Part:
             break
     refuse_open_argument(t, first, start)
     inside = "*".join(factors)
-    return Part(inside, matrix=len(factors) == 1 and part.matrix)
+    return TranslatedPart(inside, matrix=len(factors) == 1 and part.matrix)
 
 
-def rounded(t: Tokens) -> Part:
+def rounded(t: LatexTokens) -> TranslatedPart:
     r"""\lfloor x \rfloor, \lceil x \rceil"""
     closing, function = ROUNDED[t.token]
     opened = t.open(closing)
     part = comparison(t)
     t.expect(closing, opened)
-    return Part(f"{function}({part.text})")
+    return TranslatedPart(f"{function}({part.text})")
 
 
-def inner_product(t: Tokens) -> Part:
+def inner_product(t: LatexTokens) -> TranslatedPart:
     r"""\langle x, y \rangle"""
     opened = t.open("rangle")
     left = comparison(t)
@@ -774,26 +777,26 @@ def inner_product(t: Tokens) -> Part:
     t.at += 1
     right = comparison(t)
     t.expect("rangle", opened)
-    return Part(f"sum({left.within(POWER)}*{right.within(POWER)})")
+    return TranslatedPart(f"sum({left.within(POWER)}*{right.within(POWER)})")
 
 
-def binomial(t: Tokens) -> Part:
+def binomial(t: LatexTokens) -> TranslatedPart:
     r"""\binom{n}{k}"""
     t.at += 1
     n, k = argument(t), argument(t)
     rest = f"factorial({n.text} - {k.within(PRODUCT)})"
-    return Part(f"factorial({n.text})/(factorial({k.text})*{rest})", PRODUCT)
+    return TranslatedPart(f"factorial({n.text})/(factorial({k.text})*{rest})", PRODUCT)
 
 
-def gradient(t: Tokens) -> Part:
+def gradient(t: LatexTokens) -> TranslatedPart:
     r"""\nabla_x y"""
     first = t.at
     t.at += 2
     leaf = argument(t).text
-    return Part(f"grad({operand(t, first).text}, {leaf})")
+    return TranslatedPart(f"grad({operand(t, first).text}, {leaf})")
 
 
-def operand(t: Tokens, first: int) -> Part:
+def operand(t: LatexTokens, first: int) -> TranslatedPart:
     """What the derivative that begins at token `first` is of: numbers, and one factor behind them."""
     start = t.at
     part = factor(t)
@@ -807,13 +810,15 @@ def operand(t: Tokens, first: int) -> Part:
 # what has rows or an index
 
 
-def series(t: Tokens) -> Part:
+def series(t: LatexTokens) -> TranslatedPart:
     r"""\sum_{i=1}^{n} body, \sum_i body, \sum_{i<j} body, \prod"""
     first = t.at
     word = {"\\sum": "sum", "\\prod": "prod"}[t.names[first]]
     t.at += 1
     indices = indices_of(t, first)
-    return iterated(t, first, word, indices, product) if indices.ranges else Part(f"{word}({product(t).text})")
+    return (
+        iterated(t, first, word, indices, product) if indices.ranges else TranslatedPart(f"{word}({product(t).text})")
+    )
 
 
 class Indices(NamedTuple):
@@ -823,7 +828,7 @@ class Indices(NamedTuple):
     conditions: list[tuple[str, str, str]]
 
 
-def indices_of(t: Tokens, first: int) -> Indices:
+def indices_of(t: LatexTokens, first: int) -> Indices:
     r"""_i, _{i=1}^n, _{i,j}, _{i<j}, _{j \ne i}, _{1 \le i < j \le n}, _{i=1, i \ne j}^n, _{i=1,\dots,n}"""
     ranges: dict[str, tuple[str, str]] = {}
     conditions: list[tuple[str, str, str]] = []
@@ -852,7 +857,9 @@ def indices_of(t: Tokens, first: int) -> Indices:
     return Indices(ranges, conditions)
 
 
-def items(t: Tokens, opened: int, ranges: dict[str, tuple[str, str]], conditions: list[tuple[str, str, str]]) -> None:
+def items(
+    t: LatexTokens, opened: int, ranges: dict[str, tuple[str, str]], conditions: list[tuple[str, str, str]]
+) -> None:
     """What stands between two commas below a sum."""
     start = t.at
     if t.token == "(":
@@ -889,7 +896,7 @@ def items(t: Tokens, opened: int, ranges: dict[str, tuple[str, str]], conditions
     conditions += zip(terms, signs, terms[1:], strict=False)
 
 
-def bound(t: Tokens) -> str:
+def bound(t: LatexTokens) -> str:
     """An index or a bound below a sum."""
     if t.is_letter(t.at) and t.names[t.at + 1] not in ("+", "-", "_", "/"):
         t.at += 1
@@ -897,7 +904,7 @@ def bound(t: Tokens) -> str:
     return addition(t).text
 
 
-def index_of(t: Tokens, place: int) -> str:
+def index_of(t: LatexTokens, place: int) -> str:
     """The letter at a place, as an index."""
     if not t.names[place]:
         raise t.unexpected()
@@ -912,13 +919,15 @@ def letter(token: str) -> str:
     return "λ" if name == "lambda" else name
 
 
-def used(t: Tokens, name: str) -> bool:
+def used(t: LatexTokens, name: str) -> bool:
     """Whether a subscript behind the present place has this letter."""
     places = [k for k in range(t.at, len(t.names)) if t.names[k] == "_" and t.names[k - 1] not in INDEXED]
     return any(name in map(letter, t.names[k + 1 : t.end_of_group(k + 1)]) for k in places)
 
 
-def iterated(t: Tokens, first: int, word: str, indices: Indices, body: Callable[[Tokens], Part]) -> Part:
+def iterated(
+    t: LatexTokens, first: int, word: str, indices: Indices, body: Callable[[LatexTokens], TranslatedPart]
+) -> TranslatedPart:
     """A function over all values of indices, which are bound in the body."""
     outer = {index: (t.indices.get(index), t.ranges.pop(index, None)) for index in indices.ranges}
     t.bound.update(indices.ranges)
@@ -944,10 +953,10 @@ def iterated(t: Tokens, first: int, word: str, indices: Indices, body: Callable[
             t.indices[index] = base
         if around is not None:
             t.ranges[index] = around
-    return Part(f"{word}({' '.join(texts)})")
+    return TranslatedPart(f"{word}({' '.join(texts)})")
 
 
-def extremum(t: Tokens) -> Part:
+def extremum(t: LatexTokens) -> TranslatedPart:
     r"""What \max_i is taken of."""
     first = t.at
     part = bracket(t) if t.token in PAIRS else bare(t, first)
@@ -958,7 +967,7 @@ def extremum(t: Tokens) -> Part:
     return part
 
 
-def cases(t: Tokens) -> Part:
+def cases(t: LatexTokens) -> TranslatedPart:
     r"""\begin{cases} x & x > 0 \\ 0 & \text{otherwise} \end{cases}"""
     first = t.at
     t.at += 1
@@ -989,10 +998,10 @@ def cases(t: Tokens) -> Part:
         text = f"where({condition}, {text}, nan)"
     for value, condition in reversed(others):
         text = f"where({condition}, {value}, {text})"
-    return Part(text)
+    return TranslatedPart(text)
 
 
-def matrix_of(t: Tokens, function: str) -> Part:
+def matrix_of(t: LatexTokens, function: str) -> TranslatedPart:
     r"""\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}; a column is a vector."""
     first = t.at
     t.at += 1
@@ -1011,7 +1020,7 @@ def matrix_of(t: Tokens, function: str) -> Part:
         raise t.error("GC138", "the rows of the matrix have different lengths", first)
     column = len(rows[0]) == 1 and len(rows) > 1
     text = ", ".join(row[0] if column else f"[{', '.join(row)}]" for row in rows)
-    return Part(f"{function}([{text}])" if function else f"[{text}]", matrix=not function)
+    return TranslatedPart(f"{function}([{text}])" if function else f"[{text}]", matrix=not function)
 
 
 def less(index: str, shift: int) -> str:
@@ -1030,7 +1039,7 @@ def complementary(condition: str, opposite_condition: str) -> bool:
     return b in ([a[0], opposite[a[1]], a[2]], [a[2], turned[opposite[a[1]]], a[0]])
 
 
-CONSTRUCTS: dict[str, Callable[[Tokens], Part]] = {  # by the token that begins them
+CONSTRUCTS: dict[str, Callable[[LatexTokens], TranslatedPart]] = {  # by the token that begins them
     **dict.fromkeys((*BARS, *NORMS), bars),
     **dict.fromkeys(ROUNDED, rounded),
     **dict.fromkeys(("\\frac", "\\dfrac", "\\tfrac"), fraction),

@@ -40,7 +40,7 @@ VECTOR = re.compile(r"(?:\\\||\|\||\\lVert|\\Vert) ?([a-z]) ?(?=\\\||\|\||\\[rV]
 BOUND = re.compile(r"\\(?:sum|prod)\s*_\s*\{[^{}]*\}\s*\^\s*\{?\s*([A-Za-z])(?![A-Za-z])")  # n in \sum_{i=1}^n
 
 
-class Part(NamedTuple):
+class TranslatedPart(NamedTuple):
     """A translated part: its text, how tightly it binds, and what juxtaposition with it means."""
 
     text: str
@@ -56,7 +56,7 @@ class Part(NamedTuple):
         return self.text if self.bind >= bind else f"({self.text})"
 
 
-class Tokens:
+class LatexTokens:
     """The tokens of a line, the place `at` among them, and what the formulas read so far have bound and used.
 
     `words` are names of several letters that the script assigns, and `functions` those that it defines.

@@ -66,7 +66,7 @@ def comments(parser: BlockParser, statements: list[Statement]) -> tuple[tuple[Di
     """Return the pragmas and the expected results in the comments of a script; the parser gets their problems."""
     from gradcli.language.comments import directives, inline_expectations
 
-    layout = directives.Layout(statements, parser.source)
+    layout = directives.StatementLines(statements, parser.source)
     read: list[Directive] = []
     stated: list[Expected] = []
     for line, column, comment, alone in parser.tokens.directives:

@@ -44,7 +44,7 @@ CODES = {"def": "GC124", "for": "GC126", "if": "GC127", "elif": "GC127", "else":
 SKIPPED = frozenset(("class", "while", "with", "try", "except", "finally", "async"))  # their blocks too
 
 
-class Block:
+class OpenBlock:
     """An open block: its header and the statements so far. A broken one is read for its errors only."""
 
     __slots__ = ("body", "bounds", "branches", "inline", "kind", "name", "orelse", "params", "rule", "span")
@@ -71,8 +71,8 @@ class BlockParser(SimpleParser):
         self.top: list[Statement] = []  # the statements outside all blocks
         self.remarked = bool(tokens.remarks)
         self.expect: str | None = None  # what the first line expects of the file
-        self.blocks: list[Block] = []
-        self.chain: Block | None = None  # an if whose elif or else comes next
+        self.blocks: list[OpenBlock] = []
+        self.chain: OpenBlock | None = None  # an if whose elif or else comes next
 
     def script(self) -> list[Statement]:
         """Return the statements of the text; self.errors holds what is wrong with it."""
@@ -101,7 +101,7 @@ class BlockParser(SimpleParser):
                         "GC111", "this line is indented, but no block begins above it", span, (), "remove the spaces"
                     )
                 )
-                self.blocks.append(Block("stray", span, self.body()))
+                self.blocks.append(OpenBlock("stray", span, self.body()))
                 i += 1
             else:
                 try:
@@ -144,7 +144,7 @@ class BlockParser(SimpleParser):
             return i + 1
         if not header or kinds[i + 1] != INDENT:
             if kind in ("if", "elif") and kinds[i + 1] in ("elif", "else"):
-                self.chain = Block("broken", self.span(start, start), [])
+                self.chain = OpenBlock("broken", self.span(start, start), [])
                 self.chain.branches.append((None, [], self.chain.span))
             return i
         i += 2
@@ -154,7 +154,7 @@ class BlockParser(SimpleParser):
                 depth += {INDENT: 1, DEDENT: -1}.get(kinds[i], 0)
                 i += 1
             return i
-        block = Block("broken", self.span(start, start), [])
+        block = OpenBlock("broken", self.span(start, start), [])
         if kind in ("if", "elif"):
             block.branches.append((None, block.body, block.span))
         if kind == "def":
@@ -164,7 +164,7 @@ class BlockParser(SimpleParser):
 
     # blocks -----------------------------------------------------------------------------------------------
 
-    def push(self, block: Block) -> None:
+    def push(self, block: OpenBlock) -> None:
         """Open a block."""
         self.blocks.append(block)
         self.depth += 1
@@ -182,7 +182,7 @@ class BlockParser(SimpleParser):
             return
         self.finish(block)
 
-    def finish(self, block: Block) -> None:
+    def finish(self, block: OpenBlock) -> None:
         """Add the statement that a complete block stands for to the block around it."""
         body, name = block.body, block.name
         span = cover(block.span, body[-1].span) if body else block.span
@@ -248,13 +248,13 @@ class BlockParser(SimpleParser):
         self.push(block)
         return after
 
-    def branch(self, i: int, chain: Block | None) -> Block:
+    def branch(self, i: int, chain: OpenBlock | None) -> OpenBlock:
         """Return the block of the if, elif or else at token `i`; `chain` is the if that it may belong to."""
         kind = self.kinds[i]
         if kind == "if":
             if chain is not None:
                 self.finish(chain)
-            chain = Block("if", self.span(i, i), [])
+            chain = OpenBlock("if", self.span(i, i), [])
         elif chain is None:
             message = f"`{kind}` has no `if`"
             raise self.stop("GC127", message, i, help="write it at the indentation of its `if`")
@@ -275,13 +275,13 @@ class BlockParser(SimpleParser):
 
     # headers ---
 
-    def define(self, i: int) -> Block:
+    def define(self, i: int) -> OpenBlock:
         """Return the block of the def at token `i`."""
         kinds, texts = self.kinds, self.texts
         if self.depth:
             message = "a function is defined at the top level of a script"
             raise self.stop("GC124", message, i, help="move it up")
-        block = Block("def", self.span(i, i), [])
+        block = OpenBlock("def", self.span(i, i), [])
         at = i + 1
         block.name = self.plain_name(at, "a name is expected after `def`")
         at += 1
@@ -329,7 +329,7 @@ class BlockParser(SimpleParser):
             raise self.stop("GC124", message, i, help=hint)
         return Name(self.texts[i], self.span(i, i))
 
-    def loop(self, i: int) -> Block:
+    def loop(self, i: int) -> OpenBlock:
         """Return the block of the for at token `i`."""
         kinds = self.kinds
         hint = "write for i in range(n):"
@@ -353,7 +353,7 @@ class BlockParser(SimpleParser):
             )
         if call.keywords or not 1 <= len(call.args) <= 3:
             raise self.stop("GC126", "range takes one to three bounds", i + 3, self.position - 1, help=hint)
-        block = Block("for", self.span(i, i), [])
+        block = OpenBlock("for", self.span(i, i), [])
         block.name = target
         block.bounds = call.args
         self.defined.add(target.id)

@@ -190,7 +190,7 @@ def recorded() -> Iterator[list[list[str | None]]]:
     A path is relative to the working directory if the script's path is. A file that changes while it is read is
     recorded with both states. Each thread records its own files.
     """
-    record = Record()
+    record = OpenedFiles()
     token = _RECORD.set(record)
     try:
         yield record.opened
@@ -198,7 +198,7 @@ def recorded() -> Iterator[list[list[str | None]]]:
         _RECORD.reset(token)
 
 
-class Record:
+class OpenedFiles:
     """The data files that were opened or looked for."""
 
     def __init__(self) -> None:
@@ -222,7 +222,7 @@ class Record:
             self.opened.append([named, state_of(named)])
 
 
-_RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
+_RECORD: ContextVar[OpenedFiles | None] = ContextVar("record", default=None)
 
 
 def signature_of(path: str) -> tuple[int, int, int, int] | None:
@@ -256,7 +256,7 @@ def state_of(path: str) -> str | None:
 
 def copy_of(path: str, base: str | None) -> Copy:
     """A data file as plain data, for `load` on another machine: its bytes, or the error of opening it here."""
-    record = Record()
+    record = OpenedFiles()
     record.look(path, base)
     content, problem = None, None
     try:

@@ -20,7 +20,7 @@ from gradcli.language import syntax as s
 from gradcli.lowering.constructs.expressions import evaluate
 from gradcli.lowering.iteration.ranges import length, range_of
 from gradcli.lowering.iteration.snapshot import Snapshot
-from gradcli.lowering.iteration.traced_iterations import Trace
+from gradcli.lowering.iteration.traced_iterations import TracedIteration
 from gradcli.lowering.names import POISON, Poisoned
 from gradcli.lowering.operands import ScriptList
 from gradcli.lowering.statics import Untraceable
@@ -161,7 +161,7 @@ def _attempt(lowerer: Lowerer, statement: s.For, numbers: range, first: int) -> 
     kept: set[str] = set()
     while True:
         try:
-            trace = Trace(lowerer, len(numbers))
+            trace = TracedIteration(lowerer, len(numbers))
             steps = _traced(lowerer, statement, numbers, first, trace, kept)
             break
         except Unmoved as found:
@@ -183,7 +183,7 @@ def _attempt(lowerer: Lowerer, statement: s.For, numbers: range, first: int) -> 
     return _Found(trace.count, trace.count + 1)
 
 
-def _charge(lowerer: Lowerer, statement: s.For, trace: Trace, steps_of_iteration: int) -> None:
+def _charge(lowerer: Lowerer, statement: s.For, trace: TracedIteration, steps_of_iteration: int) -> None:
     """Count what the iterations cost; raises GradcliError GC505 where that is too much."""
     steps = trace.count * steps_of_iteration
     if lowerer.traces:
@@ -195,7 +195,9 @@ def _charge(lowerer: Lowerer, statement: s.For, trace: Trace, steps_of_iteration
         raise _too_much(lowerer, what, cover(statement.target.span, statement.bounds[-1].span))
 
 
-def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trace: Trace, kept: set[str]) -> int:
+def _traced(
+    lowerer: Lowerer, statement: s.For, numbers: range, first: int, trace: TracedIteration, kept: set[str]
+) -> int:
     """Trace an iteration and close the loop; the steps that an iteration takes, or 0 where unrolling is as good."""
     builder, names = lowerer.builder, lowerer.names()
     notes, uses = len(lowerer.notes), len(lowerer.uses)
@@ -288,7 +290,7 @@ def _traced(lowerer: Lowerer, statement: s.For, numbers: range, first: int, trac
     return max(steps, 1)
 
 
-def _settle(lowerer: Lowerer, trace: Trace, loop: Loop, uses: int) -> None:
+def _settle(lowerer: Lowerer, trace: TracedIteration, loop: Loop, uses: int) -> None:
     """Leave nothing behind that belongs to the iteration."""
     if lowerer.last_names is not None:
         value, echoed, expect = lowerer.last_names
@@ -315,7 +317,7 @@ def number_of_iteration(builder: Builder, numbers: range, index: Node) -> Node:
     return index if numbers[0] == 0 else add(index, numbers[0])
 
 
-def _on_leaves(lowerer: Lowerer, trace: Trace, name: str, value: Any) -> Any:
+def _on_leaves(lowerer: Lowerer, trace: TracedIteration, name: str, value: Any) -> Any:
     """A value of the iteration before as fresh leaves, which people see by the name in the script."""
 
     def leaf(node: Node) -> Node:
@@ -359,7 +361,7 @@ def _pairs(value: Any, other: Any) -> Iterator[tuple[Node, Node]]:
         raise Unsettled
 
 
-def _any_depends(trace: Trace, value: Any, builder: Builder) -> bool:
+def _any_depends(trace: TracedIteration, value: Any, builder: Builder) -> bool:
     answers: list[bool] = []
 
     def look(node: Node) -> Node:
@@ -378,7 +380,7 @@ def _live(lowerer: Lowerer, statement: s.For) -> tuple[frozenset[str], frozenset
     return lowerer.read_behind.get(statement, (frozenset(), frozenset()))  # after a comprehension nothing is
 
 
-def _needed(trace: Trace, nexts: Mapping[Node, Node | None], wanted: list[Node]) -> set[Node]:
+def _needed(trace: TracedIteration, nexts: Mapping[Node, Node | None], wanted: list[Node]) -> set[Node]:
     """The carries that are read behind the loop or in a next iteration."""
     needed: set[Node] = set()
     waiting = list(wanted)
@@ -394,7 +396,7 @@ def _needed(trace: Trace, nexts: Mapping[Node, Node | None], wanted: list[Node])
     return needed
 
 
-def _check(lowerer: Lowerer, trace: Trace, nexts: Mapping[Node, Node | None], inside: set[Node]) -> None:
+def _check(lowerer: Lowerer, trace: TracedIteration, nexts: Mapping[Node, Node | None], inside: set[Node]) -> None:
     """End the trace where an iteration that is written out would be something else."""
     trace.settled_exponents(lowerer, nexts)
     for node in inside:

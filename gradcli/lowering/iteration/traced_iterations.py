@@ -36,7 +36,7 @@ MOST_COMPUTED = (
 MOST_GATHERED = 2**22  # entries of an array of rows that is not part of the array they come from
 
 
-class Row:
+class VaryingPart:
     """An entry or part of an array that depends on the number of the iteration: `places` are the items that do."""
 
     __slots__ = ("items", "leaf", "places", "span", "x")
@@ -49,7 +49,7 @@ class Row:
         self.span = span
 
 
-class Trace:
+class TracedIteration:
     """An iteration on fresh leaves. `count` is the number of iterations that it stands for, at most."""
 
     __slots__ = ("_dependent", "carries", "count", "exponents", "first", "index", "outer", "rows", "times", "work")
@@ -61,7 +61,7 @@ class Trace:
         self.index = lowerer.builder.fresh_leaf(FLOAT)
         self.first = self.index.serial
         self.carries: dict[Node, Node] = {}  # the leaf of each carry and its value before the first iteration
-        self.rows: dict[Any, Row] = {}
+        self.rows: dict[Any, VaryingPart] = {}
         self.exponents: list[list[Node]] = []  # carries of which one has to depend on what moves, in every iteration
         self.work = 0  # of loops inside
         self._dependent: dict[Node, bool] = {}
@@ -106,7 +106,7 @@ class Trace:
                 pending += [arg for arg in current.args if self.depends(arg)]
         return steps
 
-    def row_of(self, leaf: Node) -> Row | None:
+    def row_of(self, leaf: Node) -> VaryingPart | None:
         """The row that a leaf stands for."""
         return next((row for row in self.rows.values() if row.leaf is leaf), None)
 
@@ -239,7 +239,7 @@ class Trace:
         first = [places[at][0] if at in places else item for at, item in enumerate(items)]
         sample = selected(lowerer, self.outer, x, first, span)
         leaf = lowerer.builder.fresh_leaf(sample.type)
-        self.rows[key] = Row(x, items, places, leaf, span)
+        self.rows[key] = VaryingPart(x, items, places, leaf, span)
         return leaf
 
     def _positions(self, lowerer: Lowerer, x: Node, items: list[Any], at: int, span: Span | None) -> Sequence[int]:
@@ -264,7 +264,7 @@ class Trace:
         self.count = outside
         return positions
 
-    def stack(self, lowerer: Lowerer, row: Row) -> Node:
+    def stack(self, lowerer: Lowerer, row: VaryingPart) -> Node:
         """The entries of all iterations along a new first axis."""
         chosen = {at: positions[: self.count] for at, positions in row.places.items()}
         (only, positions), *more = chosen.items()

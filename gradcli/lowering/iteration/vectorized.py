@@ -18,7 +18,7 @@ from gradcli.lowering.constructs.expressions import evaluate, index
 from gradcli.lowering.iteration.loops import number_of_iteration
 from gradcli.lowering.iteration.ranges import length, range_of
 from gradcli.lowering.iteration.snapshot import Snapshot
-from gradcli.lowering.iteration.traced_iterations import Trace, affine, moves, selected
+from gradcli.lowering.iteration.traced_iterations import TracedIteration, affine, moves, selected
 from gradcli.lowering.names import Poisoned, without_value
 from gradcli.lowering.operands import ScriptList, number, plain, truth
 from gradcli.lowering.shapes.open_shapes import LengthsDiffer, OpenCount, Reach
@@ -245,7 +245,7 @@ def extent(lowerer: Lowerer, form: dict[Node | None, Any]) -> tuple[int, int]:
     return low, high
 
 
-class Vectorized(Trace):
+class Vectorized(TracedIteration):
     """An iteration of a clause. `stacks` are the values in all iterations that a leaf of it stands for."""
 
     __slots__ = ("clause", "reaches", "reading", "stacks", "whole")

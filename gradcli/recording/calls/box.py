@@ -17,7 +17,7 @@ import numpy as np
 from gradcli.base.diagnostics import error, visible
 from gradcli.recording.calls.call_arguments import (
     Argument,
-    Form,
+    DerivativeForm,
     arguments_of,
     of_one_object,
     takes_cache,
@@ -56,7 +56,7 @@ ROLES = {GRADIENT: "df", JACOBIAN: "jac", VJP: "vjp", PAIR: "f", OWN: "the backw
 
 
 @dataclass(eq=False)
-class Box:
+class BlackBox:
     """A black box: the flat vector of everything that moves goes in, the flat vector of outputs comes out."""
 
     f: Callable[..., Any]
@@ -69,7 +69,7 @@ class Box:
     float32: bool = False
     shape: tuple[int, ...] | None = field(default=None, init=False)  # of f's value; None of a tuple of several
     size: int = field(default=0, init=False)
-    form: Form | None = field(default=None, init=False)
+    form: DerivativeForm | None = field(default=None, init=False)
     changed: set[str] = field(default_factory=set, init=False)  # "f changes its argument x"
     symmetric: list[str] = field(default_factory=list, init=False)  # matrices of which f reads one triangle
     skipped: list[str] = field(default_factory=list, init=False)  # numbers that the backward pass has no gradient for
@@ -114,7 +114,9 @@ class Box:
                 self._lay_out(kept)
             self._gathered([sent[name] for name in self.names], weights)
             return value
-        self.form = Form(self.role, self.library, self.arguments, (self.shape or ()) if self.kind == JACOBIAN else ())
+        self.form = DerivativeForm(
+            self.role, self.library, self.arguments, (self.shape or ()) if self.kind == JACOBIAN else ()
+        )
         first = raw if self.kind == PAIR else self._derived(self.x, weights, at_the_point=True)
         if first is None:
             raise Failed(self.role, f"{self.role} returns None", help="does it end without `return`?")
@@ -348,7 +350,7 @@ def boxed(
     timeout: float,
     dtype: str = "float64",
     stage: Callable[[str], None] | None = None,
-) -> Iterator[Box]:
+) -> Iterator[BlackBox]:
     """The function and its derivative with what they are called with; as long as this lasts, they are listened to."""
     kind, derivative = derivative_of(grad, jac, vjp)
     called = getattr(f, "apply", f) if is_function_class(f) else f
@@ -366,7 +368,7 @@ def boxed(
     if dtype != "float32" and JAX in (library.name, *named_by(f)):
         x64 = getattr(sys.modules[JAX], "enable_x64", nullcontext)(True)
     with Listener(stage) as listener, x64:
-        yield Box(called, arguments, library, kind, derivative, listener, timeout, dtype == "float32")
+        yield BlackBox(called, arguments, library, kind, derivative, listener, timeout, dtype == "float32")
 
 
 def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Callable[..., Any] | None]:
@@ -384,7 +386,7 @@ def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Cal
     return kind, derivatives[0]
 
 
-def opened(box: Box) -> tuple[Box, Floats]:
+def opened(box: BlackBox) -> tuple[BlackBox, Floats]:
     """The box after its first call, and what f returned.
 
     Where f refuses what it was given, whole numbers become integers, then arrays become tensors of the library that its
@@ -411,7 +413,7 @@ def opened(box: Box) -> tuple[Box, Floats]:
         raise
 
 
-def symmetrised(box: Box, value: Floats) -> None:
+def symmetrised(box: BlackBox, value: Floats) -> None:
     """Where f of PyTorch or NumPy reads one triangle of a symmetric matrix, as a Cholesky factor does, f of its
     symmetric part.
 
@@ -444,7 +446,7 @@ def symmetrised(box: Box, value: Floats) -> None:
         box.f = of_symmetric
 
 
-def others(box: Box) -> Iterator[Box]:
+def others(box: BlackBox) -> Iterator[BlackBox]:
     """The same box with other arguments."""
     libraries = [box.library]
     named = library_of(box.f, [], True)

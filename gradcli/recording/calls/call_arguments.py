@@ -289,7 +289,7 @@ def _sets_up(f: Any) -> bool:
     return getattr(f, "setup_context", None) is not getattr(base, "setup_context", None)
 
 
-class Form:
+class DerivativeForm:
     """How a derivative hands over its parts: which arguments it covers, what is odd about it.
 
     It is read off the first result; later results have to be alike.

@@ -38,7 +38,7 @@ class Failed(Exception):
         self.help = help
 
 
-class Sink(io.TextIOBase):
+class BoundedStream(io.TextIOBase):
     """A stream that keeps the beginning of what is written and counts the rest, so that no flood fills the memory."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Listener:
     def __init__(self, stage: Callable[[str], None] | None = None) -> None:
         self.stage = stage  # called with the role that runs, whenever that changes
         self.running = ""
-        self.prints: dict[str, Sink] = {}
+        self.prints: dict[str, BoundedStream] = {}
         self.warned: dict[str, list[str]] = {}
         self._stack = contextlib.ExitStack()
         self._heard: list[Any] = []
@@ -83,7 +83,7 @@ class Listener:
         if self.stage is not None and role != self.running:
             self.stage(role)
             self.running = role
-        sink = self.prints.setdefault(role, Sink())
+        sink = self.prints.setdefault(role, BoundedStream())
         before = sys.stdout, sys.stderr
         sys.stdout = sys.stderr = sink
         try:

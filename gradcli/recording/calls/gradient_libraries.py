@@ -103,7 +103,7 @@ class Library:
         raise Failed("f", "NumPy has no gradients of its own")
 
 
-class Tensors(Library):
+class TensorLibrary(Library):
     """PyTorch's tensors, and gradcli's, which have the same interface."""
 
     differentiates = True
@@ -208,7 +208,7 @@ def library_of(f: Any, values: Sequence[Any], own_gradient: bool) -> Library:
         name = next(named_by(f), None) or alone_beside(f)
     if name is None or name == NUMPY or name not in sys.modules:
         return Library()
-    return Jax() if name == JAX else Tensors(name)
+    return Jax() if name == JAX else TensorLibrary(name)
 
 
 def kind_of(value: Any) -> str | None:

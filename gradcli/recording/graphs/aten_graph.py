@@ -52,7 +52,7 @@ def recorded(
     overrides, dispatch = import_module("torch.overrides"), import_module("torch.utils._python_dispatch")
     recording = Recording(builder, formats)
 
-    class Functions(overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+    class AtenFunctions(overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name = getattr(func, "__name__", "")
             if name in READS and recording.depends(args[0]) and args[0].numel():
@@ -72,7 +72,7 @@ def recorded(
             return recording.call(self, func, args, kwargs or {})
 
     try:
-        with warnings.catch_warnings(), Functions():
+        with warnings.catch_warnings(), AtenFunctions():
             warnings.simplefilter("ignore")
             for node, x in zip(inputs, example, strict=True):
                 recording.hold(x, node)
@@ -88,7 +88,7 @@ def recorded(
     return [None if x is None else recording.node(x) for x in results]
 
 
-class Memory:
+class TensorMemory:
     """Memory that depends on the point: nodes, and which of their entries, counted through, stands where; -1 for none.
 
     There are no nodes where nothing is known of an operation's result. `version` counts the writes.
@@ -134,7 +134,7 @@ class Recording:
     def __init__(self, builder: Builder, formats: list[str]) -> None:
         self.builder, self.formats = builder, formats
         self.refused: Opaque | None = None  # the first time
-        self.memories: dict[int, Memory] = {}  # by the identity of the memory
+        self.memories: dict[int, TensorMemory] = {}  # by the identity of the memory
         self.nodes: dict[int, tuple[Node, int]] = {}  # by the identity of the tensor, with the version of its memory
         self.alive: list[Any] = []  # tensors: an identity is not used again while they are
 
@@ -163,7 +163,7 @@ class Recording:
         self.keep(x, node, memory)
         return node
 
-    def keep(self, x: Any, node: Node, memory: Memory) -> None:
+    def keep(self, x: Any, node: Node, memory: TensorMemory) -> None:
         self.nodes[id(x)] = node, memory.version
         self.alive.append(x)
 
@@ -171,7 +171,7 @@ class Recording:
         """Remember the node of a tensor, which is new, or a view of one that is known."""
         memory = self.memories.get(memory_of(x))
         if memory is None:
-            memory = self.memories[memory_of(x)] = Memory(node, x)
+            memory = self.memories[memory_of(x)] = TensorMemory(node, x)
             self.alive.append(x)
         if node is not None and x.dtype == memory.dtype:
             self.keep(x, node, memory)

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gradcli.graph.node import Node
-    from gradcli.recording.graphs.traced_rule import Rule
+    from gradcli.recording.graphs.traced_rule import TracedRule
 
 SECONDS = 60.0  # within which the function is called and traced
 
 
-def record(f: Callable[..., Any], *example: Any) -> ours.Recorded:
+def record(f: Callable[..., Any], *example: Any) -> ours.TracedProgram:
     """The graph of a function, at the types of an example of tensors of PyTorch, arrays of JAX, or gradcli's tensors.
 
     Its leaves are named like the arguments. A `torch.autograd.Function`, a `jax.custom_vjp` or `custom_jvp` becomes an
@@ -56,23 +56,23 @@ def record(f: Callable[..., Any], *example: Any) -> ours.Recorded:
         raise error("GC732", f"{function_name(f)} cannot be recorded: it takes neither PyTorch tensors nor JAX arrays")
     leaves = {name: leaf for name, leaf in rule.program.leaves.items() if name in rule.gradients}
     if not is_rule(f):
-        return with_rules(ours.Recorded(rule.program.builder, leaves, rule.outputs), ())
+        return with_rules(ours.TracedProgram(rule.program.builder, leaves, rule.outputs), ())
     nodes = [leaf.node for leaf in leaves.values()]
     outputs, rules = list(rule.outputs), []
     for number, (place, cotangent) in enumerate(rule.cotangents.items()):
         title = f"{function_name(f)}#{number + 1}" if number else function_name(f)
         outputs[place] = operation(title, rule, nodes, place)
         rules.append(judged(title, f, rule, leaves, place, cotangent))
-    return with_rules(ours.Recorded(rule.program.builder, leaves, outputs), rules)
+    return with_rules(ours.TracedProgram(rule.program.builder, leaves, outputs), rules)
 
 
-def with_rules(program: ours.Recorded, rules: Sequence[HandRule]) -> ours.Recorded:
+def with_rules(program: ours.TracedProgram, rules: Sequence[HandRule]) -> ours.TracedProgram:
     """A program with the rules inside it."""
     program.guards, program.rules = (), tuple(rules)
     return program
 
 
-def sent(rule: Rule, place: int, operands: dict[Node, Node], ct: Node) -> list[Node]:
+def sent(rule: TracedRule, place: int, operands: dict[Node, Node], ct: Node) -> list[Node]:
     """What backward sends to each operand, for a cotangent of one result and zeros of the others."""
     builder = ct.builder
     zeros = {arriving: builder.constant(0, arriving.type.shape) for arriving in rule.cotangents.values()}
@@ -80,7 +80,7 @@ def sent(rule: Rule, place: int, operands: dict[Node, Node], ct: Node) -> list[N
     return builder.substituted(list(rule.gradients.values()), filled)
 
 
-def operation(name: str, rule: Rule, nodes: Sequence[Node], place: int) -> Node:
+def operation(name: str, rule: TracedRule, nodes: Sequence[Node], place: int) -> Node:
     """One result of a rule, as an operation on its arguments."""
 
     def cotangents(value: Node, xs: Sequence[Node], ct: Node) -> list[Node]:
@@ -90,7 +90,7 @@ def operation(name: str, rule: Rule, nodes: Sequence[Node], place: int) -> Node:
     return rule.program.builder.apply(primitive, (rule.outputs[place], *nodes), {})
 
 
-def judged(title: str, f: Any, rule: Rule, arguments: dict[str, Leaf], place: int, cotangent: Node) -> HandRule:
+def judged(title: str, f: Any, rule: TracedRule, arguments: dict[str, Leaf], place: int, cotangent: Node) -> HandRule:
     """The rule of one result on inputs of its own, for the oracles."""
     builder = rule.program.builder
     leaves = {name: Leaf(name, builder.leaf(f"{title}.{name}", x.node.type.shape)) for name, x in arguments.items()}

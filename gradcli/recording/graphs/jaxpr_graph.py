@@ -42,13 +42,13 @@ def traced(function: Callable[..., Any], example: Sequence[Any]) -> Any:
         raise Opaque(f"it cannot be traced: {name}: {str(problem).splitlines()[0][:120]}") from None
 
 
-class Columns(NamedTuple):
+class GatherPositions(NamedTuple):
     """Positions along several axes, as JAX joins them for a gather: arrays or nodes whose last axis has one entry."""
 
     columns: list[Any]
 
 
-class Reading:
+class JaxprReader:
     """Reads one jaxpr: each of its values is an array that does not depend on the point, or a node."""
 
     def __init__(self, builder: Builder, single: list[str]) -> None:
@@ -101,10 +101,10 @@ class Reading:
         if name == "select_n" and not isinstance(xs[0], Node) and not np.any(xs[0]):
             return [xs[1]]
         if name == "concatenate" and any(map(operations.counted, xs)):
-            return [Columns(xs)]
-        if name == "gather" and isinstance(xs[1], (Node, Columns)):
+            return [GatherPositions(xs)]
+        if name == "gather" and isinstance(xs[1], (Node, GatherPositions)):
             return [self.gathered(eqn, *xs)]
-        if any(isinstance(x, Columns) for x in xs):
+        if any(isinstance(x, GatherPositions) for x in xs):
             raise Opaque(f"the operation {name} is not supported at indices that depend on the point")
         if any(x is UNREAD for x in xs):
             raise Opaque("it uses a factor of an LU decomposition, which is not supported")
@@ -157,7 +157,7 @@ class Reading:
         batched: Any = getattr(numbers, "operand_batching_dims", ())
         batches: Any = getattr(numbers, "start_indices_batching_dims", ())
         axes, sizes, rank = (*numbers.start_index_map, *batched), eqn.params["slice_sizes"], len(x.type.shape)
-        if isinstance(indices, Columns):
+        if isinstance(indices, GatherPositions):
             columns = [column[..., 0] if not isinstance(column, Node) else column for column in indices.columns]
         else:
             columns = [indices]
@@ -305,9 +305,10 @@ class Reading:
 
 UNREAD = object()  # a result that nothing may use
 METHODS = {
-    "scan": Reading.scanned, "while": Reading.repeated, "cond": Reading.branched, "platform_index": Reading.platform,
-    "custom_linear_solve": Reading.solved, "reduce_window_max": Reading.pooled, "reduce_window_min": Reading.pooled,
-    "reduce_window_sum": Reading.summed, "select_and_scatter_add": Reading.spread,
+    "scan": JaxprReader.scanned, "while": JaxprReader.repeated, "cond": JaxprReader.branched,
+    "platform_index": JaxprReader.platform, "custom_linear_solve": JaxprReader.solved,
+    "reduce_window_max": JaxprReader.pooled, "reduce_window_min": JaxprReader.pooled,
+    "reduce_window_sum": JaxprReader.summed, "select_and_scatter_add": JaxprReader.spread,
 }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ ORDER = {  # of arguments behind the array
 REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logaddexp": "logsumexp"}
 
 
-class Recorder(threading.local):
+class ActiveBuilder(threading.local):
     """Where nodes are made in this thread; None while nothing is recorded."""
 
     builder: Builder | None = None
@@ -67,7 +67,7 @@ class Recorder(threading.local):
     refused: Opaque | None = None  # the first time
 
 
-RECORDER = Recorder()
+RECORDER = ActiveBuilder()
 
 
 def refuse(reason: str) -> NoReturn:
@@ -91,7 +91,7 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     return remembering
 
 
-class Memory:
+class ArrayMemory:
     """What an array and its views hold: a node, whose entries `labels` number, and how often it was written."""
 
     def __init__(self, node: Node) -> None:
@@ -112,7 +112,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     __array_priority__ = 1000.0
 
     def __init__(self, node: Node, scalar: bool | None = None, own: type | None = None) -> None:
-        self.memory = Memory(node)
+        self.memory = ArrayMemory(node)
         self._places: NDArray[np.int64] | None = None  # None is all, in order
         self._known: tuple[Node, int] = (node, 0)  # with the version of the memory
         self.scalar = not node.type.shape if scalar is None else scalar
@@ -297,7 +297,7 @@ def dtype_of(dtype: Any) -> str:
     return form.kind
 
 
-class Numbers(np.ndarray):
+class SelectableNumbers(np.ndarray):
     """An array of numbers from which entries may be selected at places that are recorded."""
 
     def __getitem__(self, index: Any) -> Any:
@@ -823,7 +823,11 @@ def file_of_module(name: Any) -> str:
 def as_recorded(value: Any) -> Any:
     """A name of a module as a recorded function sees it: itself, or what takes recorded arrays in its place."""
     if is_a(value, ModuleType):
-        return Module(value) if value.__name__ in ("numpy", "math", "scipy", "scipy.special", "scipy.linalg") else value
+        return (
+            RecordedModule(value)
+            if value.__name__ in ("numpy", "math", "scipy", "scipy.special", "scipy.linalg")
+            else value
+        )
     name = attribute(value, "__name__") if callable(value) else None
     if not isinstance(name, str):
         return value
@@ -840,11 +844,11 @@ def of_array_api(own: Callable[..., Any], args: tuple[Any, ...], named: dict[str
     if RECORDER.builder is None or not any(map(holds, args)):
         return own(*args, **named)
     if own.__name__ == "array_namespace":
-        return Module(np)
+        return RecordedModule(np)
     return recorded(args[0]) if len(args) == 1 else tuple(map(recorded, args))
 
 
-class Module:
+class RecordedModule:
     """A module as a function that is recorded sees it."""
 
     def __init__(self, own: Any) -> None:
@@ -886,7 +890,7 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
             floats = len(args) > 1 and holds(args[1]) and dtype_of((*args[2:], named.get("dtype"))[0]) == "f"
             return filled(args[0], node_of(args[1])) if floats else own(*args, **named)
         if name in ("eye", "identity"):
-            return own(*args, **named).view(Numbers)
+            return own(*args, **named).view(SelectableNumbers)
         dtype = (*args[1:], named.get("dtype"))[0]
         if name in FILLED:
             floats = dtype_of(dtype) == "f"

@@ -24,7 +24,7 @@ from gradcli.graph.node import DATA, Builder, Node
 from gradcli.graph.program import Leaf, Program, cotangent_name
 from gradcli.primitives import catalogue, functions
 from gradcli.recording.calls.box import GRADIENT, JACOBIAN, OWN, PAIR, VJP
-from gradcli.recording.calls.call_arguments import Form
+from gradcli.recording.calls.call_arguments import DerivativeForm
 from gradcli.recording.calls.failures import Failed, describe
 from gradcli.recording.calls.gradient_libraries import (
     EAGER,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gradcli.recording.calls.box import Box
+    from gradcli.recording.calls.box import BlackBox
 
     Floats = NDArray[np.floating[Any]]
     Gradients = dict[str, Floats]
@@ -58,7 +58,7 @@ PARTS = ("__wrapped__", "func", "forward", "backward", "fwd", "bwd")  # of a rul
 MOST_NAMED = 5_000  # entries of an array that may have a name: of larger ones no program is recorded
 
 
-class Rule(NamedTuple):
+class TracedRule(NamedTuple):
     """A function and its backward as nodes: results, which of them a cotangent arrives at, what is sent back.
 
     `formats` are those of fewer digits than float64 that the function computes in.
@@ -78,7 +78,7 @@ def is_rule(f: Any) -> bool:
     return is_function_class(getattr(f, "__self__", f)) or (kind_of(f) == JAX and hasattr(f, "nondiff_argnums"))
 
 
-def traced_rule(box: Box, seed: int) -> Rule | None:
+def traced_rule(box: BlackBox, seed: int) -> TracedRule | None:
     """The program of a box's function and of its backward; None where there is nothing to trace.
 
     Raises Opaque where it has something that no program of ours stands for.
@@ -111,10 +111,10 @@ def traced_rule(box: Box, seed: int) -> Rule | None:
     for node in cotangents.values():
         name = node.params["name"]
         inputs[name] = Leaf(name, node, np.zeros(node.type.shape))
-    return Rule(Program(builder, inputs, outputs), outputs, cotangents, gradients, sorted({*formats}))
+    return TracedRule(Program(builder, inputs, outputs), outputs, cotangents, gradients, sorted({*formats}))
 
 
-def named_arrays(box: Box) -> Iterator[tuple[str, Any]]:
+def named_arrays(box: BlackBox) -> Iterator[tuple[str, Any]]:
     """The arrays that a function and its derivative read, by the names that their code has for them.
 
     They are other arguments, attributes of an object whose methods these are, globals and closure cells.
@@ -155,19 +155,19 @@ def root_of(function: Any) -> str:
     return str(getattr(function, "__module__", None)).partition(".")[0]
 
 
-def arrays_at(box: Box, x: Floats) -> list[Floats]:
+def arrays_at(box: BlackBox, x: Floats) -> list[Floats]:
     """The arguments that are judged, as arrays of float64."""
     return [np.array(x[box.slices[name]].reshape(box.shape_of(name)), np.float64) for name in box.names]
 
 
-def second_points(box: Box, seed: int) -> list[Floats]:
+def second_points(box: BlackBox, seed: int) -> list[Floats]:
     """A point far from the given one, with other signs, and one beside it."""
     rng = np.random.default_rng(seed)
     far = -0.7 * np.roll(box.x, 1) + 0.1 * rng.uniform(0.5, 1.5, box.x.size) * (1 + np.abs(box.x))
     return [far, box.x * (1 + 0.01 * rng.uniform(0.5, 1.5, box.x.size))]
 
 
-def call(box: Box, moved: Sequence[Any], function: Any = None) -> Any:
+def call(box: BlackBox, moved: Sequence[Any], function: Any = None) -> Any:
     """f, or another function, with tensors for the arguments that are judged, and the others as they are given."""
     arguments = box.arguments_at(box.x, False)
     if box.library.name == TORCH:  # of its own, into which it may write
@@ -175,7 +175,7 @@ def call(box: Box, moved: Sequence[Any], function: Any = None) -> Any:
     return box.spread(function or box.f, {**arguments, **dict(zip(box.names, moved, strict=True))})
 
 
-def written_gradients(box: Box, moved: Sequence[Any]) -> list[Any]:
+def written_gradients(box: BlackBox, moved: Sequence[Any]) -> list[Any]:
     """What the gradient that was written by hand returns, one tensor for each argument that is judged."""
     parts = listed(call(box, moved, box.derivative))
     if len(parts) == len(box.arguments):
@@ -197,7 +197,7 @@ def sent_to(
 # --- PyTorch ------------------------------------------------------------------------------------------------------
 
 
-def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
+def of_torch(box: BlackBox, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
     """Results, cotangents, gradients and formats of a function of PyTorch's tensors."""
     torch = sys.modules[TORCH]
 
@@ -268,7 +268,7 @@ def of_torch(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
 # --- JAX ----------------------------------------------------------------------------------------------------------
 
 
-def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
+def of_jax(box: BlackBox, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
     """Results, cotangents, gradients and formats of a function of JAX's arrays."""
     jax = sys.modules[JAX]
     example = [jax.numpy.asarray(array) for array in arrays_at(box, box.x)]
@@ -294,7 +294,7 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
     back = jaxpr_graph.traced(backward, [*cts, *example])
     sent = sent_to(builder, box.names, shapes, places)
     formats: list[str] = []
-    reading = jaxpr_graph.Reading(builder, formats)
+    reading = jaxpr_graph.JaxprReader(builder, formats)
     outputs = [_node(builder, x) for x in reading.outputs(graph, leaves)]
     if box.kind == GRADIENT:
         outputs = [shaped(outputs[0], ())]
@@ -305,7 +305,7 @@ def of_jax(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[A
 # --- NumPy --------------------------------------------------------------------------------------------------------
 
 
-def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
+def of_numpy(box: BlackBox, builder: Builder, leaves: list[Node], seed: int) -> tuple[Any, ...]:
     """Results, cotangents, gradients and formats of a function of NumPy's arrays and of its written derivative."""
     arguments = box.arguments_at(box.x, False)
     moved = {name: numpy_graph.argument(leaf, arguments[name]) for name, leaf in zip(box.names, leaves, strict=True)}
@@ -326,7 +326,7 @@ def of_numpy(box: Box, builder: Builder, leaves: list[Node], seed: int) -> tuple
             elif box.kind != PAIR:
                 raw = box.spread(derivative, {**arguments, **copies(moved)})
             outer = (box.shape or ()) if box.kind == JACOBIAN else ()
-            parts = Form(box.role, symbols, box.arguments, outer).read(raw, box.names)
+            parts = DerivativeForm(box.role, symbols, box.arguments, outer).read(raw, box.names)
     finally:
         if np.isnan(box.value(box.x)).all():  # an object that keeps what it computed forgets the recording
             raise Opaque("it raises when it is called again")
@@ -350,7 +350,7 @@ def _node(builder: Builder, x: Any) -> Node:
     return x if isinstance(x, Node) else constant(builder, jaxpr_graph.numbers(x))
 
 
-def _gradients(box: Box, builder: Builder, leaves: list[Node], back: Sequence[Any]) -> dict[str, Node]:
+def _gradients(box: BlackBox, builder: Builder, leaves: list[Node], back: Sequence[Any]) -> dict[str, Node]:
     """What is sent to each argument that is judged; zeros where nothing is."""
     gradients = {}
     for name, leaf, node in zip(box.names, leaves, [*back, *[None] * (len(leaves) - len(back))], strict=True):
@@ -373,7 +373,7 @@ class Use(NamedTuple):
     sent: Gradients
 
 
-def by_usage(box: Box, seed: int) -> dict[str, str]:
+def by_usage(box: BlackBox, seed: int) -> dict[str, str]:
     """For each argument, in words, how its gradient or the value depends on the use; empty where nothing does."""
     use = {TORCH: used_by_torch, EAGER: used_by_torch, JAX: used_by_jax}.get(box.library.name)
     if use is None or box.kind != OWN or not np.isfinite(box.x).all():
@@ -385,7 +385,7 @@ def by_usage(box: Box, seed: int) -> dict[str, str]:
     return words
 
 
-def used_by_torch(box: Box, seed: int, names: Sequence[str], which: int | None = None) -> Use:
+def used_by_torch(box: BlackBox, seed: int, names: Sequence[str], which: int | None = None) -> Use:
     """A use in which these arguments require a gradient, and a cotangent arrives at all results or at one."""
     module: Any = sys.modules[box.library.name]
     arguments = box.arguments_at(box.x, False)
@@ -405,7 +405,7 @@ def used_by_torch(box: Box, seed: int, names: Sequence[str], which: int | None =
     return Use([np.asarray(array_of(x)) for x in results], len(pairs), sent)
 
 
-def used_by_jax(box: Box, seed: int, names: Sequence[str]) -> Use:
+def used_by_jax(box: BlackBox, seed: int, names: Sequence[str]) -> Use:
     """A use in which these arguments are differentiated. A cotangent of zeros arrives at results that are not used."""
     jax: Any = sys.modules[JAX]
     arguments = box.arguments_at(box.x, False)
@@ -426,7 +426,7 @@ def used_by_jax(box: Box, seed: int, names: Sequence[str]) -> Use:
     return Use(list(map(np.asarray, value)), 1, sent)
 
 
-def differences(box: Box, use: Callable[..., Use]) -> Iterator[tuple[str, str]]:
+def differences(box: BlackBox, use: Callable[..., Use]) -> Iterator[tuple[str, str]]:
     """The arguments whose gradients, and the first one where the value, differ between uses, with what differs."""
     try:
         plain, whole, again = use([]), use(box.names), use(box.names)
@@ -468,14 +468,14 @@ def differences(box: Box, use: Callable[..., Use]) -> Iterator[tuple[str, str]]:
             yield name, f"{text}: {gap(whole.sent[name], summed)}"
 
 
-def part_of(box: Box, name: str, sent: Any) -> Floats:
+def part_of(box: BlackBox, name: str, sent: Any) -> Floats:
     """What was sent to an argument, as numbers; zeros where nothing was."""
     if sent is None:
         return np.zeros(box.shape_of(name))
     return np.asarray(box.library.read(box.role, sent), np.float64)
 
 
-def same(box: Box, array: Floats, other: Floats) -> bool:
+def same(box: BlackBox, array: Floats, other: Floats) -> bool:
     """Whether two gradients are the same but for rounding."""
     return alike(array, other, LOOSE if box.float32 or box.dtype != "float64" else CLOSE)
 

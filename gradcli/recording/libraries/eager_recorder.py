@@ -17,7 +17,16 @@ from gradcli.eager._core.tracer import Traced
 from gradcli.eager.optim.optimizer import Optimizer
 from gradcli.recording.runs.run_record import Watch
 from gradcli.recording.runs.source_lines import OWN, PACKAGE, line_in, line_of
-from gradcli.recording.runs.tensors import Entry, Facts, Size, Subject, Tensors, kept, size_of, spoken
+from gradcli.recording.runs.tensors import (
+    ArrayNorm,
+    Entry,
+    SeenTensor,
+    TensorFacts,
+    TensorReader,
+    kept,
+    size_of,
+    spoken,
+)
 
 MODES = os.path.join("_core", "modes.py")
 
@@ -145,7 +154,7 @@ def end_of(source: Any) -> tuple[int, int]:
     return (source.node._seq, source.nr)
 
 
-class EagerTensors(Tensors):
+class EagerTensors(TensorReader):
     """Reads these tensors; a gradient may be an array too."""
 
     layer_call = ("gradcli.eager.nn._module", "__call__")
@@ -179,14 +188,14 @@ class EagerTensors(Tensors):
         grad = tensor._grad
         return 0 if grad is None else grad._added
 
-    def facts(self, tensor: Any, extents: bool) -> Facts:
+    def facts(self, tensor: Any, extents: bool) -> TensorFacts:
         array = tensor._raw
         size, value = size_of(array, extents), kept(array, extents)
-        return Facts(tensor._requires, self.seq(tensor), spoken(array.dtype), array.shape, size, value)
+        return TensorFacts(tensor._requires, self.seq(tensor), spoken(array.dtype), array.shape, size, value)
 
-    def subject(self, tensor: Any, name: str, scope: str, size: Size | None) -> Subject:
+    def subject(self, tensor: Any, name: str, scope: str, size: ArrayNorm | None) -> SeenTensor:
         edge, grad = tensor._edge, tensor._grad
-        return Subject(
+        return SeenTensor(
             name,
             scope,
             edge is None,

@@ -16,8 +16,8 @@ import numpy as np
 
 from gradcli.recording.graphs.jaxpr_graph import CALLED, CALLS
 from gradcli.recording.libraries.jax_tensors import KINDS
-from gradcli.recording.runs.source_lines import OWN, Line, placed
-from gradcli.recording.runs.tensors import Reached, Subject, Sweep, WrongRule
+from gradcli.recording.runs.source_lines import OWN, SourceLine, placed
+from gradcli.recording.runs.tensors import BackwardRecord, Reached, SeenTensor, WrongRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ MOST = 20_000  # operations of one call that are read
 CLOSE = 1e-2  # how far a rule of the file may be from the derivative of its own forward
 
 
-class Value:
+class TrackedValue:
     """A value of a function that is read: its numbers, its number in the record, whether a gradient passes it."""
 
     __slots__ = ("active", "array", "mark", "target")
@@ -49,27 +49,27 @@ class Value:
         self.array, self.mark, self.active, self.target = array, mark, active, target
 
 
-class Ran(NamedTuple):
+class DerivedOperation(NamedTuple):
     """An operation that a gradient passes, and its derivative; of a rule of the file, also that of its own forward."""
 
     seq: int
     kind: str
     name: str
-    line: Line | None
-    inputs: list[Value]
-    results: list[Value]
+    line: SourceLine | None
+    inputs: list[TrackedValue]
+    results: list[TrackedValue]
     pull: Callable[[list[Any]], Sequence[Any]]
     own: Callable[[], tuple[list[Any], Any]] | None
 
 
-class Place(NamedTuple):
+class JaxLine(NamedTuple):
     """The line of the file at which an operation stands, and the functions of JAX that it called there."""
 
-    line: Line | None
+    line: SourceLine | None
     via: frozenset[str] = frozenset()
 
 
-class Call(NamedTuple):
+class GradientCall(NamedTuple):
     """A gradient that was taken: of which function, at which arguments, with respect to which of them."""
 
     fun: Any
@@ -81,24 +81,24 @@ class Call(NamedTuple):
     start: Any = None  # what it began with; None for 1
 
 
-class Reading:
+class CallReader:
     """Reads one call: forward, then backward."""
 
-    def __init__(self, watch: JaxRecord, line: Line | None) -> None:
+    def __init__(self, watch: JaxRecord, line: SourceLine | None) -> None:
         self.watch, self.jax, self.line = watch, watch.jax, line
         self.tree, self.numpy = watch.jax.tree_util, watch.jax.numpy
         self.infos = import_module("jax._src.source_info_util")
         self.vjp = import_module("jax._src.api").vjp  # not the one that is watched
-        self.ran: list[Ran] = []
-        self.places: dict[Any, tuple[Any, Place]] = {}  # by the identity of a traceback, which is held
-        self.shell: tuple[str, Place] | None = None  # a function of JAX that is read: its file, where it was called
-        self.outer = Place(line)
+        self.ran: list[DerivedOperation] = []
+        self.places: dict[Any, tuple[Any, JaxLine]] = {}  # by the identity of a traceback, which is held
+        self.shell: tuple[str, JaxLine] | None = None  # a function of JAX that is read: its file, where it was called
+        self.outer = JaxLine(line)
         self.literals: list[list[Any]] = []
         self.count = 0
 
     # --- the call ---------------------------------------------------------------------------------------------------
 
-    def read(self, call: Call) -> None:
+    def read(self, call: GradientCall) -> None:
         """Read a call, and note it as a backward of the record."""
         watch, tree = self.watch, self.tree
         numbers = [number % len(call.args) for number in call.numbers]
@@ -125,7 +125,7 @@ class Reading:
         roots = [self.value(x) for x in self.forward(of_leaves, inputs)]
         started = [(x.mark, x.target[1], watch.tensors.size(x.array).finite) for x in roots]
         targets = tuple([x.mark for x in inputs])
-        sweep = Sweep(watch.tick(), self.line, started, False, False, True, targets, False)
+        sweep = BackwardRecord(watch.tick(), self.line, started, False, False, True, targets, False)
         watch.sweeps.append(sweep)
         watch.open.append(sweep)
         starts = [self.numpy.ones_like(x.array) for x in roots]
@@ -134,11 +134,11 @@ class Reading:
         sweep.ended = True
         self.finish(sweep, list(zip(inputs, called, tree.tree_leaves(call.gradients), strict=True)), arrived)
 
-    def leaf(self, array: Any) -> Value:
+    def leaf(self, array: Any) -> TrackedValue:
         """What a gradient is wanted for."""
         entry = self.watch.entered(array, "leaf", "", ())
         entry.requires = self.is_float(array)
-        return Value(array, entry.mark, entry.requires, ("leaf", entry.mark))
+        return TrackedValue(array, entry.mark, entry.requires, ("leaf", entry.mark))
 
     def is_float(self, array: Any) -> bool:
         """Whether a gradient can pass an array."""
@@ -150,7 +150,9 @@ class Reading:
             if self.watch.tensors.is_tensor(leaf) and self.watch.mark(leaf) not in self.watch.subjects:
                 self.watch.named(self.watch.mark(leaf), leaf, f"{name}{self.tree.keystr(path)}", "")
 
-    def finish(self, sweep: Sweep, leaves: Sequence[tuple[Value, str, Any]], arrived: dict[int, Any]) -> None:
+    def finish(
+        self, sweep: BackwardRecord, leaves: Sequence[tuple[TrackedValue, str, Any]], arrived: dict[int, Any]
+    ) -> None:
         """Note the gradients that JAX has given, and where what was read differs from them."""
         watch, tensors, zero = self.watch, self.watch.tensors, []
         for value, name, gradient in leaves:
@@ -163,7 +165,7 @@ class Reading:
             if not alike(tensors.array(arrived.get(mark, np.zeros(()))), tensors.array(gradient)):
                 watch.note(f"the gradient of {name} was not reproduced, and may have another reason")
             shape, dtype = np.shape(gradient), str(value.array.dtype)
-            watch.subjects[mark] = Subject(name, "", True, True, False, True, dtype, "", shape, True, size)
+            watch.subjects[mark] = SeenTensor(name, "", True, True, False, True, dtype, "", shape, True, size)
             zero.append(watch.subjects[mark].grad == "zero")
         if zero and all(zero):
             marks = [value.mark for value, _, _ in leaves if value.active]
@@ -172,7 +174,7 @@ class Reading:
 
     # --- forward ------------------------------------------------------------------------------------------------------
 
-    def forward(self, fun: Callable[..., Any], inputs: list[Value]) -> list[Any]:
+    def forward(self, fun: Callable[..., Any], inputs: list[TrackedValue]) -> list[Any]:
         """The results of a function on values."""
         try:
             closed = self.jax.make_jaxpr(fun)(*[x.array for x in inputs])
@@ -181,7 +183,7 @@ class Reading:
         consts = [self.value(x) if np.ndim(x) else x for x in closed.consts]
         return self.interpreted(closed.jaxpr, consts, inputs)
 
-    def followed(self, fun: Callable[..., Any], inputs: list[Value]) -> list[Any]:
+    def followed(self, fun: Callable[..., Any], inputs: list[TrackedValue]) -> list[Any]:
         """The results of a function that looks at numbers."""
         core = import_module("jax._src.core")
         with core.take_current_trace() as parent:
@@ -190,14 +192,14 @@ class Reading:
                 result = fun(*[tracer(trace, x) for x in inputs])
         return [x.value if isinstance(x, tracer) else x for x in self.tree.tree_leaves(result)]
 
-    def value(self, x: Any) -> Value:
+    def value(self, x: Any) -> TrackedValue:
         """What is known of an operand that no gradient passes."""
-        if isinstance(x, Value):
+        if isinstance(x, TrackedValue):
             return x
         array = x if self.watch.tensors.is_tensor(x) else self.numpy.asarray(x)
-        return Value(array, self.watch.mark(array), False, ("leaf", -1))
+        return TrackedValue(array, self.watch.mark(array), False, ("leaf", -1))
 
-    def looked_at(self, x: Value) -> None:
+    def looked_at(self, x: TrackedValue) -> None:
         """Note that a value became a number of Python, unless only a branch looked at it."""
         place = self.place(self.infos.current().traceback)
         how = next((name for name in NUMBERS if name in place.via), None)
@@ -223,7 +225,7 @@ class Reading:
             env.update(zip(eqn.outvars, self.equation(eqn, list(map(read, eqn.invars)), place), strict=True))
         return list(map(read, jaxpr.outvars))
 
-    def equation(self, eqn: Any, xs: list[Any], place: Place) -> list[Any]:
+    def equation(self, eqn: Any, xs: list[Any], place: JaxLine) -> list[Any]:
         """The results of one operation, or of what it calls."""
         name, params = eqn.primitive.name, eqn.params
         inner = next((params[key] for key in CALLS if key in params), None)
@@ -244,7 +246,7 @@ class Reading:
             return self.operation(title, bound(eqn), xs, place, own, camel(title))
         return self.operation(params["name"] if params.get("name") in WHOLE else name, bound(eqn), xs, place)
 
-    def called(self, jaxpr: Any, consts: Sequence[Any], xs: list[Any], place: Place) -> list[Any]:
+    def called(self, jaxpr: Any, consts: Sequence[Any], xs: list[Any], place: JaxLine) -> list[Any]:
         """The results of a function that was compiled.
 
         JAX compiles its own functions once: their operations carry the line that called them first.
@@ -252,7 +254,7 @@ class Reading:
         title = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", "") or "")
         file, shell = title.partition(" at ")[2].rpartition(":")[0], self.shell
         if file and self.watch.owner[file] != OWN:
-            self.shell = file, Place(place.line, place.via | {title.partition(" ")[0]})
+            self.shell = file, JaxLine(place.line, place.via | {title.partition(" ")[0]})
         try:
             return self.interpreted(jaxpr, consts, xs)
         finally:
@@ -284,7 +286,7 @@ class Reading:
         name: str,
         fun: Callable[..., list[Any]],
         xs: list[Any],
-        place: Place,
+        place: JaxLine,
         own: Callable[..., Any] | None = None,
         kind: str = "",
     ) -> list[Any]:
@@ -296,11 +298,11 @@ class Reading:
         kind = kind or KINDS.get(name) or camel(name)
         watch.here = place.line
         values = [self.value(x) if tensors.mark(x) >= 0 else x for x in xs]
-        if not any(isinstance(x, Value) for x in values):
+        if not any(isinstance(x, TrackedValue) for x in values):
             self.literals.append(fun(*xs))  # made of plain numbers
             return self.literals[-1]
         arrays = list(map(array_of, values))
-        active = [at for at, x in enumerate(values) if isinstance(x, Value) and x.active]
+        active = [at for at, x in enumerate(values) if isinstance(x, TrackedValue) and x.active]
         stops = name == "stop_gradient"
         pull = None
         if active and not stops:
@@ -308,8 +310,8 @@ class Reading:
                 results, pull = self.derivative(fun, arrays, active)
         if pull is None:
             results = fun(*arrays)
-        inputs, seq = tuple([x.mark for x in values if isinstance(x, Value)]), watch.tick()
-        outputs = list[Value]()
+        inputs, seq = tuple([x.mark for x in values if isinstance(x, TrackedValue)]), watch.tick()
+        outputs = list[TrackedValue]()
         asked = stops and place.line is not None and "stop_gradient" in place.line.text
         for at, array in enumerate(results):
             passes = pull is not None and self.is_float(array)
@@ -323,10 +325,12 @@ class Reading:
             if not entry.finite or kind in REMARKED:
                 softmax = kind == "Sub" and not place.via.isdisjoint(SOFTMAX)
                 entry.remark = watch.remarks.on(entry, "Softmax" if softmax else kind, arrays, array)
-            outputs.append(Value(array, entry.mark, passes, ("node", seq)))
+            outputs.append(TrackedValue(array, entry.mark, passes, ("node", seq)))
         if pull is not None:
             own_rule = None if own is None else partial(self.derivative, own, arrays, active)
-            self.ran.append(Ran(seq, kind, name, place.line, [values[at] for at in active], outputs, pull, own_rule))
+            self.ran.append(
+                DerivedOperation(seq, kind, name, place.line, [values[at] for at in active], outputs, pull, own_rule)
+            )
         return list(outputs)
 
     def derivative(self, fun: Callable[..., Any], arrays: list[Any], active: list[int]) -> tuple[list[Any], Any]:
@@ -366,7 +370,7 @@ class Reading:
             return self.numpy.zeros_like(array)
         return np.zeros(np.shape(array), self.jax.dtypes.float0)
 
-    def judge(self, ran: Ran, sent: Sequence[Any], own: Sequence[Any]) -> None:
+    def judge(self, ran: DerivedOperation, sent: Sequence[Any], own: Sequence[Any]) -> None:
         """Compare a rule of the file with the derivative of its own forward, unless it differs on purpose.
 
         On purpose: the function is the identity (a gradient is reversed, clipped or scaled), or has no slope of its
@@ -388,7 +392,7 @@ class Reading:
 
     # --- places -------------------------------------------------------------------------------------------------------
 
-    def place(self, traceback: Any) -> Place:
+    def place(self, traceback: Any) -> JaxLine:
         """Where an operation stands."""
         key = id(traceback), self.shell
         known = self.places.get(key)
@@ -396,7 +400,7 @@ class Reading:
             known = self.places[key] = traceback, self.place_of(traceback)
         return known[1]
 
-    def place_of(self, traceback: Any) -> Place:
+    def place_of(self, traceback: Any) -> JaxLine:
         """The innermost line of the file in a traceback of JAX, and what of JAX is below it."""
         codes = traceback.raw_frames()[0] if traceback is not None else []
         at = next((at for at, code in enumerate(codes) if self.watch.owner[code.co_filename] == OWN), None)
@@ -405,11 +409,11 @@ class Reading:
         via |= {"random" for code in below if "/_src/random" in code.co_filename.replace("\\", "/")}
         if at is None or (self.shell is not None and all(code.co_filename != self.shell[0] for code in codes[at:])):
             outer = self.outer if self.shell is None else self.shell[1]
-            return Place(outer.line, outer.via | via)
+            return JaxLine(outer.line, outer.via | via)
         frames = self.infos.user_frames(traceback)
         frame = next(frame for frame in frames if frame.file_name == codes[at].co_filename)
         line = placed(frame.file_name, frame.start_line, frame.end_line, frame.start_column, frame.end_column)
-        return Place(line, frozenset(via))
+        return JaxLine(line, frozenset(via))
 
 
 class Equation(NamedTuple):
@@ -419,14 +423,14 @@ class Equation(NamedTuple):
     params: dict[str, Any]
 
 
-def follower(core: Any, reading: Reading, parent: Any) -> tuple[Any, Any]:
+def follower(core: Any, reading: CallReader, parent: Any) -> tuple[Any, Any]:
     """A trace of JAX whose values have numbers, and the class of these values."""
 
     class Follower(core.Trace):  # type: ignore[misc]
         """Hands each operation to the reading."""
 
         def given(self, results: list[Any]) -> list[Any]:
-            return [Followed(self, x) if isinstance(x, Value) and x.active else array_of(x) for x in results]
+            return [Followed(self, x) if isinstance(x, TrackedValue) and x.active else array_of(x) for x in results]
 
         def process_primitive(self, primitive: Any, tracers: Any, params: Any, /) -> Any:
             place = reading.place(reading.infos.current().traceback)
@@ -457,7 +461,7 @@ def follower(core: Any, reading: Reading, parent: Any) -> tuple[Any, Any]:
     class Followed(core.Tracer):  # type: ignore[misc]
         """A value that is followed."""
 
-        def __init__(self, trace: Any, value: Value) -> None:
+        def __init__(self, trace: Any, value: TrackedValue) -> None:
             super().__init__(trace, core.typeof(value.array))
             self.value = value
 
@@ -481,7 +485,7 @@ def camel(name: str) -> str:
 
 def array_of(x: Any) -> Any:
     """The numbers of a value, or of an operand that has no more than these."""
-    return x.array if isinstance(x, Value) else x
+    return x.array if isinstance(x, TrackedValue) else x
 
 
 def bound(eqn: Any) -> Callable[..., list[Any]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.recording.libraries.jax_reading import Call, Reading
+from gradcli.recording.libraries.jax_reading import CallReader, GradientCall
 from gradcli.recording.libraries.jax_tensors import JaxRecord
 from gradcli.recording.runs.source_lines import OWN, file_name
 from gradcli.recording.runs.tensors import size_of
@@ -113,7 +113,7 @@ class Transformations:
                     result = computed(*args, **kwargs)
                 gradients = result[1] if with_value else result[0] if has_aux else result
                 numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-                self.record(Call(fun, args, kwargs, numbers, has_aux, gradients))
+                self.record(GradientCall(fun, args, kwargs, numbers, has_aux, gradients))
                 return result
 
             return gradient
@@ -149,14 +149,14 @@ class Transformations:
                 gradients = pull(cotangent)
                 if not self.watch.reading and not self.traced(cotangent):
                     numbers = tuple(range(len(primals)))
-                    self.record(Call(fun, primals, {}, numbers, has_aux, gradients, cotangent))
+                    self.record(GradientCall(fun, primals, {}, numbers, has_aux, gradients, cotangent))
                 return gradients
 
             return (result[0], pulled, *result[2:])
 
         return transform
 
-    def record(self, call: Call) -> None:
+    def record(self, call: GradientCall) -> None:
         """Read a call; what goes wrong in that is no part of the run."""
         watch = self.watch
         line = watch._place()[0]
@@ -164,7 +164,7 @@ class Transformations:
             self.calls[line] += 1
         watch.reading = True
         try:
-            Reading(watch, line).read(call)
+            CallReader(watch, line).read(call)
         except Exception as problem:
             first = str(problem).partition("\n")[0][:120]
             where = "" if line is None else f" at {file_name(line.file)}, line {line.number},"

@@ -9,11 +9,11 @@ import numpy as np
 
 from gradcli.recording.calls.gradient_libraries import JAX, untested
 from gradcli.recording.runs.run_record import Watch
-from gradcli.recording.runs.tensors import Facts, Size, Subject, Tensors, kept, size_of
+from gradcli.recording.runs.tensors import ArrayNorm, SeenTensor, TensorFacts, TensorReader, kept, size_of
 from gradcli.recording.runs.variable_names import subjects_of
 
 if TYPE_CHECKING:
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.tensors import Entry
 
 KINDS = {  # what operations of JAX are called that have another name in `why/readings.py`
@@ -46,7 +46,7 @@ NEVER = type("Never", (), {})
 SMALL = 100  # parts of a container that are looked at
 
 
-class JaxTensors(Tensors):
+class JaxTensors(TensorReader):
     """Reads arrays of JAX."""
 
     kind: Any
@@ -94,14 +94,14 @@ class JaxTensors(Tensors):
     def added(self, tensor: Any) -> int:
         return 1
 
-    def facts(self, tensor: Any, extents: bool) -> Facts:
+    def facts(self, tensor: Any, extents: bool) -> TensorFacts:
         array = self.array(tensor)
         dtype = str(getattr(tensor, "dtype", array.dtype))
-        return Facts(False, None, dtype, array.shape, size_of(array), kept(array, extents))
+        return TensorFacts(False, None, dtype, array.shape, size_of(array), kept(array, extents))
 
-    def subject(self, tensor: Any, name: str, scope: str, size: Size | None) -> Subject:
+    def subject(self, tensor: Any, name: str, scope: str, size: ArrayNorm | None) -> SeenTensor:
         dtype = str(tensor.dtype)
-        return Subject(name, scope, True, False, False, "float" in dtype, dtype, "", np.shape(tensor), False, size)
+        return SeenTensor(name, scope, True, False, False, "float" in dtype, dtype, "", np.shape(tensor), False, size)
 
     def array(self, value: Any) -> Any:
         if not plain(getattr(value, "dtype", None)):
@@ -133,14 +133,14 @@ class JaxRecord(Watch):
     def __init__(self, jax: Any, folder: str, extents: bool = False) -> None:
         super().__init__(folder, JaxTensors(jax), extents)
         self.jax = jax
-        self.here: Line | None = None  # of the operation that is read
+        self.here: SourceLine | None = None  # of the operation that is read
         self.reading = False
         self.notes += untested(JAX, str(jax.__version__))
 
     def of_node(self, tensor: Any) -> Entry:
         return self._enter(tensor, "leaf", "", ())
 
-    def _place(self) -> tuple[Line | None, Any, Any]:
+    def _place(self) -> tuple[SourceLine | None, Any, Any]:
         return (self.here, None, None) if self.reading else super()._place()
 
     def look(self, names: dict[str, Any], scope: str = "") -> None:

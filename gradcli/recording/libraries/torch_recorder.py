@@ -27,12 +27,12 @@ from gradcli.recording.calls.gradient_libraries import TORCH, is_a, untested
 from gradcli.recording.libraries.torch_tensors import TorchTensors, name_of
 from gradcli.recording.runs.run_record import Watch
 from gradcli.recording.runs.source_lines import OWN
-from gradcli.recording.runs.tensors import Size, flat, spoken
+from gradcli.recording.runs.tensors import ArrayNorm, flat, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.tensors import Entry
 
 CUTS = {
@@ -98,7 +98,7 @@ class TorchWatch(Watch):
         if text not in self.notes:
             self.notes.append(text)
 
-    def named(self, mark: int, tensor: Any, name: str, scope: str, size: Size | None = None) -> None:
+    def named(self, mark: int, tensor: Any, name: str, scope: str, size: ArrayNorm | None = None) -> None:
         """Note a tensor as it is now under a name that the file has for it."""
         try:
             super().named(mark, tensor, name, scope, size)
@@ -177,7 +177,7 @@ class TorchWatch(Watch):
         for entry in entries:
             entry.below = tuple([self.entries[mark].now for mark in entry.inputs])
             if not all(size.finite for size in entry.below):
-                entry.size = entry.now = Size(nan, False)
+                entry.size = entry.now = ArrayNorm(nan, False)
 
     def beneath(self, node: Any) -> tuple[list[int], set[int]]:
         """The marks of what a node reads, and which of these, or of those under new nodes, had one before."""
@@ -224,14 +224,14 @@ class TorchWatch(Watch):
         entry = self._enter(None, "operation", name_of(node), tuple(self.edges(node)))
         number = self.tensors.number(node)
         entry.seq, entry.requires, entry.wanted = number, True, True
-        entry.size = entry.now = Size(nan, True)  # not known
+        entry.size = entry.now = ArrayNorm(nan, True)  # not known
         known = getattr(node, "_input_metadata", None)
         if known:
             entry.shape, entry.dtype = tuple(known[at].shape), spoken(known[at].dtype)
         self.unseen[number, at] = entry
         self.made.setdefault(number, {})[at] = entry.mark
 
-    def line_of(self, node: Any) -> Line | None:
+    def line_of(self, node: Any) -> SourceLine | None:
         """The line that made a node."""
         marks = self.made.get(self.tensors.number(node))
         return self.entries[next(iter(marks.values()))].line if marks else None
@@ -693,7 +693,7 @@ class Recorder:
         number, line = self.tensors.number(node), self.watch.line_of(node)
         return node.register_hook(partial(self.ran, number, name_of(node), line, to))
 
-    def ran(self, number: int, name: str, line: Line | None, to: list[Any], sent: Any, arrived: Any) -> None:
+    def ran(self, number: int, name: str, line: SourceLine | None, to: list[Any], sent: Any, arrived: Any) -> None:
         """A node ran in a backward."""
         results = [
             (where, value)
@@ -726,7 +726,7 @@ class Recorder:
                 changed = self.writer(node, number) if why == "changed" else None
                 self.watch.broken(why, name_of(node), number, self.watch.line_of(node), changed)
 
-    def writer(self, node: Any, number: int) -> Line | None:
+    def writer(self, node: Any, number: int) -> SourceLine | None:
         """The line that changed what a node had saved, which has a newer version than the node expects."""
         created = min(self.watch.made.get(number, {0: -1}).values())
         for name in saved_names(node.__class__):

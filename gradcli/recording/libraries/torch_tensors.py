@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.base.results.graph_vertices import Extent
-from gradcli.recording.runs.tensors import SMALL, Facts, Size, Subject, Tensors, spoken
+from gradcli.recording.runs.tensors import SMALL, ArrayNorm, SeenTensor, TensorFacts, TensorReader, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ class Fetched:
     __hash__ = None  # type: ignore[assignment]
 
 
-class FetchedSize(Size):
+class FetchedSize(ArrayNorm):
     """The size of a tensor on a device."""
 
     __slots__ = ("_norm",)
@@ -76,7 +76,7 @@ class FetchedSize(Size):
         return norm - norm == 0
 
 
-class TorchTensors(Tensors):
+class TorchTensors(TensorReader):
     """Reads tensors of the installed PyTorch."""
 
     layer_call = ("torch.nn.modules.module", "_wrapped_call_impl")
@@ -91,8 +91,10 @@ class TorchTensors(Tensors):
         self.added_to: dict[int, int] = {}  # mark of a leaf: how many backwards have added into its .grad
         self._known: dict[int, tuple[Any, int, int | None]] = {}  # id: reference, mark, number of the node at that time
         self.classes = (torch.Tensor, torch.nn.Parameter)
-        self._passed: dict[int, tuple[Any, int, Size]] = {}  # what was sent, by its id, until it arrives
-        self._doubtful: list[tuple[Step, Size, Any, Any, tuple[int, int]]] = []  # what arrived at a node, what it sent
+        self._passed: dict[int, tuple[Any, int, ArrayNorm]] = {}  # what was sent, by its id, until it arrives
+        self._doubtful: list[
+            tuple[Step, ArrayNorm, Any, Any, tuple[int, int]]
+        ] = []  # what arrived at a node, what it sent
         self._bytes = 0  # of these
         self._copied: tuple[Any, int, Any] = (None, 0, None)  # what was copied last from a device
         self._key = object()  # under which a node carries its number
@@ -190,18 +192,18 @@ class TorchTensors(Tensors):
     def added(self, tensor: Any) -> int:
         return self.added_to.get(self.mark(tensor), 0)
 
-    def facts(self, tensor: Any, extents: bool) -> Facts:
+    def facts(self, tensor: Any, extents: bool) -> TensorFacts:
         shape = tuple(tensor.shape) if not tensor.is_nested else ()
         try:
             size, value = self.size(tensor, extents), self.kept(tensor, extents)
         except (RuntimeError, TypeError) as problem:  # a class of tensors whose entries are not to be had
-            size, value = Size(0.0, True), None
+            size, value = ArrayNorm(0.0, True), None
             self.unread[type(tensor).__name__] = str(problem).partition("\n")[0]
-        return Facts(tensor.requires_grad, self.seq(tensor), spoken(tensor.dtype), shape, size, value)
+        return TensorFacts(tensor.requires_grad, self.seq(tensor), spoken(tensor.dtype), shape, size, value)
 
-    def subject(self, tensor: Any, name: str, scope: str, size: Size | None) -> Subject:
+    def subject(self, tensor: Any, name: str, scope: str, size: ArrayNorm | None) -> SeenTensor:
         node, grad = self.node(tensor), self.grad(tensor)
-        return Subject(
+        return SeenTensor(
             name,
             scope,
             node is None,
@@ -271,7 +273,7 @@ class TorchTensors(Tensors):
         """The format in which norms are computed on a device."""
         return self.torch.float32 if device.type == "mps" else self.torch.float64
 
-    def size(self, value: Any, exact: bool = False) -> Size:
+    def size(self, value: Any, exact: bool = False) -> ArrayNorm:
         far = self.far(value)
         if far is None:
             near = value.device.type in self.host and value.dtype in self.norms
@@ -279,36 +281,38 @@ class TorchTensors(Tensors):
                 return self._near(value.detach())
             return super().size(value, exact)
         if not (far.is_floating_point() or far.is_complex()):
-            return Size(0.0, True)
+            return ArrayNorm(0.0, True)
         kind = self.torch.complex128 if far.is_complex() else self._wide(far.device)
         return FetchedSize(Fetched(self, self.torch.linalg.vector_norm(far, dtype=kind)))
 
-    def sizes(self, values: Sequence[Any]) -> list[Size]:
+    def sizes(self, values: Sequence[Any]) -> list[ArrayNorm]:
         """The sizes of some tensors; the norms of those on a device are computed together."""
         far = {k: y for k, x in enumerate(values) if (y := self.far(x)) is not None and y.is_floating_point()}
         if not far:
             return list(map(self.size, values))
         entries = list(far.values())
         norms = self.torch._foreach_norm(entries, 2, dtype=self._wide(entries[0].device))
-        fetched: dict[int, Size] = {k: FetchedSize(Fetched(self, norm)) for k, norm in zip(far, norms, strict=True)}
+        fetched: dict[int, ArrayNorm] = {
+            k: FetchedSize(Fetched(self, norm)) for k, norm in zip(far, norms, strict=True)
+        }
         return [fetched[k] if k in fetched else self.size(x) for k, x in enumerate(values)]
 
     def copied(self, tensor: Any) -> Any:
         return tensor.detach().clone()
 
-    def _near(self, value: Any) -> Size:
+    def _near(self, value: Any) -> ArrayNorm:
         """The size of a dense tensor in main memory, in single or double precision."""
         norm = self.torch.linalg.vector_norm(value).item()
         if LOW < norm < HIGH:
-            return Size(norm, True)
+            return ArrayNorm(norm, True)
         if norm == 0 and not value.any():
-            return Size(0.0, True)
+            return ArrayNorm(0.0, True)
         if value.dtype is self.torch.float64:
             return super().size(value)
         norm = self.torch.linalg.vector_norm(value, dtype=self.torch.float64).item()  # squares do not overflow there
-        return Size(norm, norm - norm == 0)
+        return ArrayNorm(norm, norm - norm == 0)
 
-    def sent(self, value: Any, exact: bool) -> Size:
+    def sent(self, value: Any, exact: bool) -> ArrayNorm:
         """The size of what a node sends to another: most of it arrives as it is, unless a hook changes it."""
         size = self.size(value, exact)
         if len(self._passed) >= HELD:
@@ -316,7 +320,7 @@ class TorchTensors(Tensors):
         self._passed[id(value)] = (value, value._version, size)
         return size
 
-    def arrived(self, value: Any, exact: bool) -> Size:
+    def arrived(self, value: Any, exact: bool) -> ArrayNorm:
         known = self._passed.pop(id(value), None)
         if known is None or known[0] is not value or known[1] != value._version:
             return self.size(value, exact)
@@ -365,7 +369,7 @@ class TorchTensors(Tensors):
         rows = far.reshape(-1, far.shape[-1])
         return Fetched(self, self.torch.cat([~rows.any(dim=0), (rows > 0).all(dim=0)]))
 
-    def note_stuck(self, step: Step, arrived: Any, sent: Any, size: Size) -> None:
+    def note_stuck(self, step: Step, arrived: Any, sent: Any, size: ArrayNorm) -> None:
         if self.far(sent) is None:
             super().note_stuck(step, arrived, sent, size)
         elif arrived.shape == sent.shape:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from gradcli.recording.runs.run_graphs import Graphs, drawing, graphs_of
 from gradcli.recording.runs.run_record import Watch
-from gradcli.recording.runs.script_run import Outcome, lines, one_line, read, report, run_file, silenced
+from gradcli.recording.runs.script_run import RunOutcome, lines, one_line, read, report, run_file, silenced
 
 __all__ = [
     "Graphs",
-    "Outcome",
+    "RunOutcome",
     "Watch",
     "drawing",
     "graphs_of",

@@ -15,8 +15,8 @@ from gradcli.recording.runs.tensors import flat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gradcli.recording.runs.source_lines import Line
-    from gradcli.recording.runs.tensors import Entry, Tensors
+    from gradcli.recording.runs.source_lines import SourceLine
+    from gradcli.recording.runs.tensors import Entry, TensorReader
 
 SCORES = {  # which operand of a softmax holds the scores, or of attention the mask that is added to them
     "Softmax": 0,
@@ -42,7 +42,7 @@ class MaskedRows(NamedTuple):
     of: int
 
 
-class Operand(NamedTuple):
+class NotedOperand(NamedTuple):
     """What an operand was like when the first NaN or infinity was made of it."""
 
     size: int
@@ -52,10 +52,10 @@ class Operand(NamedTuple):
     high: float
 
 
-class Domain(NamedTuple):
+class FailedOperands(NamedTuple):
     """The operands of an operation that made NaN or infinity of finite numbers; None for whole numbers."""
 
-    operands: tuple[Operand | None, ...]
+    operands: tuple[NotedOperand | None, ...]
 
 
 class Probabilities(NamedTuple):
@@ -73,9 +73,9 @@ class NotLogarithms(NamedTuple):
 class Remarks:
     """Notes what is remarkable about operations of one run."""
 
-    def __init__(self, tensors: Tensors) -> None:
+    def __init__(self, tensors: TensorReader) -> None:
         self.tensors = tensors
-        self.looked: dict[tuple[Line | None, str], int] = {}
+        self.looked: dict[tuple[SourceLine | None, str], int] = {}
 
     def on(self, entry: Entry, name: str, operands: Sequence[Any], result: Any) -> Any:
         """The remark on an operation of this name, if there is one."""
@@ -101,18 +101,20 @@ class Remarks:
             scores = np.where(scores, 0.0, -np.inf)
         return masked_rows(scores, self.tensors.array(result))
 
-    def _domain(self, operands: Sequence[Any]) -> Domain:
+    def _domain(self, operands: Sequence[Any]) -> FailedOperands:
         arrays = [self.tensors.array(x) for x in flat(operands) if self.tensors.is_tensor(x)]
-        return Domain(tuple(map(operand, arrays)))
+        return FailedOperands(tuple(map(operand, arrays)))
 
 
-def operand(array: Any) -> Operand | None:
+def operand(array: Any) -> NotedOperand | None:
     """What an operand is like; None for whole numbers and complex ones."""
     if array.dtype.kind != "f":
         return None
     if not array.size:
-        return Operand(0, 0, 0, 0.0, 0.0)
-    return Operand(array.size, int((array == 0).sum()), int((array < 0).sum()), float(array.min()), float(array.max()))
+        return NotedOperand(0, 0, 0, 0.0, 0.0)
+    return NotedOperand(
+        array.size, int((array == 0).sum()), int((array < 0).sum()), float(array.min()), float(array.max())
+    )
 
 
 def probabilities(array: Any, binary: bool) -> Probabilities | None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gradcli.recording.runs.run_record import Watch
-    from gradcli.recording.runs.source_lines import Line
-    from gradcli.recording.runs.tensors import Entry, Rule
+    from gradcli.recording.runs.source_lines import SourceLine
+    from gradcli.recording.runs.tensors import Entry, FunctionRule
 
 
 class Sent(NamedTuple):
@@ -27,7 +27,7 @@ class Sent(NamedTuple):
     norm: float
 
 
-class Ran(NamedTuple):
+class RanNode(NamedTuple):
     """A node that ran in a backward."""
 
     number: int | None
@@ -57,7 +57,7 @@ class Backward(NamedTuple):
     text: str
     retain: bool
     create: bool
-    ran: tuple[Ran, ...]
+    ran: tuple[RanNode, ...]
     added: tuple[Added, ...]
 
 
@@ -135,7 +135,7 @@ def _vertex_of(entry: Entry, index: dict[int, int], names: dict[int, str], path:
     )
 
 
-def _note(watch: Watch, rule: Rule, names: dict[int, str], path: str) -> str:
+def _note(watch: Watch, rule: FunctionRule, names: dict[int, str], path: str) -> str:
     """What a Function saved, by names or by the text that made it, and where its backward is."""
     parts = []
     for mark in rule.saved:
@@ -169,7 +169,7 @@ def _backward(
                 reads.remove(to)
             sent.append(Sent(to, contribution.value, contribution.size.norm))
         line = step.line.number if step.line else None
-        ran.append(Ran(row, step.name, step.arrived, step.norm, tuple(sent), line))
+        ran.append(RanNode(row, step.name, step.arrived, step.norm, tuple(sent), line))
     added = [
         Added(index.get(grad.leaf, -1), names.get(grad.leaf, ""), grad.value, grad.norm, grad.added, grad.total)
         for grad in sweep.reached
@@ -178,7 +178,7 @@ def _backward(
     return Backward(number, line, text, sweep.retain, sweep.create, tuple(ran), tuple(added))
 
 
-def elsewhere(line: Line | None, path: str) -> str:
+def elsewhere(line: SourceLine | None, path: str) -> str:
     """The name of a line's file where that is not the one that was run."""
     if line is None or filename_of(path) == line.file:
         return ""

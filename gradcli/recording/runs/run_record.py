@@ -16,23 +16,33 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradcli.recording.runs.operand_notes import Remarks
-from gradcli.recording.runs.source_lines import LIBRARY, OWN, RECORD, Calls, Line, Owners, line_in, line_of, whole_line
+from gradcli.recording.runs.source_lines import (
+    LIBRARY,
+    OWN,
+    RECORD,
+    Calls,
+    Owners,
+    SourceLine,
+    line_in,
+    line_of,
+    whole_line,
+)
 from gradcli.recording.runs.tensors import (
+    ArrayNorm,
+    BackwardRecord,
     Entry,
     Event,
-    Facts,
+    FunctionRule,
     Hook,
-    Layer,
-    Optimizer,
+    ModuleRecord,
+    OptimizerRecord,
     Reached,
-    Rule,
-    Sent,
-    Size,
+    SeenTensor,
+    SentGradient,
     Step,
-    Subject,
-    Sweep,
     Switch,
-    Tensors,
+    TensorFacts,
+    TensorReader,
     Update,
     WrongRule,
     flat,
@@ -71,7 +81,7 @@ class Functions:
         return ended
 
 
-NOTHING = Facts(False, None, "", (), Size(0.0, True), None)  # known of a value that is not a tensor
+NOTHING = TensorFacts(False, None, "", (), ArrayNorm(0.0, True), None)  # known of a value that is not a tensor
 SETTLED = 2  # steps after which units that are still alike stay so
 PROBED = 8  # parameters of an optimizer of which a few entries are kept at each step
 _numbers = itertools.count()  # never reset: a number belongs to one record
@@ -84,7 +94,7 @@ class Watch(ABC):
     `steps`, it is kept how far each step of an optimizer moves a parameter.
     """
 
-    def __init__(self, folder: str, tensors: Tensors, extents: bool = False, steps: bool = False) -> None:
+    def __init__(self, folder: str, tensors: TensorReader, extents: bool = False, steps: bool = False) -> None:
         self.extents, self.steps = extents, steps
         self.tensors = tensors
         self.owner = Owners(folder, tensors.library)
@@ -92,32 +102,34 @@ class Watch(ABC):
         self.entries: dict[int, Entry] = {}
         self.made: dict[int, dict[int, int]] = {}  # number of a node: the numbers of its results, by their places
         self.used: set[int] = set()  # numbers of what an operation has read
-        self.births: dict[int, Line | None] = {}  # where tensors were made that nothing has used yet
-        self.sweeps: list[Sweep] = []
+        self.births: dict[int, SourceLine | None] = {}  # where tensors were made that nothing has used yet
+        self.sweeps: list[BackwardRecord] = []
         self.events: list[Event] = []
-        self.writes: dict[int, list[tuple[int, int, Line | None]]] = {}  # of a memory: time, version after it, line
+        self.writes: dict[
+            int, list[tuple[int, int, SourceLine | None]]
+        ] = {}  # of a memory: time, version after it, line
         self.switches: list[Switch] = []  # the contexts that are open now, the innermost last
-        self.optimizers: list[Optimizer] = []
-        self.known_optimizers: dict[int, Optimizer] = {}  # by their identity
+        self.optimizers: list[OptimizerRecord] = []
+        self.known_optimizers: dict[int, OptimizerRecord] = {}  # by their identity
         self.hooks: list[Hook] = []
         self.frozen: dict[int, Any] = {}  # number of a tensor that had a gradient and is frozen: a few of its entries
-        self.layers: dict[int, Layer] = {}  # by the identity of the module
+        self.layers: dict[int, ModuleRecord] = {}  # by the identity of the module
         self.grads: dict[int, int] = {}  # number of a .grad: number of its tensor
         self.shared: dict[int, int] = {}  # number of a detach() or .data: number of the tensor whose memory it is
-        self.subjects: dict[int, Subject] = {}
+        self.subjects: dict[int, SeenTensor] = {}
         self.holders: dict[str, tuple[int, ...]] = {}  # name of a container: numbers of the tensors with history in it
         self.loose: dict[tuple[int, ...], Loose] = {}  # parameters in plain containers of modules
         self.refusal: int | None = None
-        self.stop: tuple[str, str, int, Line | None, Line | None] | None = None
-        self.fault: Line | None = None  # where a backward was refused or stopped last
-        self.rules: dict[int, Rule] = {}  # of results that a Function gave
-        self.open: list[Sweep] = []
+        self.stop: tuple[str, str, int, SourceLine | None, SourceLine | None] | None = None
+        self.fault: SourceLine | None = None  # where a backward was refused or stopped last
+        self.rules: dict[int, FunctionRule] = {}  # of results that a Function gave
+        self.open: list[BackwardRecord] = []
         self.steps_open: set[int] = set()  # the identities of optimizers that step
         self.moving: dict[int, list[Any]] = {}  # by the identity of an optimizer that steps: what it moves, before
         self.owners: set[int] = set()  # the objects whose attributes were looked at
         self.functions = Functions(self.owner)
         self.calls = Calls(self.owner.near, tensors.layer_call) if extents else None
-        self.last: Line | None = None  # where an exception ended the file
+        self.last: SourceLine | None = None  # where an exception ended the file
         self.running = False
         self.wrong_rules: list[WrongRule] = []
         self.leaked: list[str] = []  # names that hold values of a trace that is over
@@ -173,10 +185,10 @@ class Watch(ABC):
     def ruled(self, result: Any, name: str, backward: Any, saved: Sequence[Any]) -> None:
         """A result has a rule of its own, of a class of this name with a backward, and saved these values."""
         code = getattr(backward, "__code__", None)
-        line = None if code is None else Line(code.co_filename, code.co_firstlineno, "")
+        line = None if code is None else SourceLine(code.co_filename, code.co_firstlineno, "")
         own = self.tensors.mark(result)
         marks = [self.mark(x) if self.tensors.is_tensor(x) else None for x in saved if x is not None]
-        self.rules[own] = Rule(name, line, tuple([None if mark == own else mark for mark in marks]))
+        self.rules[own] = FunctionRule(name, line, tuple([None if mark == own else mark for mark in marks]))
 
     def cut(self, how: str, xs: Sequence[Any], result: Any | None) -> None:
         """Values left the graph: by detach(), item(), numpy() and the like."""
@@ -197,7 +209,7 @@ class Watch(ABC):
             frame = frame.f_back
         return frame
 
-    def _place(self) -> tuple[Line | None, CodeType | None, Layer | None]:
+    def _place(self) -> tuple[SourceLine | None, CodeType | None, ModuleRecord | None]:
         """The line of the file that runs now, the function that it called, and the layer; ended functions are noted."""
         if not self.running:
             return None, None, None
@@ -220,11 +232,11 @@ class Watch(ABC):
         frame = frame or outer
         return None if frame is None else line_in(frame.f_code, frame.f_lasti), via, layer
 
-    def layer(self, module: Any) -> Layer:
+    def layer(self, module: Any) -> ModuleRecord:
         """What is known of a module."""
         known = self.layers.get(id(module))
         if known is None or known.alive() is not module:
-            known = self.layers[id(module)] = Layer(module)
+            known = self.layers[id(module)] = ModuleRecord(module)
         return known
 
     def forget(self) -> None:
@@ -288,12 +300,12 @@ class Watch(ABC):
         write = self.tick(), self.tensors.version(tensor), self._place()[0]
         self.writes.setdefault(self.tensors.memory(tensor), []).append(write)
 
-    def writer(self, memory: int, since: int, version: int) -> Line | None:
+    def writer(self, memory: int, since: int, version: int) -> SourceLine | None:
         """The line that first wrote to a memory after a time, when it had a version."""
         writes = (line for time, after, line in self.writes.get(memory, ()) if time > since and after > version)
         return next(writes, None)
 
-    def rewritten(self, tensor: Any, entry: Entry, size: Size | None = None) -> None:
+    def rewritten(self, tensor: Any, entry: Entry, size: ArrayNorm | None = None) -> None:
         """Look again at a tensor that keeps its number, after a change of its memory.
 
         A leaf that nothing has read yet begins with its new values: those of `torch.empty` are none.
@@ -351,13 +363,13 @@ class Watch(ABC):
     def _event(self, kind: str, mark: int, name: str = "") -> None:
         self.events.append(Event(kind, mark, self._place()[0], len(self.sweeps), self.tick(), name))
 
-    def meet(self, tensor: Any, size: Size | None = None) -> None:
+    def meet(self, tensor: Any, size: ArrayNorm | None = None) -> None:
         """Note the state that a tensor is in now, with the size of its `.grad`; its name may come later."""
         mark = self.mark(tensor)
         known = self.subjects.get(mark)
         self.named(mark, tensor, known.name if known else "", known.scope if known else "", size)
 
-    def named(self, mark: int, tensor: Any, name: str, scope: str, size: Size | None = None) -> None:
+    def named(self, mark: int, tensor: Any, name: str, scope: str, size: ArrayNorm | None = None) -> None:
         """Note a tensor as it is now under a name that the file has for it."""
         self.subjects[mark] = self.tensors.subject(tensor, name, scope, size)
 
@@ -392,11 +404,11 @@ class Watch(ABC):
 
     def making(self, optimizer: Any, *_: Any) -> None:
         """An optimizer is made."""
-        known = Optimizer(type(optimizer).__name__, self._place()[0], self.tick())
+        known = OptimizerRecord(type(optimizer).__name__, self._place()[0], self.tick())
         self.known_optimizers[id(optimizer)] = known
         self.optimizers.append(known)
 
-    def gathered(self, optimizer: Any) -> Optimizer:
+    def gathered(self, optimizer: Any) -> OptimizerRecord:
         """Note what an optimizer moves; it may have been made before the record began."""
         if id(optimizer) not in self.known_optimizers:
             self.making(optimizer)
@@ -456,7 +468,7 @@ class Watch(ABC):
         self.refusal, self.stop, self.fault = self.mark(root), None, self._place()[0]
         self.meet(root)
 
-    def broken(self, why: str, name: str, seq: int, line: Line | None, changed: Line | None) -> None:
+    def broken(self, why: str, name: str, seq: int, line: SourceLine | None, changed: SourceLine | None) -> None:
         """A backward cannot go through a node that was made at one line; what it saved was `changed` at another."""
         self.stop, self.refusal = (why, name, seq, line, changed), None
         self.fault = self.open[-1].line if self.open else self._place()[0]
@@ -467,12 +479,17 @@ class Watch(ABC):
         """A backward begins."""
         known = [(self.mark(root), self.tensors.seq(root), self.tensors.size(root).finite) for root in roots]
         line, marks = self._place()[0], None if targets is None else tuple([self.mark(x) for x in targets])
-        sweep = Sweep(self.tick(), line, known, retain, create, accumulate, marks, bool(self.steps_open))
+        sweep = BackwardRecord(self.tick(), line, known, retain, create, accumulate, marks, bool(self.steps_open))
         self.sweeps.append(sweep)
         self.open.append(sweep)
 
     def step(
-        self, seq: int, name: str, line: Line | None, cts: Sequence[Any], results: Sequence[tuple[tuple[str, int], Any]]
+        self,
+        seq: int,
+        name: str,
+        line: SourceLine | None,
+        cts: Sequence[Any],
+        results: Sequence[tuple[tuple[str, int], Any]],
     ) -> None:
         """A node of a number ran: what arrived, and for each input where it goes to and what it gets, or None."""
         tensors, extents = self.tensors, self.extents
@@ -493,7 +510,7 @@ class Watch(ABC):
                     step.withheld.append(to)
                 continue
             size = tensors.sent(value, extents) if to[0] == "node" else tensors.size(value, extents)
-            step.sent.append(Sent(to, size, tensors.kept(value, extents)))
+            step.sent.append(SentGradient(to, size, tensors.kept(value, extents)))
             if arrived:
                 tensors.note_stuck(step, arrived[0], value, size)
         sweep.steps.append(step)
@@ -560,7 +577,7 @@ class Watch(ABC):
         for loose in loose_in(self.tensors, names, self.mark, self.made_of):
             self.loose[loose.tensors] = loose
 
-    def made_of(self, tensor: Any, line: Line) -> tuple[int, ...]:
+    def made_of(self, tensor: Any, line: SourceLine) -> tuple[int, ...]:
         """The leaves that a line computed a tensor from; none for a tensor of another line."""
         entry = self.entries[self.mark(tensor)]
         if entry.line is None or entry.line[:2] != line[:2]:

@@ -33,7 +33,7 @@ DEBUG = "GRADCLI_DEBUG"  # set: tracebacks show the frames of this package too
 INTERRUPTED = 130
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """What a run left: the exit code, the exception that ended it, and the names of the file."""
 
     code: int
@@ -60,7 +60,7 @@ def run_file(
     watch: Watch | None = None,
     tell: bool = True,
     texts: Mapping[str, str] | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Run a Python file as a script; an exception is reported on standard error as Python reports it.
 
     `inside`: a context for the run, which may give `torch` a meaning. `watch` records the run. `tell`: print the
@@ -82,7 +82,7 @@ def run_file(
             with inside or nullcontext(), nullcontext() if watch is None else watch.watching(module.__dict__):
                 loader.exec_module(module)
         except SystemExit as end:
-            return Outcome(_exit_code(end), end, module.__dict__)
+            return RunOutcome(_exit_code(end), end, module.__dict__)
         except BrokenPipeError:  # the reader of the output is gone
             raise
         except BaseException as problem:
@@ -91,8 +91,8 @@ def run_file(
             sys.stdout.flush()
             if tell:
                 report(problem)
-            return Outcome(INTERRUPTED if isinstance(problem, KeyboardInterrupt) else 1, problem, module.__dict__)
-    return Outcome(0, None, module.__dict__)
+            return RunOutcome(INTERRUPTED if isinstance(problem, KeyboardInterrupt) else 1, problem, module.__dict__)
+    return RunOutcome(0, None, module.__dict__)
 
 
 def read(path: str) -> bytes:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LONGEST = 60
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a file, and what of it was running."""
 
     file: str
@@ -81,15 +81,17 @@ class Owners(dict[str, int]):
 
 
 MOST_CODES = 1024  # functions whose lines are kept
-_known: dict[int, tuple[CodeType, dict[int, Line]]] = {}  # by the code's identity: its hash reads all its constants
+_known: dict[
+    int, tuple[CodeType, dict[int, SourceLine]]
+] = {}  # by the code's identity: its hash reads all its constants
 
 
-def line_of(place: tuple[CodeType, int] | None) -> Line | None:
+def line_of(place: tuple[CodeType, int] | None) -> SourceLine | None:
     """The line of a place; the text is empty where the source cannot be read."""
     return None if place is None else line_in(*place)
 
 
-def line_in(code: CodeType, at: int) -> Line:
+def line_in(code: CodeType, at: int) -> SourceLine:
     """The line of an instruction of some code."""
     known = _known.get(id(code))
     if known is None:
@@ -102,16 +104,16 @@ def line_in(code: CodeType, at: int) -> Line:
     return line
 
 
-def _read(code: CodeType, at: int) -> Line:
+def _read(code: CodeType, at: int) -> SourceLine:
     first, last, start, stop = next(
         (position for i, position in enumerate(code.co_positions()) if 2 * i == at), (None, None, None, None)
     )
     if first is None:
-        return Line(code.co_filename, code.co_firstlineno, "")
+        return SourceLine(code.co_filename, code.co_firstlineno, "")
     return placed(code.co_filename, first, last or first, start, stop)
 
 
-def placed(file: str, first: int, last: int, start: int | None, stop: int | None) -> Line:
+def placed(file: str, first: int, last: int, start: int | None, stop: int | None) -> SourceLine:
     """The line of what stands between two points of a file."""
     lines = [linecache.getline(file, number) for number in range(first, last + 1)]
     text = "".join(lines)
@@ -119,18 +121,18 @@ def placed(file: str, first: int, last: int, start: int | None, stop: int | None
         before = "".join(lines[:-1]).encode()
         text = (before + lines[-1].encode()[:stop])[start:].decode(errors="replace")
     span = None if start is None or stop is None else (start, last, stop)
-    return Line(file, first, _shortened(text), span)
+    return SourceLine(file, first, _shortened(text), span)
 
 
-def statement_in(code: CodeType, at: int) -> Line:
+def statement_in(code: CodeType, at: int) -> SourceLine:
     """The line of an instruction with all that stands on it."""
     line = line_in(code, at)
     return whole_line(line.file, line.number)
 
 
-def whole_line(file: str, number: int) -> Line:
+def whole_line(file: str, number: int) -> SourceLine:
     """A line of a file with all that stands on it."""
-    return Line(file, number, _shortened(linecache.getline(file, number)))
+    return SourceLine(file, number, _shortened(linecache.getline(file, number)))
 
 
 def _shortened(text: str) -> str:
@@ -138,14 +140,14 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
-class Loop(NamedTuple):
+class CodeLoop(NamedTuple):
     """A loop of some code, from its first instruction to the jump back."""
 
     start: int
     end: int
 
 
-class Level:
+class RunningFunction:
     """A function or a layer that runs: its groups, and at which instruction of which loops it was last."""
 
     __slots__ = ("at", "callee", "frame", "groups", "loops", "outer")
@@ -155,7 +157,7 @@ class Level:
         self.outer = outer  # the groups around its loops
         self.at = -1
         self.callee: FrameType | None = None
-        self.loops: dict[Loop, tuple[Group, Group]] = {}  # those that run: the loop and its turn
+        self.loops: dict[CodeLoop, tuple[Group, Group]] = {}  # those that run: the loop and its turn
         self.groups = outer
 
 
@@ -167,10 +169,10 @@ class Calls:
 
     def __init__(self, own: Callable[[str], bool], layer_call: tuple[str, str]) -> None:
         self.own, self.layer_call = own, layer_call
-        self.levels: list[Level] = []
+        self.levels: list[RunningFunction] = []
         self.count = 0
         self.last: tuple[Group, ...] | None = None  # of the operation of which a part has been entered
-        self.known: dict[CodeType, list[Loop]] = {}
+        self.known: dict[CodeType, list[CodeLoop]] = {}
 
     def groups(self, frame: FrameType | None) -> tuple[Group, ...]:
         """The groups of an operation that runs in a frame, the outermost first."""
@@ -188,7 +190,7 @@ class Calls:
             if place >= len(levels) or levels[place].frame is not frame:
                 del levels[place:]
                 caller = chain[places[place - 1]] if place else None
-                levels.append(Level(frame, (*groups, *self._entered(frame, caller, layer))))
+                levels.append(RunningFunction(frame, (*groups, *self._entered(frame, caller, layer))))
             level = levels[place]
             if not self._is_layer(frame):
                 self._turned(level, callee)
@@ -231,7 +233,7 @@ class Calls:
             place = f"line {line.number}: {line.text}"
         return Group(self._next(), label, place)
 
-    def _turned(self, level: Level, callee: FrameType | None) -> None:
+    def _turned(self, level: RunningFunction, callee: FrameType | None) -> None:
         """Note where a frame is now: loops that ended, began, or turned."""
         at, before = level.frame.f_lasti, level.at
         again = at < before or (at == before and (callee is None or callee is not level.callee))
@@ -259,12 +261,12 @@ class Calls:
         self.count += 1
         return self.count
 
-    def _loops(self, code: CodeType) -> list[Loop]:
+    def _loops(self, code: CodeType) -> list[CodeLoop]:
         """The loops of some code, those around others first."""
         if code not in self.known:
             ends: dict[int, int] = {}
             for step in dis.get_instructions(code):
                 if "JUMP" in step.opname and isinstance(step.argval, int) and step.argval < step.offset:
                     ends[step.argval] = max(step.offset, ends.get(step.argval, 0))
-            self.known[code] = [Loop(start, ends[start]) for start in sorted(ends)]
+            self.known[code] = [CodeLoop(start, ends[start]) for start in sorted(ends)]
         return self.known[code]

@@ -15,7 +15,7 @@ from gradcli.base.results.findings import Edit, Patch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
 
 N = TypeVar("N", bound=ast.AST)
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
@@ -76,7 +76,7 @@ class SourceTree:
         inner = [node for node in covering if (node.end_lineno or node.lineno) - node.lineno == least]
         return [node for node in inner if not any(self.parents.get(other) is node for other in inner)]
 
-    def statement(self, line: Line) -> ast.stmt | None:
+    def statement(self, line: SourceLine) -> ast.stmt | None:
         """The statement in which something ran."""
         statements = self.statements(line.number)
         if line.span is not None:
@@ -85,7 +85,7 @@ class SourceTree:
             statements = inner[-1:] or statements
         return statements[0] if statements else None
 
-    def node(self, line: Line) -> ast.expr | None:
+    def node(self, line: SourceLine) -> ast.expr | None:
         """The expression that ran."""
         if line.span is None:
             return None
@@ -97,7 +97,7 @@ class SourceTree:
                     return node
         return None
 
-    def loop(self, line: Line) -> ast.stmt | None:
+    def loop(self, line: SourceLine) -> ast.stmt | None:
         """The innermost loop in whose body a line stands."""
         statement = self.statement(line)
         if statement is None:

@@ -13,7 +13,7 @@ from gradcli.recording.runs.operand_notes import Units
 
 if TYPE_CHECKING:
     from gradcli.recording.runs.run_record import Watch
-    from gradcli.recording.runs.tensors import Reached, Sweep, Update
+    from gradcli.recording.runs.tensors import BackwardRecord, Reached, Update
 
 UNKNOWN = math.nan
 
@@ -21,7 +21,7 @@ UNKNOWN = math.nan
 class Turn(NamedTuple):
     """The backwards up to a step of an optimizer, and that step; None where no optimizer steps."""
 
-    sweeps: tuple[Sweep, ...]
+    sweeps: tuple[BackwardRecord, ...]
     update: Update | None
 
 

@@ -1,7 +1,7 @@
 """What the record of a run keeps (values, nodes that ran, backwards, events; no tensor), and how it reads tensors.
 
-`Tensors` reads arrays of NumPy. A library's adaptor adds what it takes to read its tensors, so that one record, and one
-set of reasons and pictures, serves every library.
+`TensorReader` reads arrays of NumPy. A library's adaptor adds what it takes to read its tensors, so that one record, and
+one set of reasons and pictures, serves every library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from gradcli.base.results.graph_vertices import Group
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
 
 
 SMALL = 9  # entries of an array that is kept as it is
@@ -31,7 +31,7 @@ BELOW, ABOVE = 1e-20, 1e30  # of a sum of squares in single precision that neith
 
 
 @dataclass(slots=True, eq=False)
-class Size:
+class ArrayNorm:
     """The norm of an array, and whether every entry is finite."""
 
     norm: float
@@ -46,9 +46,9 @@ class Entry:
     role: str  # leaf, operation, cut
     name: str
     inputs: tuple[int, ...]
-    line: Line | None
+    line: SourceLine | None
     via: CodeType | None  # the function of a library that the file called, where the file did not call the tensors
-    layer: Layer | None  # the innermost layer that ran
+    layer: ModuleRecord | None  # the innermost layer that ran
     groups: tuple[Group, ...]  # calls, layers and turns of loops around it, where these are wanted
     mode: str  # grad, no_grad, inference
     switch: Switch | None  # what had turned recording off
@@ -59,10 +59,10 @@ class Entry:
     inside: bool  # made by a backward, not by the file
     dtype: str
     shape: tuple[int, ...]
-    size: Size  # when it was made
-    now: Size  # after the last change that was seen
+    size: ArrayNorm  # when it was made
+    now: ArrayNorm  # after the last change that was seen
     version: int  # of its memory, when that was
-    below: tuple[Size, ...]  # of the inputs, as they were then
+    below: tuple[ArrayNorm, ...]  # of the inputs, as they were then
     value: Any  # a copy of a small array; of a large one its extent, where these are wanted
     remark: Any  # of some operations, what else is known of their operands (`remarks.py`)
 
@@ -77,7 +77,7 @@ class Entry:
         return all(size.finite for size in self.below)
 
 
-class Layer:
+class ModuleRecord:
     """A module of the file: its class, and the name that it has there once one is known."""
 
     __slots__ = ("alive", "kind", "local", "name", "training")
@@ -95,7 +95,7 @@ class Switch(NamedTuple):
 
     owner: int  # the identity of the context
     mode: str  # the mode from then on
-    line: Line | None
+    line: SourceLine | None
     how: str  # with, call, decorator, library
     time: int
 
@@ -103,11 +103,11 @@ class Switch(NamedTuple):
 class Hook(NamedTuple):
     """A hook that the file registered: on a tensor, or on a layer with a count of its calls."""
 
-    line: Line | None
+    line: SourceLine | None
     time: int
     mark: int
     seq: int | None
-    layer: Layer | None
+    layer: ModuleRecord | None
     kind: str  # the name of the function that registered it
     calls: list[int]  # the times at which it ran; of a tensor nothing is noted
 
@@ -116,7 +116,7 @@ class Update(NamedTuple):
     """One step of an optimizer."""
 
     time: int
-    line: Line | None
+    line: SourceLine | None
     sweeps: int
     rates: tuple[float, ...]
     moved: tuple[int, ...]
@@ -125,11 +125,11 @@ class Update(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Optimizer:
+class OptimizerRecord:
     """An optimizer of the file: where it was made, what it holds since when, and its steps."""
 
     kind: str
-    line: Line | None
+    line: SourceLine | None
     time: int
     name: str = ""
     held: dict[int, int] = field(default_factory=dict)  # mark of a parameter: when it was given
@@ -138,11 +138,11 @@ class Optimizer:
     alike: list[int] = field(default_factory=list)  # parameters whose rows are equal after several steps
 
 
-class Sent(NamedTuple):
+class SentGradient(NamedTuple):
     """What a node sent to one of its inputs."""
 
     to: tuple[str, int]  # ("node", its number) or ("leaf", its mark)
-    size: Size
+    size: ArrayNorm
     value: Any  # a copy where it is small
 
 
@@ -152,10 +152,10 @@ class Step:
 
     seq: int
     name: str
-    line: Line | None
-    sizes: list[Size]  # of what arrived
+    line: SourceLine | None
+    sizes: list[ArrayNorm]  # of what arrived
     arrived: Any  # a copy where it is one small array
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[SentGradient] = field(default_factory=list)
     withheld: list[tuple[str, int]] = field(default_factory=list)  # inputs that it sent nothing to, not even zeros
     overwritten: int | None = None  # the number of what arrived, if the node itself has written into it
     stuck_shares: list[Any] = field(default_factory=list)  # of entries where a gradient of 0 met what is not finite
@@ -180,11 +180,11 @@ class Step:
 
 
 @dataclass(slots=True, eq=False)
-class Sweep:
+class BackwardRecord:
     """One backward."""
 
     time: int
-    line: Line | None
+    line: SourceLine | None
     roots: Sequence[tuple[int, int | None, bool]]  # (mark, number of the node, finite)
     retain: bool
     create: bool
@@ -203,7 +203,7 @@ class Reached:
 
     leaf: int
     added: int
-    size: Size
+    size: ArrayNorm
     value: Any
     total: Any
     probe: Any
@@ -242,13 +242,13 @@ class Event:
 
     kind: str
     mark: int
-    line: Line | None
+    line: SourceLine | None
     sweeps: int
     time: int
     name: str = ""
 
 
-class Subject(NamedTuple):
+class SeenTensor(NamedTuple):
     """A tensor as it was when it was last seen."""
 
     name: str
@@ -261,7 +261,7 @@ class Subject(NamedTuple):
     node: str
     shape: tuple[int, ...]
     parameter: bool
-    size: Size | None  # of its `.grad`; None where there is none
+    size: ArrayNorm | None  # of its `.grad`; None where there is none
 
     @property
     def norm(self) -> float:
@@ -278,11 +278,11 @@ class Subject(NamedTuple):
         return "nan" if self.norm != self.norm else "inf"
 
 
-class Rule(NamedTuple):
+class FunctionRule(NamedTuple):
     """The Function that gave a value: its name, where its backward begins, and what it saved; None for its result."""
 
     name: str
-    line: Line | None
+    line: SourceLine | None
     saved: tuple[int | None, ...]
 
 
@@ -290,7 +290,7 @@ class WrongRule(NamedTuple):
     """A derivative of the file that is not that of its own forward; `factor` of it, if it is that everywhere."""
 
     name: str
-    line: Line | None
+    line: SourceLine | None
     argument: int
     factor: float | None
 
@@ -313,26 +313,26 @@ def extent(array: Any) -> Extent:
     return Extent(array.shape, low, high, norm, int(array.size - finite.size))
 
 
-def size_of(array: Any, exact: bool = False) -> Size:
+def size_of(array: Any, exact: bool = False) -> ArrayNorm:
     """The norm of an array, and whether every entry is finite; unless `exact`, in the format of the array."""
     kind = array.dtype.kind
     if kind not in "fc":
-        return Size(0.0, True)
+        return ArrayNorm(0.0, True)
     if not array.ndim:
         number = abs(array.item())
-        return Size(number, number - number == 0)
+        return ArrayNorm(number, number - number == 0)
     if not exact and (array.dtype is F32 or array.dtype is F64):
         line = array if array.ndim == 1 else array.reshape(-1)
         square = float(line.dot(line))
         if BELOW < square < ABOVE:
-            return Size(math.sqrt(square), True)
+            return ArrayNorm(math.sqrt(square), True)
     flat = array.reshape(-1).astype(np.float64 if kind == "f" else np.complex128)  # squares of float32 may overflow
     norm = math.sqrt(flat.dot(flat) if kind == "f" else np.vdot(flat, flat).real)
     if norm == 0 or norm - norm != 0:  # squares of doubles may vanish or overflow too
         largest = float(np.abs(flat).max(initial=0))
         if 0 < largest < math.inf:
-            return Size(largest * float(np.linalg.norm(flat / largest)), True)
-    return Size(norm, norm - norm == 0)
+            return ArrayNorm(largest * float(np.linalg.norm(flat / largest)), True)
+    return ArrayNorm(norm, norm - norm == 0)
 
 
 def flat(xs: Sequence[Any]) -> list[Any]:
@@ -348,18 +348,18 @@ def flat(xs: Sequence[Any]) -> list[Any]:
     return items
 
 
-class Facts(NamedTuple):
+class TensorFacts(NamedTuple):
     """What an entry keeps of a tensor."""
 
     requires: bool
     seq: int | None  # the number of its node
     dtype: str
     shape: tuple[int, ...]
-    size: Size
+    size: ArrayNorm
     value: Any  # a copy of a small tensor, an extent, or None
 
 
-class Tensors(ABC):
+class TensorReader(ABC):
     """Reads the tensors of a library."""
 
     layer_call: tuple[str, str]  # the module and the name of the function that calls a layer
@@ -413,11 +413,11 @@ class Tensors(ABC):
         """How many backwards have added into its `.grad` since that was None or zero."""
 
     @abstractmethod
-    def facts(self, tensor: Any, extents: bool) -> Facts:
+    def facts(self, tensor: Any, extents: bool) -> TensorFacts:
         """What an entry keeps of it."""
 
     @abstractmethod
-    def subject(self, tensor: Any, name: str, scope: str, size: Size | None) -> Subject:
+    def subject(self, tensor: Any, name: str, scope: str, size: ArrayNorm | None) -> SeenTensor:
         """The state of a tensor now, under a name of the file; the size of its `.grad` may be known."""
 
     def seq(self, tensor: Any) -> int | None:
@@ -431,11 +431,11 @@ class Tensors(ABC):
     def array(self, value: Any) -> Any:
         """The entries of a tensor or of a gradient in main memory."""
 
-    def size(self, value: Any, exact: bool = False) -> Size:
+    def size(self, value: Any, exact: bool = False) -> ArrayNorm:
         """The norm, and whether every entry is finite."""
         return size_of(self.array(value), exact)
 
-    def sizes(self, values: Sequence[Any]) -> list[Size]:
+    def sizes(self, values: Sequence[Any]) -> list[ArrayNorm]:
         """The sizes of some tensors."""
         return list(map(self.size, values))
 
@@ -479,18 +479,18 @@ class Tensors(ABC):
         rows = array.reshape(-1, array.shape[-1] if array.ndim > 1 else array.size)
         return np.concatenate([~rows.any(axis=0), (rows > 0).all(axis=0)])
 
-    def note_stuck(self, step: Step, arrived: Any, sent: Any, size: Size) -> None:
+    def note_stuck(self, step: Step, arrived: Any, sent: Any, size: ArrayNorm) -> None:
         """Note the share of entries where what a node sent, of this size, is not finite and what arrived was zero."""
         if not size.finite:
             arrived, sent = self.array(arrived), self.array(sent)
             if arrived.shape == sent.shape:
                 step.stuck_shares.append((~np.isfinite(sent) & (arrived == 0)).mean())
 
-    def sent(self, value: Any, exact: bool) -> Size:
+    def sent(self, value: Any, exact: bool) -> ArrayNorm:
         """The size of what a node sends; an adaptor may keep it until it arrives."""
         return self.size(value, exact)
 
-    def arrived(self, value: Any, exact: bool) -> Size:
+    def arrived(self, value: Any, exact: bool) -> ArrayNorm:
         """The size of what arrived at a node."""
         return self.size(value, exact)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dis import get_instructions
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradcli.recording.runs.source_lines import Line, statement_in
-from gradcli.recording.runs.tensors import Tensors, flat
+from gradcli.recording.runs.source_lines import SourceLine, statement_in
+from gradcli.recording.runs.tensors import TensorReader, flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,14 +33,14 @@ class Loose(NamedTuple):
     layers: int  # how many modules it holds; 0 where it holds parameters themselves
     tensors: tuple[int, ...]
     registered: tuple[int, ...]  # the parameters that `parameters()` gives
-    line: Line | None  # where the attribute is first assigned
+    line: SourceLine | None  # where the attribute is first assigned
 
 
 def loose_in(
-    tensors: Tensors,
+    tensors: TensorReader,
     names: dict[str, Any],
     mark: Callable[[Any], int],
-    made_of: Callable[[Any, Line], tuple[int, ...]],
+    made_of: Callable[[Any, SourceLine], tuple[int, ...]],
 ) -> Iterator[Loose]:
     """The attributes with loose parameters of the modules among the values of some names.
 
@@ -69,7 +69,7 @@ def loose_in(
                 )
 
 
-def optimizers_of(tensors: Tensors, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def optimizers_of(tensors: TensorReader, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The optimizers that names hold, directly or as an attribute of an object of the file."""
     for name, value in names.items():
         if issubclass(type(value), tensors.optimizer):
@@ -79,14 +79,14 @@ def optimizers_of(tensors: Tensors, names: dict[str, Any]) -> Iterator[tuple[str
             yield from ((f"{name}.{text}", item) for text, item in held)
 
 
-def parameters_of(tensors: Tensors, value: Any) -> list[Any]:
+def parameters_of(tensors: TensorReader, value: Any) -> list[Any]:
     """The parameters of a module, or a leaf that requires grad itself."""
     if tensors.is_tensor(value):
         return [value] if tensors.seq(value) is None and tensors.requires(value) else []
     return list(value.parameters()) if hasattr(type(value), "named_modules") else []
 
 
-def assigned(owner: Any, attribute: str) -> Line | None:
+def assigned(owner: Any, attribute: str) -> SourceLine | None:
     """The line of `__init__` that first assigns an attribute; None where it does not."""
     for kind in type(owner).__mro__:
         code: CodeType | None = getattr(vars(kind).get("__init__"), "__code__", None)
@@ -102,7 +102,7 @@ DEEPEST = 3
 MOST, MOST_VISITED = 2000, 50_000  # entries of one container, and of all
 
 
-def subjects_of(tensors: Tensors, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def subjects_of(tensors: TensorReader, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The tensors that names hold: directly, in a container, as a parameter of a module, or as an attribute.
 
     A tensor comes once for each of its names, the best one first.
@@ -123,7 +123,7 @@ def subjects_of(tensors: Tensors, names: dict[str, Any]) -> Iterator[tuple[str, 
                 waiting.extend(reversed(inner))
 
 
-def plain_attributes(tensors: Tensors, name: str, module: Any) -> Iterator[tuple[str, Any, str, Any]]:
+def plain_attributes(tensors: TensorReader, name: str, module: Any) -> Iterator[tuple[str, Any, str, Any]]:
     """Tensors and containers that are plain attributes of a module or of one in it: name, owner, attribute, value."""
     for path, owner in module.named_modules():
         for text, value in vars(owner).items():
@@ -131,12 +131,12 @@ def plain_attributes(tensors: Tensors, name: str, module: Any) -> Iterator[tuple
                 yield ".".join(part for part in (name, path, text) if part), owner, text, value
 
 
-def _rank(tensors: Tensors, value: Any) -> int:
+def _rank(tensors: TensorReader, value: Any) -> int:
     """The order of names: parameters of a module first, then plain names, then places in a container."""
     return 0 if hasattr(type(value), "named_parameters") else 1 if tensors.is_tensor(value) else 2
 
 
-def _inside(tensors: Tensors, name: str, value: Any) -> list[tuple[str, Any]]:
+def _inside(tensors: TensorReader, name: str, value: Any) -> list[tuple[str, Any]]:
     if issubclass(type(value), (list, tuple)):  # `isinstance` reads `__class__`, which lazy settings compute
         return [(f"{name}[{i}]", item) for i, item in enumerate(value[:MOST])]
     if issubclass(type(value), dict):

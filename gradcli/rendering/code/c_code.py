@@ -113,7 +113,7 @@ def c_name(primitive: Primitive) -> str | None:
     return None if address is None else address.removeprefix("c.")
 
 
-class Array(NamedTuple):
+class CArray(NamedTuple):
     """The sizes of an array, and the function that writes its entry at given indices.
 
     `name` is that of an array in memory, and `stored` says of one that its entries are read there, in whatever order.
@@ -184,19 +184,19 @@ class CCode:
         self.lines += [inner + line for line in body(*indices)]
         self.lines += ["    " * depth + "}" for depth in reversed(range(len(sizes)))]
 
-    def buffer(self, array: Array, name: str | None = None) -> Array:
+    def buffer(self, array: CArray, name: str | None = None) -> CArray:
         """A buffer for an array, so that its entries are computed only once."""
         name = name or self.fresh("t")
         if not array.sizes:
             self.lines.append(f"double {name} = {array.at()};")
-            return Array((), lambda: name)
+            return CArray((), lambda: name)
         self.buffers.append(name)
         self.lines.append(f"double *{name} = calloc({'*'.join(array.sizes)}, sizeof *{name});")
         kept = leaf_array(name, array.sizes)
         self.loops(array.sizes, lambda *at: [f"{kept.at(*at)} = {array.at(*at)};"])
         return kept
 
-    def store(self, to: Array, array: Array) -> None:
+    def store(self, to: CArray, array: CArray) -> None:
         """Statements that put an array into memory; it may broadcast."""
         whole = spread([to, array], lambda at: at(array))
         self.loops(to.sizes, lambda *at: [f"{to.at(*at)} = {whole.at(*at)};"])
@@ -209,7 +209,7 @@ class CCode:
         self.lines += [f"double {name} = {start};", f"for (size_t {index} = 0; {index} < {size}; {index}++) {step}"]
         return name
 
-    def reduced(self, array: Array, start: str = "0", join: str = "+=") -> Array:
+    def reduced(self, array: CArray, start: str = "0", join: str = "+=") -> CArray:
         """All entries of an array reduced to one number."""
         if not array.sizes:
             return array
@@ -217,36 +217,36 @@ class CCode:
         count = "*".join(array.sizes)
         flat = leaf_array(kept.name, (f"({count})",))
         name = self.total(count, flat.at, start, join)
-        return Array((), lambda: name)
+        return CArray((), lambda: name)
 
     # --- expressions ----------------------------------------------------------------------------------------------
 
-    def array(self, node: Syntax) -> Array:
+    def array(self, node: Syntax) -> CArray:
         """The array for a syntax tree."""
         if isinstance(node, Number):
             text = {"True": "1.0", "False": "0.0"}.get(node.text, node.text)
             text = text if "." in text or "e" in text else f"{text}.0"
-            return Array((), lambda: text)
+            return CArray((), lambda: text)
         if isinstance(node, Name):
             if node.id in self.known:
                 return self.known[node.id]
             text = f"(double){node.id}" if node.id in self.numbers else CONSTANTS.get(node.id, "")
             if text:
-                return Array((), lambda: text)
+                return CArray((), lambda: text)
         if isinstance(node, Unary):
             inner = self.array(node.operand)
             sign = "(double)!" if node.op == "not" else node.op
-            return Array(inner.sizes, lambda *at: f"({sign}{inner.at(*at)})")
+            return CArray(inner.sizes, lambda *at: f"({sign}{inner.at(*at)})")
         if isinstance(node, Binary):
             return self.binary(node)
         if isinstance(node, Transpose):
             inner = self.array(node.value)
-            return Array(inner.sizes[::-1], lambda *at: inner.at(*at[::-1]), stored=inner.stored)
+            return CArray(inner.sizes[::-1], lambda *at: inner.at(*at[::-1]), stored=inner.stored)
         if isinstance(node, Compare):
             parts = [self.array(operand) for operand in node.operands]
             pairs = list(zip(parts, node.ops, parts[1:], strict=False))
 
-            def compared(at: Callable[[Array], str]) -> str:
+            def compared(at: Callable[[CArray], str]) -> str:
                 return f"(double)({' && '.join(f'{at(a)} {sign} {at(b)}' for a, sign, b in pairs)})"
 
             return spread(parts, compared)
@@ -258,7 +258,7 @@ class CCode:
             return self.call(node)
         raise lacks(unparse(node))
 
-    def binary(self, node: Binary) -> Array:
+    def binary(self, node: Binary) -> CArray:
         """An operator between two operands."""
         left, right = self.array(node.left), self.array(node.right)
         if node.op == "@":
@@ -267,14 +267,14 @@ class CCode:
             power = node.right
             if isinstance(power, Number) and power.text == "2":
                 kept = left if isinstance(node.left, Name) else self.buffer(left)
-                return Array(kept.sizes, lambda *at: f"({kept.at(*at)}*{kept.at(*at)})")
+                return CArray(kept.sizes, lambda *at: f"({kept.at(*at)}*{kept.at(*at)})")
             return spread([left, right], lambda at: f"pow({at(left)}, {at(right)})")
         if node.op in LOGIC:
             return spread([left, right], lambda at: f"(double)({at(left)} {LOGIC[node.op]} {at(right)})")
         sign = node.op
         return spread([left, right], lambda at: f"({at(left)} {sign} {at(right)})")
 
-    def product(self, left: Array, right: Array) -> Array:
+    def product(self, left: CArray, right: CArray) -> CArray:
         """A product of matrices and vectors."""
         left, right = self.stored(left), self.stored(right)
         sizes = (*left.sizes[:-1], *right.sizes[1:])
@@ -282,7 +282,7 @@ class CCode:
         rows = len(left.sizes) - 1
         if not sizes:
             name = self.total(size, lambda k: f"{left.at(k)}*{right.at(k)}")
-            return Array((), lambda: name)
+            return CArray((), lambda: name)
         name = self.fresh("t")
         self.buffers.append(name)
         self.lines.append(f"double *{name} = calloc({'*'.join(sizes)}, sizeof *{name});")
@@ -296,11 +296,11 @@ class CCode:
         self.loops(sizes, entry)
         return kept
 
-    def stored(self, array: Array) -> Array:
+    def stored(self, array: CArray) -> CArray:
         """An array whose entries are cheap to read, buffered if necessary."""
         return array if array.stored else self.buffer(array)
 
-    def listed(self, node: List) -> Array:
+    def listed(self, node: List) -> CArray:
         """A list of entries as a buffer."""
         rows = [row.items if isinstance(row, List) else (row,) for row in node.items]
         entries = [self.array(item).at() for row in rows for item in row]
@@ -309,18 +309,18 @@ class CCode:
         deep = isinstance(node.items[0], List)
         return leaf_array(name, (str(len(rows)), str(len(rows[0]))) if deep else (str(len(entries)),))
 
-    def subscript(self, node: Subscript) -> Array:
+    def subscript(self, node: Subscript) -> CArray:
         """Entries, rows and slices of an array, and sizes."""
         if isinstance(node.value, Call) and node.value.function.id == "shape":
             size = self.size(node)
-            return Array((), lambda: f"(double){size}")
+            return CArray((), lambda: f"(double){size}")
         if any(isinstance(item, NewAxis) for item in node.items):
             if len(node.items) != 2 or not isinstance(node.items[0], Slice):
                 raise lacks(unparse(node))
             part = self.subscript(Subscript(node.value, node.items[:1], node.span))
             if len(part.sizes) != 1:  # not a column
                 raise lacks(unparse(node))
-            return Array((*part.sizes, "1"), lambda i, j: part.at(i), stored=part.stored)
+            return CArray((*part.sizes, "1"), lambda i, j: part.at(i), stored=part.stored)
         inner = self.array(node.value)
         sizes: list[str] = []
         places: list[tuple[str, str, str]] = []  # before the next index, and behind it, or a fixed position
@@ -343,7 +343,7 @@ class CCode:
             return inner.at(*[fixed or f"{before}{left.pop(0)}{behind}" for before, behind, fixed in places])
 
         labelled = any(behind == "]" for _, behind, _ in places)
-        return Array(tuple(sizes), at, stored=inner.stored and not labelled)
+        return CArray(tuple(sizes), at, stored=inner.stored and not labelled)
 
     def stretch(self, item: Slice | None, size: str) -> tuple[str, str]:
         """The start of a slice, empty for a whole axis, and its direction: + or -."""
@@ -365,7 +365,7 @@ class CCode:
             return f"({size} - {before_end} - {low})"
         return f"({size if item.upper is None else unparse(item.upper)} - {low})"
 
-    def call(self, node: Call) -> Array:
+    def call(self, node: Call) -> CArray:
         """A call of a function."""
         name = node.function.id
         if node.keywords and not (name in (*ROWS, "sum", "max", "min") and len(node.keywords) == 1):
@@ -373,8 +373,8 @@ class CCode:
         if name in ("ones", "zeros", "eye"):
             sizes = tuple(map(self.size, node.args)) * (2 if name == "eye" and len(node.args) == 1 else 1)
             if name == "eye":
-                return Array(sizes, lambda i, j: f"(double)({i} == {j})")
-            return Array(sizes, lambda *_: "1.0" if name == "ones" else "0.0")
+                return CArray(sizes, lambda i, j: f"(double)({i} == {j})")
+            return CArray(sizes, lambda *_: "1.0" if name == "ones" else "0.0")
         if name == "reshape":
             return self.column(node)
         if name == "pad" and len(node.args) == 2 and isinstance(node.args[1], Tuple):
@@ -390,17 +390,17 @@ class CCode:
             test, yes, no = args
             return spread(args, lambda at: f"({at(test)} ? {at(yes)} : {at(no)})")
         if name == "len":
-            return Array((), lambda: f"(double){args[0].sizes[0]}")
+            return CArray((), lambda: f"(double){args[0].sizes[0]}")
         if name == "outer":
             left, right = args
-            return Array((*left.sizes, *right.sizes), lambda i, j: f"({left.at(i)}*{right.at(j)})")
+            return CArray((*left.sizes, *right.sizes), lambda i, j: f"({left.at(i)}*{right.at(j)})")
         if name == "diag" and len(args[0].sizes) == 1:
-            return Array(args[0].sizes * 2, lambda i, j: f"({i} == {j} ? {args[0].at(i)} : 0.0)")
+            return CArray(args[0].sizes * 2, lambda i, j: f"({i} == {j} ? {args[0].at(i)} : 0.0)")
         if name in ("inv", "det"):
             return self.inverse(args[0], name)
         if name == "logdet":
             det = self.inverse(args[0], "det").at()
-            return Array((), lambda: f"log({det})")
+            return CArray((), lambda: f"log({det})")
         return self.reduction(node, name, args)
 
     def size(self, node: Syntax) -> str:
@@ -415,7 +415,7 @@ class CCode:
             return unparse(node)
         raise lacks(unparse(node))
 
-    def padded(self, inner: Array, widths: Tuple) -> Array:
+    def padded(self, inner: CArray, widths: Tuple) -> CArray:
         """An array in a border of zeros."""
         pairs = [pair.items for pair in widths.items if isinstance(pair, Tuple)] or [widths.items]
         if len(pairs) != len(inner.sizes) or any(len(pair) != 2 for pair in pairs):
@@ -430,18 +430,18 @@ class CCode:
             inside = [f"{place} < {size}" for place, size in zip(places, inner.sizes, strict=True)]  # unsigned
             return f"({' && '.join(inside)} ? {inner.at(*places)} : 0.0)"
 
-        return Array(tuple(sizes), at)
+        return CArray(tuple(sizes), at)
 
-    def column(self, node: Call) -> Array:
+    def column(self, node: Call) -> CArray:
         """A vector as a column or a row."""
         inner = self.array(node.args[0])
         sizes = node.args[1].items if hasattr(node.args[1], "items") else node.args[1:]
         shape = tuple(map(self.size, sizes))
         if len(inner.sizes) == 1 and len(shape) == 2 and "1" in shape:
-            return Array(shape, lambda i, j: inner.at(i if shape[1] == "1" else j), stored=inner.stored)
+            return CArray(shape, lambda i, j: inner.at(i if shape[1] == "1" else j), stored=inner.stored)
         raise lacks(unparse(node))
 
-    def reduction(self, node: Call, name: str, args: Sequence[Array]) -> Array:
+    def reduction(self, node: Call, name: str, args: Sequence[CArray]) -> CArray:
         """A reduction of all entries such as a sum, mean or norm, or a function of a whole vector."""
         array = args[0]
         last = not node.keywords or whole_number(node.keywords[0].value) in (-1, len(array.sizes) - 1)
@@ -454,9 +454,9 @@ class CCode:
                 raise lacks(unparse(node))
             if len(array.sizes) == 2:
                 rows = value in (-1, 1)
-                ones = Array((array.sizes[1 if rows else 0],), lambda *_: "1.0")
+                ones = CArray((array.sizes[1 if rows else 0],), lambda *_: "1.0")
                 return self.product(array, ones) if rows else self.product(ones, array)
-        count = Array((), lambda: f"(double)({'*'.join(array.sizes) or '1'})")
+        count = CArray((), lambda: f"(double)({'*'.join(array.sizes) or '1'})")
         if name == "sum":
             return self.reduced(array)
         if name == "mean":
@@ -469,30 +469,30 @@ class CCode:
         if name == "trace" and len(array.sizes) == 2:
             kept = self.stored(array)
             text = self.total(array.sizes[0], lambda i: kept.at(i, i))
-            return Array((), lambda: text)
+            return CArray((), lambda: text)
         if name == "norm" and (len(args) == 1 or whole_number(node.args[1]) in (1, 2)):
             kept = self.stored(array)
             if len(args) == 2 and whole_number(node.args[1]) == 1:
-                return self.reduced(Array(array.sizes, lambda *at: f"fabs({kept.at(*at)})"))
-            squares = self.reduced(Array(array.sizes, lambda *at: f"{kept.at(*at)}*{kept.at(*at)}"))
-            return Array((), lambda: f"sqrt({squares.at()})")
+                return self.reduced(CArray(array.sizes, lambda *at: f"fabs({kept.at(*at)})"))
+            squares = self.reduced(CArray(array.sizes, lambda *at: f"{kept.at(*at)}*{kept.at(*at)}"))
+            return CArray((), lambda: f"sqrt({squares.at()})")
         if name in ("var", "std") and len(args) == 1:
             kept = self.stored(array)
             mean = self.buffer(divided(self.reduced(kept), count))
-            squares = self.reduced(Array(array.sizes, lambda *at: f"pow({kept.at(*at)} - {mean.at()}, 2)"))
+            squares = self.reduced(CArray(array.sizes, lambda *at: f"pow({kept.at(*at)} - {mean.at()}, 2)"))
             text = f"({squares.at()}/{count.at()})"
-            return Array((), lambda: text if name == "var" else f"sqrt({text})")
+            return CArray((), lambda: text if name == "var" else f"sqrt({text})")
         if name == "cumsum" and len(array.sizes) == 1:
             kept = self.stored(array)
-            sums = self.buffer(Array(array.sizes, kept.at))
+            sums = self.buffer(CArray(array.sizes, kept.at))
             self.lines += [f"for (size_t i = 1; i < {array.sizes[0]}; i++) {sums.at('i')} += {sums.at('i - 1')};"]
             return sums
         raise lacks(unparse(node))
 
-    def along_rows(self, array: Array, start: str, join: str) -> Array:
+    def along_rows(self, array: CArray, start: str, join: str) -> CArray:
         """The entries along the last axis reduced to one number."""
         *outer, last = array.sizes
-        kept = self.buffer(Array(tuple(outer), lambda *at: start))
+        kept = self.buffer(CArray(tuple(outer), lambda *at: start))
 
         def entry(*at: str) -> list[str]:
             k, place = self.fresh("i"), kept.at(*at)
@@ -503,20 +503,20 @@ class CCode:
         self.loops(kept.sizes, entry)
         return kept
 
-    def exponentials(self, name: str, array: Array) -> Array:
+    def exponentials(self, name: str, array: CArray) -> CArray:
         """softmax, log_softmax or logsumexp along the last axis."""
         kept = self.stored(array)
         most = self.along_rows(kept, "-INFINITY", "fmax")
-        powers = Array(kept.sizes, lambda *at: f"exp({kept.at(*at)} - {most.at(*at[:-1])})")
+        powers = CArray(kept.sizes, lambda *at: f"exp({kept.at(*at)} - {most.at(*at[:-1])})")
         powers = self.buffer(powers) if name == "softmax" else powers
         total = self.along_rows(powers, "0", "+=")
         if name == "softmax":
-            return Array(kept.sizes, lambda *at: f"({powers.at(*at)}/{total.at(*at[:-1])})")
+            return CArray(kept.sizes, lambda *at: f"({powers.at(*at)}/{total.at(*at[:-1])})")
         if name == "log_softmax":
-            return Array(kept.sizes, lambda *at: f"({kept.at(*at)} - {most.at(*at[:-1])} - log({total.at(*at[:-1])}))")
-        return Array(most.sizes, lambda *at: f"({most.at(*at)} + log({total.at(*at)}))")
+            return CArray(kept.sizes, lambda *at: f"({kept.at(*at)} - {most.at(*at[:-1])} - log({total.at(*at[:-1])}))")
+        return CArray(most.sizes, lambda *at: f"({most.at(*at)} + log({total.at(*at)}))")
 
-    def inverse(self, array: Array, name: str) -> Array:
+    def inverse(self, array: CArray, name: str) -> CArray:
         """The inverse or the determinant of a matrix."""
         kept = self.buffer(array)
         to, det, size = self.fresh("t"), self.fresh("s"), array.sizes[0]
@@ -524,10 +524,10 @@ class CCode:
         self.lines.append(f"double *{to} = calloc({size}*{size}, sizeof *{to});")
         self.lines.append(f"double {det} = {self.helper('inverse')}({size}, {kept.name}, {to});")
         self.lines += [f"(void){det};"]
-        return leaf_array(to, array.sizes) if name == "inv" else Array((), lambda: det)
+        return leaf_array(to, array.sizes) if name == "inv" else CArray((), lambda: det)
 
 
-def leaf_array(name: str, sizes: Sizes) -> Array:
+def leaf_array(name: str, sizes: Sizes) -> CArray:
     """An array in memory; a number is a variable."""
 
     def at(*indices: str) -> str:
@@ -542,7 +542,7 @@ def leaf_array(name: str, sizes: Sizes) -> Array:
             )
         return f"{name}[{place}]"
 
-    return Array(sizes, at, name, stored=bool(sizes))
+    return CArray(sizes, at, name, stored=bool(sizes))
 
 
 def from_end(position: Syntax | None) -> str | None:
@@ -552,25 +552,25 @@ def from_end(position: Syntax | None) -> str | None:
     return None
 
 
-def divided(left: Array, right: Array) -> Array:
+def divided(left: CArray, right: CArray) -> CArray:
     """A number divided by another."""
-    return Array((), lambda: f"({left.at()}/{right.at()})")
+    return CArray((), lambda: f"({left.at()}/{right.at()})")
 
 
-def spread(arrays: Sequence[Array], entry: Callable[[Callable[[Array], str]], str]) -> Array:
+def spread(arrays: Sequence[CArray], entry: Callable[[Callable[[CArray], str]], str]) -> CArray:
     """An operation entry by entry on arrays that broadcast."""
     rank = max(len(array.sizes) for array in arrays)
     padded = [("1",) * (rank - len(array.sizes)) + array.sizes for array in arrays]
     sizes = tuple([next((size for size in axis if size != "1"), "1") for axis in zip(*padded, strict=True)])
 
     def at(*indices: str) -> str:
-        def of(array: Array) -> str:
+        def of(array: CArray) -> str:
             last = indices[rank - len(array.sizes) :]
             return array.at(*["0" if size == "1" else i for size, i in zip(array.sizes, last, strict=True)])
 
         return entry(of)
 
-    return Array(sizes, at)
+    return CArray(sizes, at)
 
 
 def lacks(text: str) -> Exception:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from gradcli.audit.audit_report import Finding
-    from gradcli.audit.command import Outcome
+    from gradcli.audit.audit_report import AuditedGradient
+    from gradcli.audit.command import CommandOutcome
     from gradcli.audit.pairs import Pair
     from gradcli.rendering.document import Block
 
@@ -35,7 +35,9 @@ NAME, PLACE = 40, 32  # cells of a gradient's name, and of where it stands
 MANY = 24  # rows; of more, those that pass are counted only
 
 
-def findings(findings: Sequence[Finding], outcome: Outcome, pairs: int, style: Style, show: str) -> Document:
+def findings(
+    findings: Sequence[AuditedGradient], outcome: CommandOutcome, pairs: int, style: Style, show: str
+) -> Document:
     """`audit`: the gradients, the evidence for wrong ones, lines to paste into the settings, the summary."""
     blocks: list[Block] = []
     listed = [x for x in findings if show == "all" or len(findings) <= MANY or mark(x) not in ("ok", "-")]
@@ -57,7 +59,7 @@ def findings(findings: Sequence[Finding], outcome: Outcome, pairs: int, style: S
     return document(*blocks)
 
 
-def row(finding: Finding) -> tuple[str, ...]:
+def row(finding: AuditedGradient) -> tuple[str, ...]:
     """One gradient; `note` marks a wrong gradient in code of an installed package."""
     return (
         mark(finding),
@@ -73,12 +75,12 @@ def row(finding: Finding) -> tuple[str, ...]:
     )
 
 
-def label(finding: Finding) -> str:
+def label(finding: AuditedGradient) -> str:
     """What a gradient is called, and its role."""
     return visible(f"{finding.name} ({finding.role})")
 
 
-def place(finding: Finding) -> str:
+def place(finding: AuditedGradient) -> str:
     """Where a gradient stands."""
     return visible(f"{finding.file}:{finding.line}")
 
@@ -99,7 +101,7 @@ def shortened_path(path: str, cells: int) -> str:
     return "/".join((first, "...", *between[1:], last)) if between else path
 
 
-def mark(finding: Finding) -> str:
+def mark(finding: AuditedGradient) -> str:
     """How a finding counts."""
     if finding.fails:
         return "FAIL"
@@ -110,7 +112,7 @@ def mark(finding: Finding) -> str:
     return "ok" if finding.points and finding.verdict not in (UNPAIRED, "NOT JUDGED") else "-"
 
 
-def reason(finding: Finding) -> str:
+def reason(finding: AuditedGradient) -> str:
     """The reason for the verdict, with the expected verdict and the calls that were not kept."""
     phrase = finding.message
     if finding.verdict == "DISAGREES":  # how it is wrong stands on the card below
@@ -123,7 +125,7 @@ def reason(finding: Finding) -> str:
     return visible("; ".join(part for part in parts if part))
 
 
-def to_paste(findings: Sequence[Finding]) -> Iterator[Block]:
+def to_paste(findings: Sequence[AuditedGradient]) -> Iterator[Block]:
     """The lines of settings that accept gradients which differ on purpose."""
     meant = {
         finding.title: finding.verdict
@@ -146,7 +148,7 @@ EXPECTABLE = frozenset(
 )  # fmt: skip
 
 
-def summary(findings: Sequence[Finding], outcome: Outcome, pairs: int) -> str:
+def summary(findings: Sequence[AuditedGradient], outcome: CommandOutcome, pairs: int) -> str:
     """`5 gradients in 2 Python processes, judged in 3.1 s: 3 AGREES, 1 SURROGATE, 1 DISAGREES`; of how many pairs."""
     counts: dict[str, int] = {}
     for finding in findings:
@@ -159,18 +161,18 @@ def summary(findings: Sequence[Finding], outcome: Outcome, pairs: int) -> str:
     return head + (f": {phrase}" if phrase else "")
 
 
-def role(findings: Sequence[Finding]) -> str:
+def role(findings: Sequence[AuditedGradient]) -> str:
     if any(finding.fails for finding in findings):
         return "bad"
     return "doubt" if any(finding.undecided for finding in findings) else "good"
 
 
-def tidy(findings: Sequence[Finding]) -> Grid:
+def tidy(findings: Sequence[AuditedGradient]) -> Grid:
     """A row for each gradient, for CSV."""
     return Grid((*COLUMNS[1:], *MORE), tuple(row(finding)[1:] for finding in findings))
 
 
-def payload(findings: Sequence[Finding], outcome: Outcome, pairs: int) -> dict[str, Any]:
+def payload(findings: Sequence[AuditedGradient], outcome: CommandOutcome, pairs: int) -> dict[str, Any]:
     """The findings for programs."""
     return {
         **opening("audit"),
@@ -193,7 +195,7 @@ def scanned(pairs: Sequence[Pair], package: str) -> dict[str, Any]:
     return {**opening("audit"), "package": package, "pairs": [pair._asdict() for pair in pairs]}
 
 
-def gradient_fields(finding: Finding) -> dict[str, Any]:
+def gradient_fields(finding: AuditedGradient) -> dict[str, Any]:
     """One gradient: its place and counts, its verdict, and its points with their evidence."""
     judged = check_fields(finding.check())
     return {

@@ -13,11 +13,11 @@ from gradcli.why.gradients.hooks import target_of
 
 if TYPE_CHECKING:
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.why.story import Story
 
 
-def cloned_read(story: Story, line: Line | None, writer: Line | None) -> Patch | None:
+def cloned_read(story: Story, line: SourceLine | None, writer: SourceLine | None) -> Patch | None:
     """A patch that clones what was saved where it is read, if that is a part of what is written to later."""
     node, statement = story.node(line), story.statement(writer)
     target = None if statement is None else target_of(statement)
@@ -67,7 +67,7 @@ def changed(story: Story) -> Finding:
     return story.find("changed-in-place", None, writer, message, evidence, fix=cure.text, patches=cure.patches)
 
 
-def step_later(story: Story, step: Line | None, backward: Line | None) -> Patch | None:
+def step_later(story: Story, step: SourceLine | None, backward: SourceLine | None) -> Patch | None:
     """A patch that moves a step behind a backward."""
     first, second = story.statement(step), story.statement(backward)
     if first is None or second is None or step is None or backward is None or step.file != backward.file:
@@ -78,7 +78,7 @@ def step_later(story: Story, step: Line | None, backward: Line | None) -> Patch 
     return edits.moved(tree, first, second)
 
 
-def out_of_place(story: Story, line: Line | None) -> edits.Fix:
+def out_of_place(story: Story, line: SourceLine | None) -> edits.Fix:
     """The change of a line written out of place."""
     statement = story.statement(line)
     if statement is None or line is None:

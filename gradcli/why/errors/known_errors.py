@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gradcli.recording.runs.source_tree import called, dotted, targets
 from gradcli.why import edits
-from gradcli.why.fixes import Answer
+from gradcli.why.fixes import ErrorMeaning
 from gradcli.why.gradients.hooks import cloned
 from gradcli.why.gradients.missing import reason as why_none
 from gradcli.why.jax_programs import KNOWN as KNOWN_OF_JAX
@@ -254,7 +254,7 @@ def _numpy(story: Story, problem: BaseException, match: re.Match[str]) -> Findin
     return story.find("stopped", None, last, message, fix=fix, patches=(patch,))
 
 
-KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., Finding | None]], ...] = (
+KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, ErrorMeaning | Callable[..., Finding | None]], ...] = (
     ((AssertionError,), r"No inf checks were recorded prior to update", _unscaled_step),
     ((AttributeError,), r"'(\w+)' object has no attribute '(backward|grad_fn|requires_grad_|detach)'", _number),
     ((AttributeError, TypeError, RuntimeError), r"NoneType|None", _none_grad),
@@ -267,7 +267,7 @@ KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., 
     (
         (RuntimeError,),
         r"only tensors of floating point and complex dtype can require gradients",
-        Answer("integer-dtype", "whole numbers cannot require grad"),
+        ErrorMeaning("integer-dtype", "whole numbers cannot require grad"),
     ),
     (
         (RuntimeError,),
@@ -278,7 +278,7 @@ KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., 
     (
         (RuntimeError,),
         r"graph leaves\) support the deepcopy|deepcopy protocol",
-        Answer(
+        ErrorMeaning(
             "stopped",
             "only leaves can be copied with deepcopy",
             "copy x.detach().clone(), or the module that holds the parameters",
@@ -287,7 +287,7 @@ KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., 
     (
         (RuntimeError,),
         r"you can only change requires_grad flags of leaf|requires_grad can be changed only on leaf",
-        Answer(
+        ErrorMeaning(
             "stopped",
             "requires_grad can be set on leaves only, and this is a result",
             "use its .detach(), which does not require grad",
@@ -296,7 +296,7 @@ KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., 
     (
         (RuntimeError,),
         r"returned an incorrect number of gradients \(expected (\d+), got (\d+)\)|one gradient for each",
-        Answer(
+        ErrorMeaning(
             "stopped",
             "its backward returns another number of gradients than forward has arguments",
             "return one gradient for each argument of forward, None for those that need none",
@@ -305,7 +305,7 @@ KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., 
     (
         (RuntimeError,),
         r"returned an invalid gradient.*got .* but expected shape",
-        Answer(
+        ErrorMeaning(
             "stopped",
             "its backward returns a gradient of another shape than the argument has",
             "return a gradient of the argument's shape: sum it over broadcast axes, or reshape it",
@@ -314,7 +314,7 @@ KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., 
     (
         (RuntimeError,),
         r"all elements of input should be between 0 and 1",
-        Answer(
+        ErrorMeaning(
             "stopped",
             "binary_cross_entropy takes probabilities, and got numbers outside of 0 to 1",
             "use binary_cross_entropy_with_logits (BCEWithLogitsLoss) on the raw outputs, or apply sigmoid first",
@@ -323,17 +323,17 @@ KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., 
     (
         (RuntimeError,),
         r"retain_grad.*requires_grad=False|can't retain_grad",
-        Answer("never-required", "retain_grad() needs a tensor that requires grad, and this one does not"),
+        ErrorMeaning("never-required", "retain_grad() needs a tensor that requires grad, and this one does not"),
     ),
     (
         (RuntimeError,),
         r"cannot register a hook on a tensor that does(n't| not) require grad",
-        Answer("never-required", "a hook needs a tensor that requires grad, and this one does not"),
+        ErrorMeaning("never-required", "a hook needs a tensor that requires grad, and this one does not"),
     ),
     (
         (TypeError,),
         r"cannot assign .* as parameter",
-        Answer(
+        ErrorMeaning(
             "replaced",
             "a parameter is not replaced by a tensor",
             "change it in place under torch.no_grad(), or wrap the new values in nn.Parameter()",
@@ -342,6 +342,6 @@ KNOWN: tuple[tuple[tuple[type[BaseException], ...], str, Answer | Callable[..., 
     (
         (RuntimeError,),
         r"Found dtype (\w+) but expected (\w+)|expected (scalar type|m1 and m2)|must have the same dtype",
-        Answer("stopped", "tensors of two formats meet", "convert one of them: x.float(), or model.double()"),
+        ErrorMeaning("stopped", "tensors of two formats meet", "convert one of them: x.float(), or model.double()"),
     ),
 )

@@ -13,9 +13,9 @@ from gradcli.why.story import walk
 
 if TYPE_CHECKING:
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.source_tree import SourceTree
-    from gradcli.recording.runs.tensors import Entry, Sweep
+    from gradcli.recording.runs.tensors import BackwardRecord, Entry
     from gradcli.why.story import Story
 
 
@@ -26,7 +26,7 @@ class Boundary(NamedTuple):
     reader: Entry
 
 
-def boundary(story: Story, seq: int, walked: Sweep | None) -> Boundary | None:
+def boundary(story: Story, seq: int, walked: BackwardRecord | None) -> Boundary | None:
     """Where what was computed for this backward reads what the earlier one had gone through."""
     roots = story.watch.sweeps[-1].roots if story.watch.sweeps else []
     seqs = walked.seqs if walked is not None else set()
@@ -79,7 +79,7 @@ def freed(story: Story) -> Finding:
     return story.find("freed", None, last, message, evidence, fix=fix, patches=(patch,))
 
 
-def derivative_in(story: Story, earlier: Sweep) -> Entry | None:
+def derivative_in(story: Story, earlier: BackwardRecord) -> Entry | None:
     """What an earlier torch.autograd.grad() gave, where the loss of the last backward was made from it."""
     above = [
         story.entries[mark] for mark in walk([root for root, _, _ in story.watch.sweeps[-1].roots], story.operands)
@@ -88,7 +88,9 @@ def derivative_in(story: Story, earlier: Sweep) -> Entry | None:
     return None if earlier.create or earlier.accumulate or not derivatives else derivatives[0]
 
 
-def once_or_carried(story: Story, shared: Boundary, earlier: Sweep, message: str, evidence: Saved) -> Finding | None:
+def once_or_carried(
+    story: Story, shared: Boundary, earlier: BackwardRecord, message: str, evidence: Saved
+) -> Finding | None:
     """A part of the graph that was made before the loop, or in an earlier turn of it."""
     last, entry = story.watch.last, shared.entry
     turned = any(sweep.line == last and sweep.time > entry.mark for sweep in story.watch.sweeps[:-1])
@@ -154,7 +156,7 @@ def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[
     ) if reads else None
 
 
-def calling_loop(tree: SourceTree, last: Line) -> ast.stmt | None:
+def calling_loop(tree: SourceTree, last: SourceLine) -> ast.stmt | None:
     """The loop around a line, or around the only call of the function that it stands in."""
     loop, statement = tree.loop(last), tree.statement(last)
     function = None if statement is None else tree.scope(statement)
@@ -166,7 +168,7 @@ def calling_loop(tree: SourceTree, last: Line) -> ast.stmt | None:
     return innermost[0] if len(set(innermost)) == 1 else None
 
 
-def made_in(story: Story, entry: Entry, last: Line, loop: ast.stmt) -> ast.stmt | None:
+def made_in(story: Story, entry: Entry, last: SourceLine, loop: ast.stmt) -> ast.stmt | None:
     """The statement beside a line or its loop that made a value: by the value's name, else by its own line."""
     tree = story.tree(last.file)
     stopped = tree.statement(last)
@@ -190,7 +192,7 @@ def into_loop(tree: SourceTree, statement: ast.stmt, loop: ast.stmt) -> Patch | 
     return tree.patch(tree.removed(statement), tree.inserted(loop.body[0], tree.source(statement)))
 
 
-def trains_other(story: Story, shared: Boundary, earlier: Sweep) -> edits.Fix | None:
+def trains_other(story: Story, shared: Boundary, earlier: BackwardRecord) -> edits.Fix | None:
     """The detach() for a loss whose optimizer does not move what is behind the shared value."""
     name, first = story.called(shared.entry.mark), earlier
     behind = set(story.leaves_above(shared.entry.mark))

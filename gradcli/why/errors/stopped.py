@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.tensors import Entry
     from gradcli.why.story import End, Story
 
@@ -101,14 +101,14 @@ def refused(story: Story, root: int) -> Finding:
     return story.find(reason, name, line, lead + why, fix=fix, patches=patches)
 
 
-def unrecorded(story: Story, leaves: list[int]) -> Line | None:
+def unrecorded(story: Story, leaves: list[int]) -> SourceLine | None:
     """The line of a leaf without a name that a transform of torch.func may have given."""
     if not any("torch.func" in note for note in story.watch.notes):
         return None
     return next((story.entries[leaf].line for leaf in leaves if not story.is_named(leaf)), None)
 
 
-def cut_within(story: Story, line: Line) -> int | None:
+def cut_within(story: Story, line: SourceLine) -> int | None:
     """The number of the line with detach() or the like in a function that the statement of a line names."""
     tree, statement = story.tree(line.file), story.statement(line)
     named = {dotted(node) for node in ast.walk(statement)} if statement is not None else set()

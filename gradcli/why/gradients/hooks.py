@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.recording.runs.source_lines import Line
-    from gradcli.recording.runs.tensors import Hook, Step, Sweep
+    from gradcli.recording.runs.source_lines import SourceLine
+    from gradcli.recording.runs.tensors import BackwardRecord, Hook, Step
     from gradcli.why.story import Story
 
 
@@ -28,7 +28,7 @@ def of_hooks(story: Story) -> Iterator[tuple[int | None, Finding]]:
 
 def overwritten(story: Story) -> Iterator[tuple[int | None, Finding]]:
     """Functions whose backward has written into the gradient that came in."""
-    seen: set[Line | None] = set()
+    seen: set[SourceLine | None] = set()
     for sweep in story.watch.sweeps:
         for step in sweep.steps:
             if step.overwritten is None or registered(story, step):
@@ -45,7 +45,7 @@ def overwritten(story: Story) -> Iterator[tuple[int | None, Finding]]:
                 yield None, story.find("overwritten", None, line, message, patches=(cloned(story, line),))
 
 
-def cloned(story: Story, line: Line | None) -> Patch | None:
+def cloned(story: Story, line: SourceLine | None) -> Patch | None:
     """A patch that clones what a line writes to."""
     statement = story.statement(line)
     if line is None or statement is None:
@@ -89,8 +89,8 @@ def spoilt(story: Story) -> Iterator[tuple[int | None, Finding]]:
 
 
 def changed_between(
-    story: Story, sweep: Sweep, mark: int, zero: bool
-) -> Iterator[tuple[str, Step | None, Line | None]]:
+    story: Story, sweep: BackwardRecord, mark: int, zero: bool
+) -> Iterator[tuple[str, Step | None, SourceLine | None]]:
     """The nodes above a leaf at which only zeros (or NaN) arrived although something else was sent to them."""
     steps = {step.seq: step for step in sweep.steps}
 
@@ -144,12 +144,12 @@ def idle(story: Story) -> Iterator[tuple[int | None, Finding]]:
             yield None, story.find("hook-never-ran", None, hook.line, message, fix=fix, patches=(patch,))
 
 
-def passed(story: Story, sweep: Sweep, hook: Hook) -> bool:
+def passed(story: Story, sweep: BackwardRecord, hook: Hook) -> bool:
     """Whether a backward went through the tensor of a hook."""
     return hook.seq in sweep.seqs if hook.seq is not None else any(grad.leaf == hook.mark for grad in sweep.reached)
 
 
-def layer_idle(story: Story, hook: Hook) -> Line | None:
+def layer_idle(story: Story, hook: Hook) -> SourceLine | None:
     """The call or the backward after which a hook on a layer was registered, if it never ran."""
     if hook.calls:
         return None
@@ -166,7 +166,7 @@ def layer_idle(story: Story, hook: Hook) -> Line | None:
     return sweeps[-1].line if sweeps else None
 
 
-def earlier(story: Story, line: Line | None, late: Line | None) -> Patch | None:
+def earlier(story: Story, line: SourceLine | None, late: SourceLine | None) -> Patch | None:
     """A patch that registers a hook before a backward, with the statement before it that it may need."""
     statement, other = story.statement(line), story.statement(late)
     if statement is None or other is None or line is None or late is None or line.file != late.file:

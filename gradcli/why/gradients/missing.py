@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.tensors import Entry, Event
 
 
@@ -82,7 +82,7 @@ def reason(story: Story, mark: int) -> Finding | None:
 
 
 def none(
-    story: Story, reason: str, name: str, line: Line | None, why: str, *patches: Patch | None, fix: str = ""
+    story: Story, reason: str, name: str, line: SourceLine | None, why: str, *patches: Patch | None, fix: str = ""
 ) -> Finding:
     """A finding about a `.grad` that is None."""
     return story.find(reason, name, line, f"$it.grad is None: {why}", fix=fix, patches=patches)
@@ -181,7 +181,7 @@ def assigned_name(story: Story, entry: Entry) -> str:
 
 def rebound(story: Story) -> Iterator[tuple[int, Finding]]:
     """Updates by hand that only give a name to a new tensor: `p = p - lr * p.grad`."""
-    seen: set[Line] = set()
+    seen: set[SourceLine] = set()
     for entry in story.entries.values():
         if entry.role != "operation" or entry.inside or entry.line is None or entry.line in seen or not entry.sweeps:
             continue

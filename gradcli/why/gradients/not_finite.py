@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.base.results.findings import AtNode, Branch, Growth, Masked, Operands
-from gradcli.recording.runs.operand_notes import Domain, MaskedRows, Operand
+from gradcli.recording.runs.operand_notes import FailedOperands, MaskedRows, NotedOperand
 from gradcli.recording.runs.source_tree import called
 from gradcli.why import edits
 from gradcli.why.fixes import bracketed
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.recording.runs.source_lines import Line
-    from gradcli.recording.runs.tensors import Entry, Event, Step, Sweep
+    from gradcli.recording.runs.source_lines import SourceLine
+    from gradcli.recording.runs.tensors import BackwardRecord, Entry, Event, Step
     from gradcli.why.story import Story
 
 GROWN = 1e3  # times: gradients that grew so much from update to update diverge
@@ -222,7 +222,7 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
 
 def large(entry: Entry) -> bool:
     """Whether the operands of an operation had grown out of bounds, rather than left its domain."""
-    if not isinstance(entry.remark, Domain):
+    if not isinstance(entry.remark, FailedOperands):
         return True
     known = [operand for operand in entry.remark.operands if operand is not None and operand.size]
     reach = max((max(abs(operand.low), abs(operand.high)) for operand in known), default=math.inf)
@@ -252,7 +252,7 @@ class Diverging(NamedTuple):
     text: str
     norms: tuple[float, float]
     updates: int
-    line: Line | None
+    line: SourceLine | None
 
 
 def diverging(story: Story, root: int) -> Diverging | None:
@@ -274,7 +274,7 @@ def diverging(story: Story, root: int) -> Diverging | None:
 
 def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
     """What was wrong with the operands of an operation, and the fix for it."""
-    known = entry.remark.operands if isinstance(entry.remark, Domain) else ()
+    known = entry.remark.operands if isinstance(entry.remark, FailedOperands) else ()
     first, line = known[0] if known else None, entry.line
     if kind.startswith("Log") and kind != "LogSoftmax" and first is not None and (first.zeros or first.negative):
         bad, what = (first.negative, "negative") if first.negative else (first.zeros, "0")
@@ -304,13 +304,15 @@ def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
             text, patch = bounded(story, line, low="1e-8")
             fix = f"keep the base above 0: clamp it, {text}"
             return f" ({bad} of {first.size} entries of the base are {what})", edits.Fix(fix, (patch,))
-    if isinstance(first, Operand) and max(abs(first.low), abs(first.high)) > math.sqrt(LARGEST.get(entry.dtype, 1e308)):
+    if isinstance(first, NotedOperand) and max(abs(first.low), abs(first.high)) > math.sqrt(
+        LARGEST.get(entry.dtype, 1e308)
+    ):
         fix = "scale the operands down, or normalise them: the result is too large for the format"
         return f" (an operand reaches {max(abs(first.low), abs(first.high)):.3g})", edits.Fix(fix)
     return "", edits.Fix()
 
 
-def operand_at(story: Story, line: Line | None) -> ast.expr | None:
+def operand_at(story: Story, line: SourceLine | None) -> ast.expr | None:
     """The operand of the function that ran at a line."""
     node = story.node(line)
     if isinstance(node, ast.Call):
@@ -318,7 +320,7 @@ def operand_at(story: Story, line: Line | None) -> ast.expr | None:
     return node.left if isinstance(node, ast.BinOp) else None
 
 
-def bounded(story: Story, line: Line | None, low: str = "", high: str = "") -> tuple[str, Patch | None]:
+def bounded(story: Story, line: SourceLine | None, low: str = "", high: str = "") -> tuple[str, Patch | None]:
     """The operand at a line kept inside bounds, as a text and as a patch."""
     node, dialect = operand_at(story, line), story.dialect(line)
     tree = None if node is None or line is None else story.tree(line.file)
@@ -330,7 +332,7 @@ def bounded(story: Story, line: Line | None, low: str = "", high: str = "") -> t
     return f"`{text}`", None if tree is None or node is None else tree.patch(tree.replaced(node, text))
 
 
-def with_others(story: Story, line: Line | None, patch: Patch | None) -> Patch | None:
+def with_others(story: Story, line: SourceLine | None, patch: Patch | None) -> Patch | None:
     """A patch that also bounds the operands of other calls of the function in its statement: log(p) and log(1 - p)."""
     node, statement = story.node(line), story.statement(line)
     if patch is None or line is None or statement is None or not isinstance(node, ast.Call):
@@ -342,7 +344,7 @@ def with_others(story: Story, line: Line | None, patch: Patch | None) -> Patch |
     return patch._replace(edits=(*patch.edits, *bounds))
 
 
-def divisor_patch(story: Story, line: Line | None) -> Patch | None:
+def divisor_patch(story: Story, line: SourceLine | None) -> Patch | None:
     """A patch that adds a small number to the divisor."""
     node = story.node(line)
     if not isinstance(node, ast.BinOp) or line is None:
@@ -351,7 +353,7 @@ def divisor_patch(story: Story, line: Line | None) -> Patch | None:
     return tree.patch(tree.replaced(node.right, f"({tree.source(node.right)} + 1e-8)"))
 
 
-def one_entry(story: Story, line: Line | None) -> Patch | None:
+def one_entry(story: Story, line: SourceLine | None) -> Patch | None:
     """A patch that passes unbiased=False to std or var."""
     call = edits.found(story, line, "std", "var", "std_mean", "var_mean")
     if call is None or line is None:
@@ -389,7 +391,7 @@ def masked_rows(story: Story, entry: Entry, subject: str, lead: str) -> Finding:
     return story.find("masked-row", subject, entry.line, message, evidence)
 
 
-def _mask_of(story: Story, softmax: Entry) -> Line | None:
+def _mask_of(story: Story, softmax: Entry) -> SourceLine | None:
     """The line on which scores became -inf: the nearest operation above with operands that were finite."""
     seen, waiting = {softmax.mark}, [softmax]
     while waiting:
@@ -410,7 +412,7 @@ def _mask_of(story: Story, softmax: Entry) -> Line | None:
 # --- on the way back ------------------------------------------------------------------------------------------
 
 
-def backward(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
+def backward(story: Story, sweep: BackwardRecord, step: Step, subject: str) -> Finding:
     """Why a node made NaN or infinity of a finite gradient."""
     entry = story.result(step.seq)
     at, kind, line = story.doing_step(step), kind_of(step.name), step.line
@@ -447,7 +449,7 @@ def backward(story: Story, sweep: Sweep, step: Step, subject: str) -> Finding:
     return story.find("nan-backward", subject, line, message, AtNode(step.name), fix=cure.text, patches=cure.patches)
 
 
-def branch_below(story: Story, sweep: Sweep, step: Step) -> Step | None:
+def branch_below(story: Story, sweep: BackwardRecord, step: Step) -> Step | None:
     """The choice between branches, on the way from the loss to a node, that sent zeros to it."""
     steps = {each.seq: each for each in sweep.steps}
 
@@ -458,7 +460,7 @@ def branch_below(story: Story, sweep: Sweep, step: Step) -> Step | None:
     return next((each for each in above if reads(each.name, "branches") and each.norm), None)
 
 
-def safe_branch(story: Story, line: Line | None, branch: Step) -> tuple[str, Patch | None]:
+def safe_branch(story: Story, line: SourceLine | None, branch: Step) -> tuple[str, Patch | None]:
     """The operand of a branch that is not taken made safe, with the file's own condition."""
     node, ran = story.node(branch.line), story.node(line)
     divides = isinstance(ran, ast.BinOp) and isinstance(ran.op, ast.Div)
@@ -506,7 +508,7 @@ def slope(story: Story, entry: Entry | None, kind: str) -> edits.Fix:
     return edits.Fix()
 
 
-def under_root(story: Story, line: Line | None) -> edits.Fix | None:
+def under_root(story: Story, line: SourceLine | None) -> edits.Fix | None:
     """norm() and std() of JAX have an infinite slope where they are 0: the root written out."""
     node = story.node(line)
     if not isinstance(node, ast.Call) or line is None or called(node) not in ("norm", "std") or len(node.args) != 1:
@@ -521,7 +523,7 @@ def under_root(story: Story, line: Line | None) -> edits.Fix | None:
     return edits.Fix(fix, (edits.swap(story, line, node, root),))
 
 
-def added(story: Story, line: Line | None, number: str) -> Patch | None:
+def added(story: Story, line: SourceLine | None, number: str) -> Patch | None:
     """A patch that adds a small number to the operand."""
     node = operand_at(story, line)
     if node is None or line is None:

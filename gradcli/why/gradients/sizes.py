@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding
-    from gradcli.recording.runs.tensors import Step, Sweep
+    from gradcli.recording.runs.tensors import BackwardRecord, Step
     from gradcli.why.story import Story
 
     Way = list[tuple[Step, tuple[str, int], float]]
@@ -108,7 +108,7 @@ def path_of(finding: Finding) -> GradientPath:
     return finding.evidence
 
 
-def strongest_way(story: Story, sweep: Sweep, mark: int) -> Way:
+def strongest_way(story: Story, sweep: BackwardRecord, mark: int) -> Way:
     """The way from the loss to a leaf along which most arrived: node, where to, norm of what it sent."""
     way: Way = []
     target: tuple[str, int] = ("leaf", mark)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding
-    from gradcli.recording.runs.tensors import Entry, Event, Step, Sweep
+    from gradcli.recording.runs.tensors import BackwardRecord, Entry, Event, Step
     from gradcli.why.story import Story
 
 
@@ -123,7 +123,7 @@ def zeroed(story: Story, mark: int, events: list[Event]) -> Iterator[Finding]:
         yield story.find("zeroed", story.called(mark), line, message)
 
 
-def at_node(story: Story, name: str, step: Step, sweep: Sweep) -> Finding:
+def at_node(story: Story, name: str, step: Step, sweep: BackwardRecord) -> Finding:
     """Why a node passed nothing on."""
     entry = story.result(step.seq)
     reason, evidence = flat_reason(step.name), AtNode(step.name)
@@ -213,7 +213,7 @@ def zero_leaves(story: Story, step: Step) -> list[int]:
     return [leaf.mark for leaf in sorted(leaves, key=lambda leaf: -len(leaf.shape))]  # weights before biases
 
 
-def stoppers(story: Story, sweep: Sweep, mark: int) -> list[Step]:
+def stoppers(story: Story, sweep: BackwardRecord, mark: int) -> list[Step]:
     """The nodes that received something and sent only zeros towards a leaf."""
 
     def onward(target: tuple[str, int]) -> list[tuple[str, int]]:

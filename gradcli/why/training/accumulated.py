@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.recording.runs.source_lines import Line
-    from gradcli.recording.runs.tensors import Event, Reached, Sweep
+    from gradcli.recording.runs.source_lines import SourceLine
+    from gradcli.recording.runs.tensors import BackwardRecord, Event, Reached
     from gradcli.why.story import Story
 
 LEAST = 2  # backwards whose gradients were lost
@@ -34,7 +34,7 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
     count = most = 0
     changed = mixed = stale = False  # mixed: a gradient from before a change lies in the sum
     read, reread = 0, False  # how many there were when the file looked; whether it looked again when there were more
-    lines: list[Line | None] = []
+    lines: list[SourceLine | None] = []
     for event in story.timeline(mark):
         if event.kind == "added":
             mixed = mixed or (changed and count > 0)
@@ -68,7 +68,7 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
     return story.find("accumulated", story.called(mark), line, message, evidence, fix=fix, patches=(patch,))
 
 
-def zeroing(story: Story, mark: int, line: Line | None) -> tuple[str, Patch | None]:
+def zeroing(story: Story, mark: int, line: SourceLine | None) -> tuple[str, Patch | None]:
     """A statement that zeroes the gradient before a backward, with the file's own names."""
     optimizer = next((o for o in story.watch.optimizers if mark in o.held and o.name), None)
     bare = next(story.main.bare("zero_grad"), None)
@@ -118,8 +118,8 @@ def discarded(story: Story) -> Iterator[tuple[int | None, Finding]]:
 
 def late_changes(story: Story) -> Iterator[tuple[None, Finding]]:
     """Gradients that are changed after the step that used them, and zeroed before the next one: clipped too late."""
-    counts: dict[tuple[Line | None, Line | None], int] = {}
-    useful: set[Line | None] = set()
+    counts: dict[tuple[SourceLine | None, SourceLine | None], int] = {}
+    useful: set[SourceLine | None] = set()
     for mark in story.held:
         events = [e for e in story.timeline(mark) if e.kind in (*USES, "added")]
         for before, event, after in zip(events, events[1:], [*events[2:], None], strict=False):
@@ -138,7 +138,7 @@ def late_changes(story: Story) -> Iterator[tuple[None, Finding]]:
         yield None, story.find("discarded", None, line, message, fix=fix, patches=(patch,))
 
 
-def lost(sweep: Sweep, owner: dict[int, list[Event]]) -> Event | None:
+def lost(sweep: BackwardRecord, owner: dict[int, list[Event]]) -> Event | None:
     """The event that zeroed all gradients of a backward before they were used; None if one was used or kept."""
     end = None
     for grad in sweep.reached:
@@ -155,7 +155,7 @@ def lost(sweep: Sweep, owner: dict[int, list[Event]]) -> Event | None:
 USES = ("dropped", "zeroed", "changed", "read", "zero", "set", "altered")
 
 
-def reordered(story: Story, zero: Line | None, used: int) -> tuple[str, Patch | None]:
+def reordered(story: Story, zero: SourceLine | None, used: int) -> tuple[str, Patch | None]:
     """Where to zero the gradients instead."""
     steps = [update.line for _, update in story.updates() if update.line is not None]
     step, statement = story.statement(steps[-1]) if steps else None, story.statement(zero)

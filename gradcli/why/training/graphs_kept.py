@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gradcli.base.results.findings import Finding, Patch
     from gradcli.recording.runs.source_tree import SourceTree
-    from gradcli.recording.runs.tensors import Entry, Sweep
+    from gradcli.recording.runs.tensors import BackwardRecord, Entry
     from gradcli.why.story import Story
 
 LOOP = 3  # backwards at one line that make a loop
@@ -31,7 +31,7 @@ def kept_graphs(story: Story) -> Iterator[tuple[None, Finding]]:
 
 def retained(story: Story) -> Iterator[Finding]:
     """retain_graph=True in a loop, where nothing needs the graph again, or where it grows."""
-    groups: dict[Any, list[Sweep]] = {}
+    groups: dict[Any, list[BackwardRecord]] = {}
     for sweep in story.watch.sweeps:
         if sweep.retain and sweep.accumulate and not sweep.create:
             groups.setdefault(sweep.line, []).append(sweep)
@@ -52,7 +52,7 @@ def retained(story: Story) -> Iterator[Finding]:
         yield story.find("retain-graph", None, line, message, evidence, patches=(patch,))
 
 
-def _again(story: Story, sweep: Sweep) -> bool:
+def _again(story: Story, sweep: BackwardRecord) -> bool:
     """Whether a later backward walked nodes of this one."""
     at = story.watch.sweeps.index(sweep)
     return any(later > at for seq in sweep.seqs for later in story.walked.get(seq, ())[-1:])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.recording.runs.source_lines import Line
+    from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.tensors import Entry
     from gradcli.why.story import Story
 
@@ -31,7 +31,7 @@ ACTIVATIONS = ("Softmax", "Sigmoid")
 
 def broadcast(story: Story) -> Iterator[tuple[None, Finding]]:
     """Operations on N outputs and N others that broadcasting made N * N, as for shapes (N, 1) and (N,)."""
-    seen: set[Line | None] = set()
+    seen: set[SourceLine | None] = set()
     for mark in walk(story.roots(), story.operands):
         entry = story.entries[mark]
         compares = reads(entry.name, "compares")
@@ -79,7 +79,7 @@ def aligned(story: Story, entry: Entry, column: Entry, row: Entry) -> Patch | No
 
 def twice(story: Story) -> Iterator[tuple[None, Finding]]:
     """Losses that apply softmax or sigmoid to what has been through it."""
-    seen: set[tuple[Line | None, str]] = set()
+    seen: set[tuple[SourceLine | None, str]] = set()
     for entry in story.entries.values():
         told, source = isinstance(entry.remark, Probabilities | NotLogarithms), divergence(story, entry)
         if not (told or source) or (entry.line, entry.name) in seen or entry.inside:
@@ -191,7 +191,7 @@ def without(story: Story, source: Entry, kind: str) -> tuple[str, Patch | None]:
 
 def constants(story: Story) -> Iterator[tuple[None, Finding]]:
     """Terms of a loss that come from the parameters and have no history: they move nothing."""
-    seen: set[Line | None] = set()
+    seen: set[SourceLine | None] = set()
     for root in sorted(story.roots()):
         for mark in sum_terms(story, root):
             entry = story.entries[mark]
@@ -214,7 +214,7 @@ def constants(story: Story) -> Iterator[tuple[None, Finding]]:
 
 def plain_derivatives(story: Story) -> Iterator[tuple[None, Finding]]:
     """Derivatives without a history that are added to outputs of the model in a loss, as in the residual of a PDE."""
-    seen: set[Line | None] = set()
+    seen: set[SourceLine | None] = set()
     for cut in list(story.entries.values()):
         end = story.end_at(cut) if cut.role == "cut" and cut.line not in seen and not cut.inside else None
         if end is None or end.reason != "no-create-graph" or not story.held:

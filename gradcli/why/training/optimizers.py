@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradcli.base.results.findings import Finding, Patch
-    from gradcli.recording.runs.source_lines import Line
-    from gradcli.recording.runs.tensors import Optimizer, Sweep, Update
+    from gradcli.recording.runs.source_lines import SourceLine
+    from gradcli.recording.runs.tensors import BackwardRecord, OptimizerRecord, Update
     from gradcli.recording.runs.variable_names import Loose
     from gradcli.why.story import Story
 
@@ -77,7 +77,7 @@ def container_finding(story: Story, loose: Loose, count: int) -> Finding:
     return finding._replace(cure=finding.cure.replace("$use", f"torch.nn.{use}", 1))
 
 
-def registering(story: Story, line: Line | None, kind: str, use: str) -> tuple[str, Patch | None]:
+def registering(story: Story, line: SourceLine | None, kind: str, use: str) -> tuple[str, Patch | None]:
     """The file's own expression as a registered one."""
     statement = story.statement(line)
     if line is None or not isinstance(statement, ast.Assign):
@@ -123,7 +123,7 @@ def not_optimised(story: Story, outside: set[int]) -> Iterator[tuple[int, Findin
 
 def made_anew(story: Story) -> Iterator[tuple[None, Finding]]:
     """Parameters that one line makes anew in each step, as a layer in forward, so that none is ever moved."""
-    lines: dict[tuple[Line, tuple[int, ...]], list[int]] = {}
+    lines: dict[tuple[SourceLine, tuple[int, ...]], list[int]] = {}
     for mark, arrivals in story.arrivals.items() if story.updates() else ():
         entry, subject = story.entries[mark], story.watch.subjects.get(mark)
         fresh = mark not in story.held and len(arrivals) == 1 and entry.role == "leaf"
@@ -137,7 +137,7 @@ def made_anew(story: Story) -> Iterator[tuple[None, Finding]]:
         yield None, story.find("not-optimised", None, line, message, fix=fix)
 
 
-def unused(story: Story, optimizers: Sequence[Optimizer]) -> list[int]:
+def unused(story: Story, optimizers: Sequence[OptimizerRecord]) -> list[int]:
     """What optimizers hold and nothing has read, though other parameters are trained."""
     held = {mark for optimizer in optimizers for mark in optimizer.held}
 
@@ -147,7 +147,7 @@ def unused(story: Story, optimizers: Sequence[Optimizer]) -> list[int]:
     return [mark for mark in held if mark not in story.arrivals and not read(mark)]
 
 
-def later(mark: int, optimizer: Optimizer) -> bool:
+def later(mark: int, optimizer: OptimizerRecord) -> bool:
     """Whether a parameter was made after the optimizer."""
     return mark > optimizer.time and optimizer.line is not None
 
@@ -160,7 +160,7 @@ def behind(story: Story, mark: int) -> bool:
     return bool(own and reads) and not story.ancestors_of(reads[-1].mark).isdisjoint(own)
 
 
-def left_behind(story: Story, mark: int, optimizer: Optimizer, stale: bool) -> Finding:
+def left_behind(story: Story, mark: int, optimizer: OptimizerRecord, stale: bool) -> Finding:
     """The finding about a parameter without an optimizer."""
     place, step = optimizer.line, optimizer.updates[-1].line
     origin = f" (made at {story.at(place)})" if place is not None else ""
@@ -191,7 +191,7 @@ def left_behind(story: Story, mark: int, optimizer: Optimizer, stale: bool) -> F
     return story.find("not-optimised", story.called(mark), place or step, message, fix=fix)
 
 
-def made_again(story: Story, mark: int, place: Line) -> Line | None:
+def made_again(story: Story, mark: int, place: SourceLine) -> SourceLine | None:
     """The line, beside that of an optimizer, that made a parameter or gave its model the name."""
     born = story.entries[mark].line
     if born is None:
@@ -205,7 +205,7 @@ def made_again(story: Story, mark: int, place: Line) -> Line | None:
     return born
 
 
-def _text(story: Story, line: Line) -> str:
+def _text(story: Story, line: SourceLine) -> str:
     statement = story.statement(line)
     return line.text if statement is None else story.tree(line.file).source(statement)
 
@@ -230,7 +230,7 @@ def idle(story: Story) -> Iterator[tuple[int | None, Finding]]:
             yield None, never_stepped(story, optimizer, sweeps)
 
 
-def never_stepped(story: Story, optimizer: Optimizer, sweeps: list[Sweep]) -> Finding:
+def never_stepped(story: Story, optimizer: OptimizerRecord, sweeps: list[BackwardRecord]) -> Finding:
     """An optimizer that never makes a step."""
     name = optimizer.name or optimizer.kind
     bare = next(story.main.bare("step"), None)
@@ -247,7 +247,7 @@ def never_stepped(story: Story, optimizer: Optimizer, sweeps: list[Sweep]) -> Fi
     return story.find("no-update", None, line, message, fix=fix, patches=(patch,))
 
 
-def uncalled(story: Story, line: Line | None, bare: ast.Attribute, ran: str) -> Finding:
+def uncalled(story: Story, line: SourceLine | None, bare: ast.Attribute, ran: str) -> Finding:
     """A method that is named, but not called."""
     text = story.main.source(bare)
     line = line and line._replace(number=bare.lineno, text=text, span=None)
@@ -257,7 +257,7 @@ def uncalled(story: Story, line: Line | None, bare: ast.Attribute, ran: str) -> 
     return story.find("no-update", None, line, message, fix=fix, patches=(edits.call(story, bare),))
 
 
-def small(story: Story, optimizer: Optimizer) -> Iterator[tuple[int | None, Finding]]:
+def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None, Finding]]:
     """Steps that change nothing although there are gradients, with the learning rate."""
     updates = [update for update in optimizer.updates if update.moved]
     if len(updates) < SEVERAL:
@@ -290,13 +290,13 @@ def small(story: Story, optimizer: Optimizer) -> Iterator[tuple[int | None, Find
     yield None, story.find("tiny-steps", None, line, message, fix=fix, patches=(patch,))
 
 
-def arrived(story: Story, optimizer: Optimizer, update: Update) -> bool:
+def arrived(story: Story, optimizer: OptimizerRecord, update: Update) -> bool:
     """Whether a gradient that is not zero had come before a step."""
     grads = [g for s in story.watch.sweeps if s.time < update.time for g in s.reached if g.leaf in optimizer.held]
     return any(grad.norm > 0 for grad in grads[-len(optimizer.held) :])
 
 
-def schedulers(story: Story, optimizer: Optimizer) -> dict[str, ast.Assign]:
+def schedulers(story: Story, optimizer: OptimizerRecord) -> dict[str, ast.Assign]:
     """What changes the learning rate of an optimizer, or of any: names, and where they are assigned."""
     made, ours = dict[str, ast.Assign](), dict[str, ast.Assign]()
     for statement in story.main.parents:
@@ -308,7 +308,7 @@ def schedulers(story: Story, optimizer: Optimizer) -> dict[str, ast.Assign]:
     return ours or made
 
 
-def scheduling(story: Story, optimizer: Optimizer) -> Iterator[ast.stmt]:
+def scheduling(story: Story, optimizer: OptimizerRecord) -> Iterator[ast.stmt]:
     """The statements that call the step() of schedulers."""
     names = schedulers(story, optimizer)
     for call in story.main.calls("step"):
