@@ -1,7 +1,7 @@
 """What the record of a run keeps (values, nodes that ran, backwards, events; no tensor), and how it reads tensors.
 
-`TensorReader` reads arrays of NumPy. A library's adaptor adds what it takes to read its tensors, so that one record, and
-one set of reasons and pictures, serves every library.
+`TensorReader` reads arrays of NumPy. A library's adaptor adds what it takes to read its tensors, so that one record,
+and one set of reasons and pictures, serves every library.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def twice(story: Story) -> Iterator[tuple[None, Finding]]:
     """Losses that apply softmax or sigmoid to what has been through it."""
     seen: set[tuple[SourceLine | None, str]] = set()
     for entry in story.entries.values():
-        told, source = isinstance(entry.remark, Probabilities | NotLogarithms), divergence(story, entry)
-        if not (told or source) or (entry.line, entry.name) in seen or entry.inside:
+        shows, source = isinstance(entry.remark, Probabilities | NotLogarithms), divergence(story, entry)
+        if not (shows or source) or (entry.line, entry.name) in seen or entry.inside:
             continue
         seen.add((entry.line, entry.name))
         source = source or (activation(story, entry) if isinstance(entry.remark, Probabilities) else None)

@@ -283,9 +283,9 @@ def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None
         )
         fix = "call the scheduler's step() once an epoch, after the loop over batches, or let the rate fall more slowly"
         patch = once_an_epoch(story, scheduler)
-    elif max(last) == 0 and (made := next(iter(schedulers(story, optimizer).values()), None)):
-        line = still[-1].line and still[-1].line._replace(number=made.lineno, text="", span=None)
-        message += f", as the scheduler made at line {made.lineno} has set it"
+    elif max(last) == 0 and (scheduled := next(iter(schedulers(story, optimizer).values()), None)):
+        line = still[-1].line and still[-1].line._replace(number=scheduled.lineno, text="", span=None)
+        message += f", as the scheduler made at line {scheduled.lineno} has set it"
         fix = "let the schedule begin above 0" + ("" if scheduler else ", and call its step() after each epoch")
     yield None, story.find("tiny-steps", None, line, message, fix=fix, patches=(patch,))
 
@@ -298,14 +298,14 @@ def arrived(story: Story, optimizer: OptimizerRecord, update: Update) -> bool:
 
 def schedulers(story: Story, optimizer: OptimizerRecord) -> dict[str, ast.Assign]:
     """What changes the learning rate of an optimizer, or of any: names, and where they are assigned."""
-    made, ours = dict[str, ast.Assign](), dict[str, ast.Assign]()
+    others, ours = dict[str, ast.Assign](), dict[str, ast.Assign]()
     for statement in story.main.parents:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
             text, name = story.main.source(statement.value.func), dotted(statement.targets[0])
             if "Optim" not in text and ("LR" in text or "sched" in text.lower() or "Cosine" in text):
-                given = [*statement.value.args, *[keyword.value for keyword in statement.value.keywords]]
-                (ours if optimizer.name in map(dotted, given) else made)[name] = statement
-    return ours or made
+                arguments = [*statement.value.args, *[keyword.value for keyword in statement.value.keywords]]
+                (ours if optimizer.name in map(dotted, arguments) else others)[name] = statement
+    return ours or others
 
 
 def scheduling(story: Story, optimizer: OptimizerRecord) -> Iterator[ast.stmt]:
