@@ -117,7 +117,7 @@ def __getattr__(name: str) -> Any:
         if name in _ROOMS:
             value = getattr(value, name)
             results = _module("gradcli.base.results.calculations")
-            results.Shown._displayed = _displayed
+            results.DisplayedResult._displayed = _displayed
         globals()[name] = value
     return value
 

@@ -110,7 +110,7 @@ def same(first: object, second: object) -> bool:
     return bool(first == second)
 
 
-class Shown(Record):
+class DisplayedResult(Record):
     """A result whose `str` is what its command prints; a notebook shows it as a table, a formula or a drawing.
 
     `_displayed` returns the module that writes texts; the package sets it when a function of its interface is first
@@ -120,16 +120,16 @@ class Shown(Record):
     _displayed: ClassVar[Callable[[], Any] | None] = None
 
     def __str__(self) -> str:
-        return repr(self) if Shown._displayed is None else str(Shown._displayed().text(self))
+        return repr(self) if DisplayedResult._displayed is None else str(DisplayedResult._displayed().text(self))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        if Shown._displayed is None:
+        if DisplayedResult._displayed is None:
             return {"text/plain": repr(self)}
-        bundle: dict[str, str] = Shown._displayed().bundle(self)
+        bundle: dict[str, str] = DisplayedResult._displayed().bundle(self)
         return bundle
 
 
-class Evaluation(Shown):
+class Evaluation(DisplayedResult):
     """The value of a script at a point; several outputs are a tuple of values.
 
     `exact` is None unless it was requested and floats lost their digits; then it has the exact `value`, and `lost_in`
@@ -143,7 +143,7 @@ class Evaluation(Shown):
     exact: dict[str, Any] | None = None
 
 
-class Gradient(Shown):
+class Gradient(DisplayedResult):
     """Value and gradient; `gradient[leaf]` has the leaf's shape, `derivatives[leaf]` is (f', f'', ...).
 
     `exact` is None unless it was requested and floats lost their digits; then it has the exact `value` and `gradient`
@@ -159,7 +159,7 @@ class Gradient(Shown):
     exact: dict[str, Any] | None = None
 
 
-class Hessian(Shown):
+class Hessian(DisplayedResult):
     """Value, gradient and second derivatives; `hessian[a][b]` has the shape of a, then that of b."""
 
     expression: str
@@ -170,7 +170,7 @@ class Hessian(Shown):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-class Jacobian(Shown):
+class Jacobian(DisplayedResult):
     """Value and Jacobian; `jacobian[leaf]` has the shape of the output, then that of the leaf.
 
     For several outputs, `value` and `jacobian` are tuples with an entry for each output.
@@ -224,7 +224,7 @@ class Derivative(Record):
     steps: list[DerivationStep] | None = None
 
 
-class Derivation(Shown):
+class Derivation(DisplayedResult):
     """The derivatives of a script in closed form.
 
     `assumes` has the shape of every free name in symbols and numbers, `others` the ranks that a name might have as
@@ -397,7 +397,7 @@ class Passes(Record):
     naive: NaiveTrace | None = None
 
 
-class Trace(Shown):
+class Trace(DisplayedResult):
     """The forward pass in topological order, the backward pass in the reverse, and the gradient.
 
     `written` has the passes without the nodes that lowering inserted; None if there are no such nodes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.base.records import NamedTuple
-from gradcli.base.results.calculations import Shown
+from gradcli.base.results.calculations import DisplayedResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gradcli.base.results.calculations import Value
 
 
-class Curves(Shown):
+class Curves(DisplayedResult):
     """`points[leaf]` are the coordinates along each leaf; of two, the second runs faster in `value` and `gradient`.
 
     `claim` is what was claimed for the gradient at the same points. `steps` stands alone: differences at `at`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcli.base.records import NamedTuple
-from gradcli.base.results.calculations import Record, Shown
+from gradcli.base.results.calculations import DisplayedResult, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Vertex(Record):
     file: str = ""  # of the line, where that is another one than the source
 
 
-class Graph(Shown):
+class Graph(DisplayedResult):
     """Vertices in topological order; `outputs` and `gradient` point into them by position.
 
     `gradient` has an entry per leaf where the graph also computes the gradient. `lines` are the lines of the source.

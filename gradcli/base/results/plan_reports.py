@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.base.results.calculations import Record, Shown
+from gradcli.base.results.calculations import DisplayedResult, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class PlanPass(Record):
     what: str
 
 
-class PlanReport(Shown):
+class PlanReport(DisplayedResult):
     """How a value and its gradient are computed when they are requested again: by what and why, in which order.
 
     `runs` is "straight line", "plan" or "evaluator"; `once` says the same of a single call

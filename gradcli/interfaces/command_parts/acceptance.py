@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradcli.batch import baseline as baselines
     from gradcli.batch import judged_content as contents
     from gradcli.batch.totals import Totals
-    from gradcli.interfaces.options.check_options import DisplayOptions, Failing
+    from gradcli.interfaces.options.check_options import Failing, Shown
     from gradcli.interfaces.options.shared_options import CommandOutput
 else:
     baselines, batch, contents = room("baselines"), room("batch"), room("contents")
@@ -33,7 +33,7 @@ class Acceptance:
         self,
         output: CommandOutput,
         failing: Failing,
-        shown: DisplayOptions,
+        shown: Shown,
         options: dict[str, Any],
         keyword: str | None,
     ) -> None:

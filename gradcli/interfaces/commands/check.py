@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from gradcli import batch, checks
     from gradcli.interfaces.command_parts.check_report import ReportSink
     from gradcli.interfaces.options.check_options import (
-        DisplayOptions,
         Failing,
         Files,
-        JudgingOptions,
-        ReportOptions,
+        Judged,
         Running,
+        Shown,
+        Written,
     )
     from gradcli.interfaces.options.shared_options import CommandOutput, Point
     from gradcli.primitives import plugins
@@ -47,12 +47,12 @@ def check(
     output: CommandOutput,
     targets: tuple[str, ...],
     *,
-    judged: JudgingOptions,
+    judged: Judged,
     failing: Failing,
     files: Files,
     running: Running,
-    shown: DisplayOptions,
-    written: ReportOptions,
+    shown: Shown,
+    written: Written,
     point: Point,
 ) -> int:
     """Check gradients and hand-written derivatives.
@@ -122,7 +122,7 @@ def check(
     return code
 
 
-def kind_of(targets: tuple[str, ...], judged: JudgingOptions) -> str:
+def kind_of(targets: tuple[str, ...], judged: Judged) -> str:
     """What kind of check it is; raises GC732 for a function that is not alone."""
     if judged.python is None and judged.grad is None:
         target = targets[0] if len(targets) == 1 else "."
@@ -136,7 +136,7 @@ def kind_of(targets: tuple[str, ...], judged: JudgingOptions) -> str:
     return declared.FUNCTION
 
 
-def options_of_checks(output: CommandOutput, judged: JudgingOptions, failing: Failing, point: Point) -> dict[str, Any]:
+def options_of_checks(output: CommandOutput, judged: Judged, failing: Failing, point: Point) -> dict[str, Any]:
     """The options of `checks.check_script`."""
     return {
         **inputs.judging({**judged._asdict(), **failing._asdict(), **point._asdict()}),
@@ -149,7 +149,7 @@ def options_of_checks(output: CommandOutput, judged: JudgingOptions, failing: Fa
     }
 
 
-def repeated(judged: JudgingOptions, point: Point) -> list[tuple[str, tuple[str, ...]]]:
+def repeated(judged: Judged, point: Point) -> list[tuple[str, tuple[str, ...]]]:
     """The options of the command that reproduces a check, with their values."""
     values, defaults = {**judged._asdict(), **point._asdict()}, DECLARATION.defaults()
     chosen = {name: values[name] for name in REPEATED if values[name] != defaults[name]}
@@ -208,7 +208,7 @@ def single(
     output: CommandOutput,
     targets: tuple[str, ...],
     options: dict[str, Any],
-    judged: JudgingOptions,
+    judged: Judged,
     sinks: Reporting,
     accepted: Acceptance,
     memory: int | None,

@@ -7,7 +7,7 @@ from gradcli.interfaces.options.declaration import Option, PositionalArgument
 from gradcli.interfaces.options.shared_options import CLUSTER, Point
 
 
-class JudgingOptions(NamedTuple):
+class Judged(NamedTuple):
     """What to check."""
 
     claim: tuple[str, ...]
@@ -54,7 +54,7 @@ class Running(NamedTuple):
     no_cache: bool
 
 
-class DisplayOptions(NamedTuple):
+class Shown(NamedTuple):
     """What is shown."""
 
     show: str
@@ -62,7 +62,7 @@ class DisplayOptions(NamedTuple):
     diff: bool
 
 
-class ReportOptions(NamedTuple):
+class Written(NamedTuple):
     """Report files."""
 
     json: str | None
@@ -73,7 +73,7 @@ class ReportOptions(NamedTuple):
     github: bool
 
 
-GROUPS = (JudgingOptions, Failing, Files, Running, DisplayOptions, ReportOptions, Point)
+GROUPS = (Judged, Failing, Files, Running, Shown, Written, Point)
 TARGETS = PositionalArgument(
     "targets",
     "[PATH ... | EXPR]",
