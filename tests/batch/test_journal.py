@@ -863,7 +863,7 @@ def test_failures_are_remembered_by_path_and_block(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_ten_thousand_look_ups_take_little(tmp_path: Path) -> None:
     program = (
-        "import resource, sys, time; from gradcli.batch.journal import Journal; from gradcli.batch.discovery.cases import Case\n"
+        "import resource, sys, time; from gradcli.batch.journal import Journal; from gradcli.batch.discovery.cases import BatchCase\n"
         "start = time.process_time(); journal = Journal(sys.argv[1]); stamp = journal.stamp({})\n"
         "for number in range(10_000):\n"
         "    key = journal.key(BatchCase(f'{number}.grad'), b'x**2*y' * 40, stamp)\n"

@@ -79,9 +79,9 @@ recorded.same_sent = recorded.same_values = lambda *args: None
     "another recording": """
 import gradcli.eager as ours
 from gradcli.checks.callables import recorded
-from gradcli.recording.calls.box import Box
+from gradcli.recording.calls.box import BlackBox
 true = recorded.recording
-class Right(Box):
+class Right(BlackBox):
     pass
 def forged(box, seed):
     f, box.f = box.f, lambda x: ours.sum(x**3)

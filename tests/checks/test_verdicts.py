@@ -62,7 +62,7 @@ VERDICTS = [
     ("jn(3, x)", 0.0, "PROVED"),
     ("i1(x)*j0(x)", 2.5, "PROVED"),
     ("gammainc(2.5, x)", 3.0, "PROVED"),
-    ("gammainc(2.5, x)", 0.0, "CERTIFIED"),
+    ("gammainc(2.5, x)", 0.0, "BOUNDARY"),
     ("betainc(2, 1.5, x)", 0.3, "PROVED"),
     ("sum(abs(fft(x))**2*[1, 2, 3])", [1.0, 2.0, 4.0], "PROVED"),
     ("real(ifft(fft(x)*fft(y)))[1]", {"x": [1.0, 2.0, 4.0, 8.0], "y": [1.0, 2.0, 0.5, 0.0]}, "PROVED"),
