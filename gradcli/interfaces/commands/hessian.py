@@ -29,7 +29,7 @@ def hessian(output: CommandOutput, script: str, *, point: Point) -> int:
       gradcli hessian "x**2*y + sin(y)" --at x=1.5,y=-0.5
       gradcli hessian "logsumexp(x)" --at "x=[1,2,3]" --digits 6
       gradcli hessian loss.grad --wrt w --format json
-      gradcli hessian "sum((x[1:] - x[:-1]**2)**2)" --at "x=randn(100000)" --output h.npz
+      gradcli hessian "sum((x[1:]-x[:-1])**4)" --at "x=randn(9999)" --output h.npz
     """
     source, options = evaluation(output, script, point)
     result = partial(calculator.hessian, source, sparse=False, **options)
