@@ -46,6 +46,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("logsumexp", "definition", "term 1 dropped"): _SHIFT,
     ("logsumexp", "definition", "term 3 dropped"): "the shift is held: it has no derivative",
     ("betaln", "definition", "swapped"): "it is symmetric",
+    ("convolve", "definition", "swapped"): "it is symmetric",
     **{
         (name, "definition", "swapped"): "the density of x about loc is that of loc about x"
         for name in ("norm_logpdf", "norm_pdf", "multivariate_normal_logpdf")

@@ -77,7 +77,7 @@ OFF = [
     (verdict, "leave_other_branches", lambda *_: None, of_a_square, "PROVED", "DISAGREES"),
     (numerical.ByDifferences, "only_here", lambda *_: None, at_the_point_only, "DISAGREES", "INCONCLUSIVE"),
     (Survey, "seen_closer", lambda *_: False, of_steps, "DISAGREES", "INCONCLUSIVE"),
-    (step_sequences, "jumping", lambda *_: False, of_steps_by_values, "INCONCLUSIVE", "AGREES"),
+    (step_sequences, "stepped", lambda *_: False, of_steps_by_values, "INCONCLUSIVE", "AGREES"),
     (recorded, "error_of_differences", lambda *_: 0.0, of_differences, "IMPRECISE", "DISAGREES"),
     (assumptions.Proof, "texts", lambda *_: [], of_a_box_of_data, "INCONCLUSIVE", "PROVED"),
 ]
