@@ -7,7 +7,7 @@ from gradcli.base.results.calculations import Evaluation, Gradient, Hessian, Jac
 from gradcli.calculator.notes import kinks
 from gradcli.calculator.notes.convention import conjugated, real_part_note
 from gradcli.calculator.notes.lost_digits import is_finite, lost_digits
-from gradcli.calculator.sweeping import as_csr, as_last_axes, runs_forward, shaped
+from gradcli.calculator.sweeping import as_last_axes, runs_forward, shaped, thinned
 from gradcli.lowering.points import array_of
 
 TYPE_CHECKING = False
@@ -103,13 +103,13 @@ def ask_hessian(
             for row, rows in zip(names, question.run_along(sweep.along, values, backend, dtype, again), strict=True):
                 moved = bool(sweep.along.units)
                 block = as_last_axes(rows, shapes[row], shapes[column]) if moved else rows
-                second[row][column] = as_csr(block, leaves[row].node.type.size) if question.sparse else block
+                second[row][column] = thinned(block, leaves[row].node.type.size, question.sparse)
     matrices: Any = [block for line in second.values() for block in line.values()]
     finite = all(is_finite(block.data if question.sparse else block) for block in matrices)
     overflowed = not is_finite(value)  # then the gradient is as little a number
     known, more = kinks.of_second_order(question, finite or overflowed, values, dtype, backend)
     for (row, column), block in known.items():
-        second[row][column] = as_csr(block, leaves[row].node.type.size) if question.sparse else block
+        second[row][column] = thinned(block, leaves[row].node.type.size, question.sparse)
     notes = (*notes, *kinks.of_gradient(question, gradient, values, dtype, backend), *more)
     diagnostics = diagnose_answer(question, values, results, notes, dtype)
     return Hessian(question.lowered.text, at, value, gradient, second, diagnostics)
@@ -132,11 +132,12 @@ def hessian_again(question: PreparedScript, leaves: Mapping[str, Any], dtype: st
 def _second(question: PreparedScript, blocks: Sequence[Sequence[Any]]) -> dict[str, dict[str, Value]]:
     """Flat blocks of a Hessian by the names of their rows and columns, in their shapes."""
     names, leaves = question.names, question.lowered.program.leaves
-    if question.sparse:
-        return {row: dict(zip(names, line, strict=True)) for row, line in zip(names, blocks, strict=True)}
     shapes = [leaves[name].node.type.shape for name in names]
     return {
-        row: {column: shaped(block, high + wide) for column, wide, block in zip(names, shapes, line, strict=True)}
+        row: {
+            column: shaped(block, high + wide, question.sparse)
+            for column, wide, block in zip(names, shapes, line, strict=True)
+        }
         for row, high, line in zip(names, shapes, blocks, strict=True)
     }
 
@@ -157,9 +158,7 @@ def ask_jacobian(
         results, blocks = few[0], few[1]()
         tables = [
             {
-                name: block
-                if question.sparse
-                else shaped(block, output.type.shape + lowered.program.leaves[name].node.type.shape)
+                name: shaped(block, output.type.shape + lowered.program.leaves[name].node.type.shape, question.sparse)
                 for name, block in zip(question.names, line, strict=True)
             }
             for output, line in zip(outputs, blocks, strict=True)
@@ -189,7 +188,7 @@ def _tables(
         if few is not None:
             shape = lowered.program.leaves[name].node.type.shape
             for table, node, line in zip(tables, outputs, few[1](), strict=True):
-                table[name] = line[0] if question.sparse else shaped(line[0], node.type.shape + shape)
+                table[name] = shaped(line[0], node.type.shape + shape, question.sparse)
     left = [name for name in names if any(name not in table for table in tables)]
     for sweep in question.sweeps if left else ():
         position, name, along = sweep
@@ -206,7 +205,7 @@ def _tables(
             if along.units and rows.ndim == len(target):
                 rows = rows[None].repeat(count, axis=0)
             value = rows.reshape(output + target)
-        tables[position][name] = as_csr(value, output_node.type.size) if question.sparse else value
+        tables[position][name] = thinned(value, output_node.type.size, question.sparse)
     return [{name: table[name] for name in names} for table in tables]
 
 

@@ -271,13 +271,17 @@ def runs_forward(output: Node, target: Node) -> bool:
     return output.type.size > target.type.size
 
 
-def shaped(block: Any, shape: Shape) -> Any:
-    """A flat block as an array of this shape, or as a number."""
+def shaped(block: Any, shape: Shape, sparse: bool) -> Any:
+    """A flat block as an array of this shape, or as a number; a sparse one as it is."""
+    if sparse:
+        return block
     return block.reshape(shape) if shape else block.item()
 
 
-def as_csr(block: Any, rows: int) -> Any:
-    """A dense block as a sparse array with so many rows."""
+def thinned(block: Any, rows: int, sparse: bool) -> Any:
+    """A dense block, or with `sparse` a CSR array of it with so many rows."""
+    if not sparse:
+        return block
     from scipy.sparse import csr_array
 
     return csr_array(array_of(block).reshape(rows, -1))
