@@ -124,7 +124,7 @@ def answer_on(
     """Values and gradients at blocks of points, in their order.
 
     A block is a pair: the leaves, and the position at which the source continues. `question` has the fields of
-    `dask_worker.Question` other than those of the script. Raises GradcliError for what is wrong with
+    `dask_worker.PointTask` other than those of the script. Raises GradcliError for what is wrong with
     the points, and as `supervise_on` does; GC743 too where a block takes down the workers of Dask.
     """
     names = _names_in(source, limits_of(question["options"].get("limits")))

@@ -78,20 +78,20 @@ def aligned(story: Story, entry: Entry, column: Entry, row: Entry) -> Patch | No
 
 
 def twice(story: Story) -> Iterator[tuple[None, Finding]]:
-    """Losses that apply softmax or sigmoid to what has been through it."""
+    """Losses that apply softmax or sigmoid to what has been through it, or want logarithms and get others."""
     seen: set[tuple[SourceLine | None, str]] = set()
     for entry in story.entries.values():
-        shows, source = isinstance(entry.remark, Probabilities | NotLogarithms), divergence(story, entry)
-        if not (shows or source) or (entry.line, entry.name) in seen or entry.inside:
+        probabilities, source = isinstance(entry.remark, Probabilities), divergence(story, entry)
+        remarked = probabilities or source or isinstance(entry.remark, NotLogarithms)
+        if not remarked or (entry.line, entry.name) in seen or entry.inside:
             continue
         seen.add((entry.line, entry.name))
-        source = source or (activation(story, entry) if isinstance(entry.remark, Probabilities) else None)
-        logarithms = entry.name.startswith("NllLoss") and not any(
-            "LogSoftmax" in story.entries[m].name for m in entry.inputs
-        )
-        if not isinstance(entry.remark, Probabilities) or (logarithms and source):
+        source = source or (activation(story, entry) if probabilities else None)
+        if probabilities and source is None:
+            continue
+        raw = all("LogSoftmax" not in story.entries[mark].name for mark in entry.inputs)
+        if source is None or not probabilities or (raw and entry.name.startswith("NllLoss")):
             yield None, not_logarithms(story, entry, source)
-        if not isinstance(entry.remark, Probabilities) or logarithms or source is None:
             continue
         kind = kind_of(source.name)
         loss = "binary_cross_entropy_with_logits" if entry.name.startswith("Binary") else "cross_entropy"
