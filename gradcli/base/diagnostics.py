@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections import namedtuple
+
+from gradcli.base.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import NamedTuple, Protocol
+    from typing import Protocol
 
     class SourceText(Protocol):
         """The text that a diagnostic points into."""
@@ -25,17 +26,15 @@ if TYPE_CHECKING:
         def line(self, number: int, /) -> str:
             """Return line `number` (1-based) without its line ending."""
 
-    class Span(NamedTuple):
-        """A span of source text: 1-based lines and columns in code points, the end exclusive."""
 
-        line: int
-        column: int
-        end_line: int
-        end_column: int
+class Span(NamedTuple):
+    """A span of source text: 1-based lines and columns in code points, the end exclusive."""
 
-else:  # the same class without importing typing, which costs 3 ms at start-up
-    Span = namedtuple("Span", ("line", "column", "end_line", "end_column"))
-    Span.__doc__ = "A span of source text: 1-based lines and columns in code points, the end exclusive."
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
 
 __all__ = [
     "Diagnostic",
@@ -51,37 +50,24 @@ __all__ = [
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One problem: its code, a headline, where it is, and what to do next.
 
     `labels` are further places to underline, each with a few words. `source` may be filled in later by
-    whoever knows the text. `sizes` are two sizes of axes that would have to be equal. Treat an instance as frozen.
+    whoever knows the text. `sizes` are two sizes of axes that would have to be equal.
 
     >>> Diagnostic("GC112", "unexpected `)`", Span(1, 3, 1, 4)).as_json()
     {'code': 'GC112', 'message': 'unexpected `)`', 'span': [1, 3, 1, 4]}
     """
 
-    __slots__ = ("code", "help", "labels", "message", "severity", "sizes", "source", "span")
-
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        span: Span | None = None,
-        labels: tuple[tuple[Span, str], ...] = (),
-        help: str | None = None,
-        severity: str = ERROR,
-        source: SourceText | None = None,
-        sizes: tuple[int, int] | None = None,
-    ) -> None:
-        self.code = code
-        self.message = message
-        self.span = span
-        self.labels = labels
-        self.help = help
-        self.severity = severity
-        self.source = source
-        self.sizes = sizes
+    code: str
+    message: str
+    span: Span | None = None
+    labels: tuple[tuple[Span, str], ...] = ()
+    help: str | None = None
+    severity: str = ERROR
+    source: SourceText | None = None
+    sizes: tuple[int, int] | None = None
 
     def as_json(self) -> dict[str, object]:
         """Return the three fields of the machine formats; `span` is [line, column, end line, end column]."""
@@ -92,7 +78,7 @@ class Diagnostic:
         """Return this diagnostic, pointing into `source` unless it already has a source."""
         if self.source is not None:
             return self
-        return Diagnostic(self.code, self.message, self.span, self.labels, self.help, self.severity, source, self.sizes)
+        return self._replace(source=source)
 
     def __str__(self) -> str:
         place = "" if self.span is None else f" at {self.span.line}:{self.span.column}"

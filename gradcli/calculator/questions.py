@@ -47,7 +47,7 @@ def prepare(
         if relax:
             from gradcli.lowering.relaxed import relaxed
 
-            lowered.program = relaxed(lowered.program)
+            lowered = lowered._replace(program=relaxed(lowered.program))
     return lowered
 
 

@@ -190,7 +190,7 @@ def _body_from_json(flat: Mapping[str, Any], vocabulary: Mapping[str, Primitive]
         tuple([nodes[row] for row in flat[part]]) for part in ("carried", "rows", "fixed", "nexts")
     ]
     index = None if flat["index"] is None else nodes[flat["index"]]
-    return Body(program.builder, carried, rows, fixed, index, nexts, program.outputs, flat["first"])
+    return Body(carried, rows, fixed, index, nexts, program.outputs, flat["first"])
 
 
 def _array_to_json(value: Any) -> Any:

@@ -43,7 +43,6 @@ class Body:
 
     def __init__(
         self,
-        builder: Builder,
         carried: tuple[Node, ...],
         rows: tuple[Node, ...],
         fixed: tuple[Node, ...],
@@ -52,7 +51,7 @@ class Body:
         steps: tuple[Node, ...],
         first: int = 0,
     ) -> None:
-        self.builder = builder
+        self.builder = steps[0].builder
         self.first = first
         self.carried = carried
         self.rows = rows
@@ -119,7 +118,6 @@ class Loop:
 
     def __init__(
         self,
-        builder: Builder,
         body: Body,
         args: tuple[Node, ...],
         count: int,
@@ -128,7 +126,7 @@ class Loop:
         ends: Sequence[Node | int] | None = None,
         unmoved: Mapping[Node, Node] | None = None,
     ) -> None:
-        self.builder = builder
+        self.builder = args[0].builder
         self.body = body
         self.args = args
         self.count = count
@@ -209,7 +207,7 @@ def single_numbers(node: Node) -> bool:
 def loop_of(node: Node) -> Loop:
     """The loop that a reader reads, in the reader's builder."""
     params = node.params
-    return Loop(node.builder, params["body"], node.args, params["count"], params["reverse"])
+    return Loop(params["body"], node.args, params["count"], params["reverse"])
 
 
 def repeated(builder: Builder, node: Node, count: int) -> Node:
@@ -291,7 +289,7 @@ def close(
     body = tracer.body(ends_of_iteration, first)
     traced = {node: body.positions[copy] for node, copy in tracer.copies.items()}
     ends: list[Node | int] = [places.get(k, init) for k, (_, init) in enumerate(carried)]
-    return Loop(builder, body, args, count, reverse, traced, ends, unmoved)
+    return Loop(body, args, count, reverse, traced, ends, unmoved)
 
 
 class _Copy:
@@ -414,9 +412,7 @@ class _Copy:
         for end in ends:
             inner.setdefault(end)
         self.builder.close()
-        return Body(
-            self.builder, tuple(self.carried), tuple(self.rows), fixed, self.index, tuple(ends), tuple(inner), before
-        )
+        return Body(tuple(self.carried), tuple(self.rows), fixed, self.index, tuple(ends), tuple(inner), before)
 
 
 # --- reading loops ---------------------------------------------------------------------------------------------

@@ -116,23 +116,22 @@ def _lowered(lowerer: ScriptPass, wrt: Sequence[str] | None, claims: Mapping[str
     builder.other_spans = {}
     builder.close()
     return Lowered(
-        script,
-        script.source,
-        program,
-        lowerer.values,
-        tuple(lowerer.claims),
-        tuple(lowerer.rules),
-        names,
-        (*script.diagnostics, *(note.with_source(script.source) for note in lowerer.notes)),
-        lowerer.text,
-        lowerer.several,
-        lowerer.uses,
-        lowerer.reassigned,
-        lowerer.expect or script.expect,
-        _intermediates(lowerer),
-        lowerer.blocks,
-        lowerer.random_arrays,
-        lowerer.derived,
+        script=script,
+        program=program,
+        values=dict(lowerer.values),
+        claims=tuple(lowerer.claims),
+        rules=tuple(lowerer.rules),
+        wrt=names,
+        notes=(*script.diagnostics, *(note.with_source(script.source) for note in lowerer.notes)),
+        text=lowerer.text,
+        several=lowerer.several,
+        uses=dict(lowerer.uses),
+        reassigned=dict(lowerer.reassigned),
+        expect=lowerer.expect or script.expect,
+        names=_intermediates(lowerer),
+        blocks=tuple(lowerer.blocks),
+        random_arrays=lowerer.random_arrays,
+        derived=lowerer.derived,
     )
 
 
@@ -211,9 +210,8 @@ def _claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     try:
         inner.run()
     except GradcliError as problem:
-        for diagnostic in problem.diagnostics:
-            diagnostic.message = diagnostic.message.replace(OWN, "")
-        raise
+        told = [one._replace(message=one.message.replace(OWN, "")) for one in problem.diagnostics]
+        raise GradcliError(*told) from None
     for name, known_leaf in inner.leaves.items():
         if name not in lowerer.leaves:
             if name not in lowerer.at:

@@ -7,7 +7,7 @@ from gradcli.graph.program import HandRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from gradcli.base.diagnostics import Diagnostic, Span
@@ -40,40 +40,30 @@ def shape_help(right: Sequence[int], claimed: Sequence[int], text: str) -> str:
     return "a gradient has the shape of its leaf, a Jacobian that of the output, then that of the leaf"
 
 
-class Claim:
+class Claim(NamedTuple):
     """Two nodes of equal shape that a script says are equal on the domain.
 
     `derivative` is (output, target) if one side is exactly `grad(output, target)`: then `left` is the engine's
     gradient and `right` the claim. `leaf` is the target's name if it is a leaf.
     """
 
-    __slots__ = ("derivative", "expect", "leaf", "left", "line", "right", "rtol", "source", "span", "text")
+    left: Node
+    right: Node
+    span: Span
+    text: str
+    source: Source
+    rtol: float | None = None
+    expect: str | None = None
+    leaf: str | None = None
+    derivative: tuple[Node, Node] | None = None
 
-    def __init__(
-        self,
-        left: Node,
-        right: Node,
-        span: Span,
-        text: str,
-        source: Source,
-        rtol: float | None = None,
-        expect: str | None = None,
-        leaf: str | None = None,
-        derivative: tuple[Node, Node] | None = None,
-    ) -> None:
-        self.left = left
-        self.right = right
-        self.span = span
-        self.line = span.line
-        self.text = text
-        self.source = source
-        self.rtol = rtol
-        self.expect = expect
-        self.leaf = leaf
-        self.derivative = derivative
+    @property
+    def line(self) -> int:
+        """The line of the source on which it stands."""
+        return self.span.line
 
 
-class Lowered:
+class Lowered(NamedTuple):
     """A script as a program at a point. `values` has no entry for a free name without a default.
 
     `uses` maps a leaf to the place where the script first reads it; `reassigned` a closed name to its second
@@ -83,67 +73,28 @@ class Lowered:
     derivative operator to its name, its operand, its variable and its direction.
     """
 
-    __slots__ = (
-        "blocks",
-        "claims",
-        "derived",
-        "expect",
-        "names",
-        "notes",
-        "program",
-        "random_arrays",
-        "reassigned",
-        "rules",
-        "script",
-        "several",
-        "source",
-        "text",
-        "uses",
-        "values",
-        "wrt",
-    )
+    script: Script
+    program: Program
+    values: dict[str, Any]
+    claims: tuple[Claim, ...]
+    rules: tuple[HandRule, ...]
+    wrt: tuple[str, ...]
+    notes: tuple[Diagnostic, ...]
+    text: str
+    several: bool
+    uses: dict[str, Span]
+    reassigned: dict[str, Span]
+    expect: str | None
+    names: dict[Node, str]
+    blocks: tuple[Block, ...] = ()
+    random_arrays: int = 0
+    derived: Derived = {}  # nobody writes into it
 
-    def __init__(
-        self,
-        script: Script,
-        source: Source,
-        program: Program,
-        values: Mapping[str, Any],
-        claims: tuple[Claim, ...],
-        rules: tuple[HandRule, ...],
-        wrt: tuple[str, ...],
-        notes: tuple[Diagnostic, ...],
-        text: str,
-        several: bool,
-        uses: Mapping[str, Span],
-        reassigned: Mapping[str, Span],
-        expect: str | None,
-        names: Mapping[Node, str],
-        blocks: Sequence[Block] = (),
-        random_arrays: int = 0,
-        derived: Derived | None = None,
-    ) -> None:
-        self.script = script
-        self.source = source
-        self.program = program
-        self.values = dict(values)
-        self.claims = claims
-        self.rules = rules
-        self.wrt = wrt
-        self.notes = notes
-        self.text = text
-        self.several = several
-        self.uses = dict(uses)
-        self.reassigned = dict(reassigned)
-        self.expect = expect
-        self.names = dict(names)
-        self.blocks = tuple(blocks)
-        self.random_arrays = random_arrays
-        self.derived = derived or {}
+    @property
+    def source(self) -> Source:
+        """The text that the script was read from."""
+        return self.script.source
 
-    def with_program(self, program: Program, names: Mapping[Node, str]) -> Lowered:
+    def with_program(self, program: Program, names: dict[Node, str]) -> Lowered:
         """The same script as another program, which computes the same outputs."""
-        return Lowered(
-            self.script, self.source, program, self.values, self.claims, self.rules, self.wrt, self.notes, self.text,
-            self.several, self.uses, self.reassigned, self.expect, names,
-        )  # fmt: skip
+        return self._replace(program=program, names=names, blocks=(), random_arrays=0, derived={})

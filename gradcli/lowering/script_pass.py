@@ -58,24 +58,24 @@ class ScriptPass(Lowerer):
         except GradcliError as problem:
             for diagnostic in problem.diagnostics:
                 if diagnostic.span is None and diagnostic.source is None:
-                    diagnostic.span = self.builder.span
-                self._propose_shape(diagnostic)
-                self.errors.append(diagnostic)
+                    diagnostic = diagnostic._replace(span=self.builder.span)
+                self.errors.append(self._proposing_shape(diagnostic))
             if any(d.code.startswith("GC5") for d in problem.diagnostics):
                 raise GradcliError(*self.errors).with_source(self.source) from None
 
-    def _propose_shape(self, diagnostic: Diagnostic) -> None:
-        """For an error that may come from a free name, which counts as a scalar, say how to declare its shape."""
+    def _proposing_shape(self, diagnostic: Diagnostic) -> Diagnostic:
+        """An error; if it may come from a free name, which counts as a scalar, with how to declare its shape."""
         span = diagnostic.span
         if span is None or diagnostic.code not in NEED_SHAPES:
-            return
+            return diagnostic
         for name, place in self.uses.items():
             leaf = self.leaves.get(name)
             free = leaf is not None and not leaf.declared and name not in self.values and not leaf.node.shape
             if free and (span.line, span.column) <= (place.line, place.column) <= (span.end_line, span.end_column):
                 reason = f"`{visible(name)}` is free, so it counts as a number"
-                diagnostic.help = f"{reason}: give it a value, or declare its shape: {visible(name)}[m, n] in real"
-                return
+                hint = f"{reason}: give it a value, or declare its shape: {visible(name)}[m, n] in real"
+                return diagnostic._replace(help=hint)
+        return diagnostic
 
     def statement(self, statement: s.Statement, top: bool = False) -> Any:
         """One statement; the value of a `return`, else None."""

@@ -78,7 +78,7 @@ def _rebuilt(
             first, *_ = readers = whole_of[node]
             if first not in taken_apart:
                 loop = loop_of(node)
-                whole = Loop(builder, loop.body, args, loop.count, loop.reverse)
+                whole = Loop(loop.body, args, loop.count, loop.reverse)
                 places = [reader.params["at"] for reader in readers if "at" in reader.params]
                 taken_apart[first] = _Apart(whole, frozenset(iterations(whole)), places, iterations, iteration_of)
             replaced[node] = taken_apart[first].value(node)
@@ -136,7 +136,7 @@ class _Apart:
         states = len(body.carried)
         stacks = [some_rows(builder, stack, first, count) for stack in whole.args[states : states + len(body.rows)]]
         if body.index is None or not first:
-            loop = Loop(builder, body, (*self.state, *stacks, *fixed), count, whole.reverse)
+            loop = Loop(body, (*self.state, *stacks, *fixed), count, whole.reverse)
             self.pieces[first] = {at: loop.stacked(at) for at in places}
         else:
             opened = Opened(whole, first)

@@ -248,21 +248,12 @@ def gradgradcheck(
     inputs: Any,
     grad_outputs: Any = None,
     *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
     gen_non_contig_grad_outputs: bool = False,
-    raise_exception: bool = True,
-    nondet_tol: float = 0.0,
-    check_undefined_grad: bool = True,
-    check_grad_dtypes: bool = False,
-    check_batched_grad: bool = False,
     check_fwd_over_rev: bool = False,
     check_rev_over_rev: bool = True,
-    fast_mode: bool = False,
-    masked: bool = False,
+    **options: Any,
 ) -> bool:
-    """`gradcheck` of the gradient of the function: its second derivatives."""
+    """`gradcheck` of the gradient of the function: its second derivatives; `options` are those of `gradcheck`."""
     xs = _outputs(inputs)
     count = len(xs)
     if grad_outputs is None:
@@ -277,6 +268,5 @@ def gradgradcheck(
         gradients = grad(_outputs(func(*point)), wanted, directions, None, True, allow_unused=True)
         return tuple([gradient for gradient in gradients if gradient is not None])
 
-    limits: Any = {"eps": eps, "atol": atol, "rtol": rtol, "nondet_tol": nondet_tol, "raise_exception": raise_exception}
-    modes: Any = {"check_backward_ad": check_rev_over_rev, "check_forward_ad": check_fwd_over_rev}
-    return gradcheck(gradient, (*xs, *seeds), **limits, **modes)
+    modes = {"check_backward_ad": check_rev_over_rev, "check_forward_ad": check_fwd_over_rev}
+    return gradcheck(gradient, (*xs, *seeds), **modes, **options)

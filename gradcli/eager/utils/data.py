@@ -132,13 +132,12 @@ class DataLoader:
         batch_size: int = 1,
         shuffle: bool | None = None,
         *,
-        num_workers: int = 0,
         collate_fn: Any = None,
-        pin_memory: bool = False,
         drop_last: bool = False,
         generator: Any = None,
         **others: Any,
     ) -> None:
+        num_workers, self.pin_memory = others.pop("num_workers", 0), others.pop("pin_memory", False)
         if others:
             raise TypeError(f"DataLoader takes no {next(iter(others))!r} in gradcli; {ON_TORCH}")
         if type(batch_size) is not int or batch_size <= 0:
@@ -147,7 +146,7 @@ class DataLoader:
             once("workers", f"one process loads the data: num_workers={num_workers} is taken as 0")
         self.dataset, self.batch_size, self.shuffle, self.generator = dataset, batch_size, shuffle, generator
         self.num_workers, self.collate_fn = num_workers, collate_fn or default_collate
-        self.pin_memory, self.drop_last = pin_memory, drop_last
+        self.drop_last = drop_last
 
     def _positions(self) -> Iterator[int]:
         count = len(self.dataset)

@@ -137,7 +137,7 @@ class BracketParser(ComprehensionParser):
                 return Number(text, (numerator // common, denominator // common), span)
         ratio, diagnostic = exact_ratio(text, span, self.limits)
         if diagnostic is not None:
-            diagnostic.source = self.source
+            diagnostic = diagnostic.with_source(self.source)
             if diagnostic.severity == ERROR:
                 raise Stop(diagnostic)
             self.notes.append(diagnostic)
