@@ -28,7 +28,7 @@ from gradcli.base.child_process import packed
 from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.callables.api import check_callable
 from gradcli.checks.decide.numerical import NOISE, scatter_of
-from gradcli.recording.calls.box import boxed, opened
+from gradcli.recording.calls.box import ClaimedDerivative, boxed, opened
 from gradcli.recording.calls.call_arguments import numbers, parameters
 from gradcli.recording.calls.failures import Failed, OutOfTime, describe
 
@@ -135,8 +135,9 @@ def judged(subject: Subject, seconds: float, rtol: float = 0.0, code: Sequence[o
         checks.append(row)
         if check.verdict in SETTLED or (check.verdict == "ERROR" and check.leaf is None):
             continue
-        how = {name: value for name, value in options.items() if name != "wrt"}
-        with boxed(f, **how, wrt=[check.leaf] if check.leaf else None, at=at, timeout=seconds) as box:
+        claimed = ClaimedDerivative(**{way: options[way] for way in ClaimedDerivative._fields if way in options})
+        wrt = [check.leaf] if check.leaf else None
+        with boxed(f, claimed, at=at, names=options.get("names"), wrt=wrt, timeout=seconds) as box:
             box, _ = opened(box)
             category = sorted_out(box, check, draws, [*filter(callable, derivative.values()), f, *code])
         if category is not None:

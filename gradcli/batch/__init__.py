@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gradcli.batch.check_run import Run, packed, unpacked
+    from gradcli.batch.check_run import Handling, Run, Workforce, packed, unpacked
     from gradcli.batch.discovery.selection import Keywords, last_failed, parse_verdicts, sharded
     from gradcli.batch.discovery.walk import find_cases, nothing_found
     from gradcli.batch.discovery.watch_files import changes
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from gradcli.batch.totals import Totals
 
 __all__ = [
+    "Handling",
     "Journal",
     "Keywords",
     "Run",
     "Totals",
+    "Workforce",
     "changes",
     "default_folder",
     "find_cases",
@@ -43,7 +45,9 @@ __all__ = [
 _MODULES = {
     "Journal": "journal",
     "Keywords": "discovery.selection",
+    "Handling": "check_run",
     "Run": "check_run",
+    "Workforce": "check_run",
     "packed": "check_run",
     "unpacked": "check_run",
     "Totals": "totals",

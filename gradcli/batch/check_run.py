@@ -13,7 +13,7 @@ import threading
 from contextlib import closing, contextmanager
 from json import dumps, loads
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import compress, decompress
 
 from gradcli.batch.journal import Journal
@@ -35,14 +35,36 @@ def unchanged(report: Report, case: BatchCase | None = None) -> Report:
     return report
 
 
+def nowhere(report: Report) -> None:
+    """Write a report to no place."""
+
+
+class Workforce(NamedTuple):
+    """Who checks: so many processes (default: one per processor), each of which may use `memory` MiB; or a cluster.
+
+    `cluster` is the address of a Dask scheduler, whose workers replace the processes of this machine.
+    """
+
+    jobs: int | None = None
+    memory: int | None = None
+    cluster: str | None = None
+
+
+class Handling(NamedTuple):
+    """What happens to a report: `adjust` changes it when it arrives, as a baseline does, and `settle` when it is its
+    turn; `deliver` writes it then, before it is counted.
+    """
+
+    adjust: Callable[[Report, BatchCase], Report] = unchanged
+    settle: Callable[[Report], Report] = unchanged
+    deliver: Callable[[Report], None] = nowhere
+
+
 class Run:
     """The cases of a run, their reports, and the counts over them.
 
-    `options` are those of `checks.check_script`. `jobs` is the number of workers (default: one per processor), `memory`
-    the MiB that each may use. `adjust` changes a report as soon as it arrives, as a baseline does, and `settle` when
-    it is its turn; `deliver` writes it then, before it is counted. `progress` is called with (done, total, name of a
-    case, number of cases that failed). With `fail_fast` the run ends after the first case that failed. `cluster` is the
-    address of a Dask scheduler whose workers replace the processes of this machine.
+    `options` are those of `checks.check_script`. `progress` is called with (done, total, name of a case, number of
+    cases that failed). With `fail_fast` the run ends after the first case that failed.
     """
 
     def __init__(
@@ -51,25 +73,17 @@ class Run:
         options: Mapping[str, Any] | None = None,
         *,
         journal: Journal | None = None,
-        jobs: int | None = None,
-        memory: int | None = None,
-        cluster: str | None = None,
+        workers: Workforce = Workforce(),  # noqa: B008
         fail_fast: bool = False,
-        adjust: Callable[[Report, BatchCase], Report] = unchanged,
-        settle: Callable[[Report], Report] = unchanged,
-        deliver: Callable[[Report], None] | None = None,
+        handling: Handling = Handling(),  # noqa: B008
         progress: Callable[[int, int, str, int], None] | None = None,
     ) -> None:
         self.cases = cases
         self.options = plain_options(options or {})
         self.journal = journal or Journal(None)
-        self.jobs = jobs or os.cpu_count() or 1
-        self.memory = memory
-        self.cluster = cluster
+        self.workers = workers
         self.fail_fast = fail_fast
-        self.adjust = adjust
-        self.settle = settle
-        self.deliver = deliver
+        self.handling = handling
         self.progress = progress
         self.totals = Totals(selected=len(cases))
         self.opened: set[str] = set()  # data files that scripts have read, or looked for
@@ -140,18 +154,19 @@ class Run:
                 self._show(name)
 
     def _answers(self, tasks: Iterator[Task], count: int) -> Generator[Done | None, None, None]:
-        if self.cluster is not None:
+        if self.workers.cluster is not None:
             from gradcli.batch.workers.cluster import supervise_on
 
-            return supervise_on(self.cluster, tasks, self.options)
-        return supervise(tasks, self.options, jobs=min(self.jobs, count), memory=self.memory)
+            return supervise_on(self.workers.cluster, tasks, self.options)
+        jobs = self.workers.jobs or os.cpu_count() or 1
+        return supervise(tasks, self.options, jobs=min(jobs, count), memory=self.workers.memory)
 
     def _arrived(self, done: Done) -> Iterator[Report]:
         """Take one answer, and return the reports whose turn it is."""
         case = self.cases[done.index]
         if done.line is not None and OPENED in done.line:
             self.opened.update(path for path, _ in loads(done.line)["opened"])
-        report = self.adjust(report_of(done, case), case)
+        report = self.handling.adjust(report_of(done, case), case)
         failed = any(not check.passed for check in report.checks)
         self.journal.remember(os.path.abspath(case.path), case.block, failed)
         self._done += 1
@@ -169,10 +184,9 @@ class Run:
                 self.totals.stopped = "first failure"
 
     def _counted(self, report: Report) -> Report:
-        report = self.settle(report)
+        report = self.handling.settle(report)
         with undisturbed():
-            if self.deliver is not None:
-                self.deliver(report)
+            self.handling.deliver(report)
             self.totals.add(report)
         return report
 

@@ -180,7 +180,7 @@ def trace(
     [1.0, 1.0, 3.0, 5.0]
     """
     from gradcli.calculator.traces.shown_iterations import with_iterations
-    from gradcli.calculator.traces.tracing import in_torch_names, trace_passes
+    from gradcli.calculator.traces.tracing import Tracer, in_torch_names
 
     lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
     question = PreparedScript(lowered, leaf_names(lowered), [scalar_output(lowered)])
@@ -189,12 +189,9 @@ def trace(
     diagnostics = diagnose_answer(question, values, results, notes, dtype)
     at_point = point_of(lowered, values)
     shown, iterations = with_iterations(lowered, iteration)
-    passes = trace_passes(
-        shown, question.names, values, at_point, dtype, backend, why_topo, diagnostics, fold=True,
-        iterations=iterations,
-        symbolic=symbolic,
-    )  # fmt: skip
-    return in_torch_names(passes) if torch else passes
+    tracer = Tracer(shown, question.names, values, dtype, backend, iterations)
+    found = tracer.trace(at_point, diagnostics, why_topo=why_topo, fold=True, symbolic=symbolic)
+    return in_torch_names(found) if torch else found
 
 
 def plan(
@@ -238,14 +235,14 @@ def why(
     """
     from gradcli.calculator.reasons import explain
     from gradcli.calculator.traces.shown_iterations import to_explain
-    from gradcli.calculator.traces.tracing import trace_passes
+    from gradcli.calculator.traces.tracing import Tracer
 
     lowered, point, _ = _prepared(script, at, wrt, limits, dtype)
     question = PreparedScript(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     shown, iterations = to_explain(lowered, values, dtype)
     at_point = point_of(lowered, values)
-    result = trace_passes(shown, question.names, values, at_point, dtype, backend, False, (), iterations=iterations)
+    result = Tracer(shown, question.names, values, dtype, backend, iterations).trace(at_point)
     return explain(shown, result, tensor, values, dtype)
 
 

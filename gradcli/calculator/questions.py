@@ -9,7 +9,7 @@ from gradcli.graph.building import uncollected
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.lowering import lower
+from gradcli.lowering import LoweringMode, lower
 from gradcli.transforms import derivatives
 
 TYPE_CHECKING = False
@@ -41,9 +41,8 @@ def prepare(
     if isinstance(wrt, str):  # as --wrt takes it
         wrt = [name.strip() for name in wrt.split(",")]
     with uncollected(), pointing_into(source):
-        lowered = lower(
-            parse(source, limits), at=at, wrt=wrt, limits=limits, claiming=claiming, plane=dtype == "complex128"
-        )
+        mode = LoweringMode(claiming, plane=dtype == "complex128")
+        lowered = lower(parse(source, limits), at=at, wrt=wrt, limits=limits, mode=mode)
         if relax:
             from gradcli.lowering.relaxed import relaxed
 

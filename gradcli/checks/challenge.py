@@ -74,7 +74,7 @@ def counterexample(
         for entries in RANGES if ties else list(RANGES)[:-1]:
             member = subject.at(values_of(lowered, entries))
             derivative = None if subject.output is None else member.derivative()
-            about = {"left": subject.left, "plane": False, "rtol": subject.rtol, "rounding": 0.0}
+            about: dict[str, Any] = {"left": subject.left, "plane": False, "rtol": subject.rtol, "rounding": 0.0}
             try:
                 answer = other.compare(member.judged, [member.values], derivative=derivative, **about)
             except NoAnswer:

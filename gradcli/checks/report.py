@@ -47,7 +47,7 @@ class Settings(NamedTuple):
     dodge: bool = False
 
     @classmethod
-    def of_caller(cls, require: str | None, **options: Any) -> Settings:
+    def of_caller(cls, require: str | None = None, **options: Any) -> Settings:
         """The settings of a call; raises GradcliError (GC721) for a value that a setting cannot have."""
         self = cls(require=frozenset([require] if require else ()), **options)
         kinds: dict[str, Any] = {"samples": Integral, "timeout": Real}

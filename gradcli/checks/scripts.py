@@ -31,7 +31,7 @@ from gradcli.graph.node import dependents, is_reader, reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.lowering import lower
+from gradcli.lowering import LoweringMode, lower
 from gradcli.lowering.lowered import Lowered
 from gradcli.lowering.points import array_of, read_point
 
@@ -226,7 +226,12 @@ def prepared(
     try:
         point, notes = read_point(at, limits)
         lowered = lower(
-            parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims, loops="node", plane=settings.plane
+            parse(source, limits),
+            at=point,
+            wrt=wrt,
+            limits=limits,
+            claims=claims,
+            mode=LoweringMode(loops="node", plane=settings.plane),
         )
         notes = (*lowered.notes, *notes)
         settings = settings.of_file(lowered)

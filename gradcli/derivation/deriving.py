@@ -37,7 +37,7 @@ from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Name, Unary, names_in, nodes_of
-from gradcli.lowering import lower
+from gradcli.lowering import NO_CLAIMS, lower
 from gradcli.lowering.shapes.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, probes, symbols_of
 from gradcli.primitives.positions import take_along
 from gradcli.transforms import derivatives
@@ -89,7 +89,7 @@ class ScalarScript(NamedTuple):
     def lowered(self, sizes: Mapping[str, int]) -> Lowered:
         """The program for these sizes."""
         shapes = FixedShapes(self.assumed.at(sizes), sizes)
-        return lower(self.script, wrt=self.wrt, limits=self.limits, claiming="skipped", shapes=shapes)
+        return lower(self.script, wrt=self.wrt, limits=self.limits, shapes=shapes, mode=NO_CLAIMS)
 
     def axes(self, lowered: Lowered) -> JacobianRows | None:
         """The rows of a Jacobian at the sizes of a program."""

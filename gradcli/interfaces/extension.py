@@ -22,7 +22,7 @@ from gradcli.language import syntax
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.unparse import unparse
-from gradcli.lowering import lower
+from gradcli.lowering import LoweringMode, lower
 from gradcli.lowering.assigned_names import CONSTANTS, DERIVATIVES
 from gradcli.lowering.shapes.open_shapes import OpenShapes
 from gradcli.primitives import declare, declared, forget
@@ -380,7 +380,9 @@ class OperationFormula:
 
     def _lowered(self, shapes: tuple[Shape, ...]) -> list[Node]:
         source = Source(self.text, f"<formula of {self.name}>")
-        lowered = lower(parse(source), shapes=Given(dict(zip(self.names, shapes, strict=True))), loops="unroll")
+        lowered = lower(
+            parse(source), shapes=Given(dict(zip(self.names, shapes, strict=True))), mode=LoweringMode(loops="unroll")
+        )
         for leaf in lowered.program.leaves:
             if leaf not in self.names:
                 allowed = ", ".join(self.names)

@@ -25,6 +25,7 @@ from gradcli.language.source import Source
 from gradcli.language.syntax import Call, FunctionDef, Name, nodes_of
 from gradcli.lowering.assigned_names import assigned_names
 from gradcli.lowering.lowered import Claim, Lowered, shape_help
+from gradcli.lowering.names import NO_CLAIMS, USUAL, LoweringMode
 from gradcli.lowering.operands import ScriptList, number, tagged
 from gradcli.lowering.script_pass import ScriptPass
 from gradcli.lowering.shapes.open_shapes import OpenCount
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from gradcli.language.syntax import Script
     from gradcli.lowering.shapes.open_shapes import OpenShapes
 
-__all__ = ["Claim", "HandRule", "Lowered", "lower"]
+__all__ = ["NO_CLAIMS", "Claim", "HandRule", "Lowered", "LoweringMode", "lower"]
 
 OWN = "′"  # behind the names of a claim that the script has too
 
@@ -53,22 +54,15 @@ def lower(
     wrt: Sequence[str] | None = None,
     limits: Limits | None = None,
     claims: Mapping[str, str] | None = None,
-    claiming: str = "kept",
-    loops: str = "auto",
     shapes: OpenShapes | None = None,
-    random_arrays: int = 0,
-    plane: bool = False,
+    mode: LoweringMode = USUAL,
 ) -> Lowered:
     """The program of a script.
 
     `at` gives values (numbers, nested lists, arrays) to leaves and thereby their shapes; `wrt` names the leaves to
     differentiate with respect to, default all that are not const; `claims` are hand-written gradients, a script per
-    leaf. `claiming` is "kept", "read" for the errors of claims only (a claim may be too large where the rest is not),
-    or "skipped". `loops` says which loops become nodes: "auto" those that would make very many nodes if their
-    iterations were written out, "node" all from 32 iterations on, "unroll" none. `shapes` are assumed for free names
-    without values; without it these are numbers. `random_arrays` is the number of random arrays without a seed before
-    those of the script. `plane` makes it a program on complex numbers. Raises GradcliError with every error of the
-    script.
+    leaf. `shapes` are assumed for free names without values; without it these are numbers. Raises GradcliError with
+    every error of the script.
 
     >>> lowered = lower(parse("const k = 3; w = [1, 2]; sum(k*w)"))
     >>> lowered.wrt, lowered.text
@@ -77,8 +71,7 @@ def lower(
     <program of k, w -> 1 outputs, 6 nodes>
     """
     while True:
-        lowerer = ScriptPass(script, catalogue(), functions(), limits or DEFAULT_LIMITS, at or {}, plane)
-        lowerer.claiming, lowerer.loops, lowerer.random_arrays = claiming, loops, random_arrays
+        lowerer = ScriptPass(script, catalogue(), functions(), limits or DEFAULT_LIMITS, at or {}, mode)
         if shapes is not None:
             lowerer.open_shapes = shapes
         try:
@@ -199,8 +192,8 @@ def _claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
         raise error("GC307", "a claim is about one output, and this script has several", help=hint)
     target, output = lowerer.leaves[leaf].node, lowerer.outputs[0]
     script = with_own_names(parse(source, lowerer.limits), {*lowerer.scope, *lowerer.leaves, *lowerer.functions})
-    inner = ScriptPass(script, lowerer.vocabulary, lowerer.library, lowerer.limits, lowerer.at)
-    inner.builder, inner.loops, inner.sizes = lowerer.builder, lowerer.loops, lowerer.sizes
+    inner = ScriptPass(script, lowerer.vocabulary, lowerer.library, lowerer.limits, lowerer.at, lowerer.mode)
+    inner.builder, inner.sizes = lowerer.builder, lowerer.sizes
     inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
     known = {**lowerer.scope, **{name: leaf.node for name, leaf in lowerer.leaves.items()}}
     inner.scope = {**known, **{name + OWN: value for name, value in known.items()}}

@@ -9,7 +9,7 @@ from gradcli.base.diagnostics import Diagnostic, error, visible
 from gradcli.graph.primitive import signature_of
 from gradcli.lowering.assigned_names import appended_names, assigned_names, derivative_targets
 from gradcli.lowering.lowered import Block, Claim
-from gradcli.lowering.names import Names
+from gradcli.lowering.names import USUAL, LoweringMode, Names
 from gradcli.lowering.operands import ScriptList
 from gradcli.lowering.statics import Settled
 
@@ -37,7 +37,6 @@ class Lowerer(Names):
     `appended` the names of lists, all of the function that is being inlined, else of the script. `ruled` are the
     operations with hand-written rules, `scanned` the scanned bodies of functions, `function_reads` the outer names and
     functions that a function uses, None for one whose calls are never looked up.
-    `claiming` and `loops` are as in `lower`.
     """
 
     def __init__(
@@ -47,9 +46,9 @@ class Lowerer(Names):
         library: Mapping[str, Primitive],
         limits: Limits,
         at: Mapping[str, Any],
-        plane: bool = False,
+        mode: LoweringMode = USUAL,
     ) -> None:
-        super().__init__(vocabulary, limits, at, plane)
+        super().__init__(vocabulary, limits, at, mode)
         self.script = script
         self.source = script.source
         self.library = library
@@ -66,7 +65,6 @@ class Lowerer(Names):
         self.inside: list[str] = []
         self.idle = 0
         self.leaves_allowed = True
-        self.claiming = "kept"
         self.known_calls: dict[Any, tuple[Any, Span | None]] = {}  # values of calls, and where their last steps stand
         self.function_reads: dict[str, tuple[frozenset[str], frozenset[str]] | None] = {}
         self.apart: set[s.Comprehension] = set()  # whose iterations are written out one by one
@@ -84,7 +82,6 @@ class Lowerer(Names):
         self.several = False
         self.repetitions = 0  # iterations of loops that were written out
         self.work = 0  # steps of loops that became nodes
-        self.loops = "auto"
         self.read_behind: dict[s.For, tuple[frozenset[str], frozenset[str]]] = {}
         self.text = ""
         self.expect: str | None = None

@@ -6,6 +6,7 @@ A free name becomes a leaf. No leaf may be both read statically and differentiat
 from __future__ import annotations
 
 from gradcli.base.diagnostics import Diagnostic, error, visible
+from gradcli.base.records import NamedTuple
 from gradcli.graph.arrays import ArrayData, digest_of
 from gradcli.graph.building import PlaneBuilder
 from gradcli.graph.exact import is_fraction
@@ -56,13 +57,32 @@ class Poisoned(Exception):
 POISON = object()
 
 
+class LoweringMode(NamedTuple):
+    """How a script is lowered.
+
+    `claiming` is "kept", "read" for the errors of claims only (a claim may be too large where the rest is not), or
+    "skipped". `loops` says which loops become nodes: "auto" those that would make very many nodes if their iterations
+    were written out, "node" all from 32 iterations on, "unroll" none. `random_arrays` is the number of random arrays
+    without a seed before those of the script. `plane` makes it a program on complex numbers.
+    """
+
+    claiming: str = "kept"
+    loops: str = "auto"
+    random_arrays: int = 0
+    plane: bool = False
+
+
+USUAL, NO_CLAIMS = LoweringMode(), LoweringMode("skipped")
+
+
 class Names:
     """The state of names; `scope` has the values assigned so far, `local` the names of a function."""
 
-    def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values, plane: bool = False) -> None:
+    def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values, mode: LoweringMode) -> None:
         self.open_shapes = OpenShapes()
-        self.builder = (PlaneBuilder if plane else Builder)(vocabulary, limits.nodes, limits.elements)
-        self.plane = plane
+        self.builder = (PlaneBuilder if mode.plane else Builder)(vocabulary, limits.nodes, limits.elements)
+        self.plane = mode.plane
+        self.mode = mode
         self.vocabulary = vocabulary
         self.limits = limits
         self.at = at
@@ -81,7 +101,7 @@ class Names:
         self._fixed = Settled()
         self._exact: dict[Node, Any] = {}
         self._floats: dict[Node, Any] = {}
-        self.random_arrays = 0  # those without a seed so far
+        self.random_arrays = mode.random_arrays  # those without a seed so far
         self.fixed_leaves = 0
         self.has_loops = False  # whether a loop of the script has become a node
         self.traces: list[TracedTurn] = []  # iterations of loops that are being traced, the innermost last

@@ -105,11 +105,11 @@ class _Reading:
             return -value if expression.op == "-" else value
         from gradcli.execution.evaluate import evaluate
         from gradcli.language.syntax import ExpressionStatement, Script
-        from gradcli.lowering import lower
+        from gradcli.lowering import LoweringMode, lower
 
         statement = ExpressionStatement(expression, expression.span)
         script = Script((statement,), source, None, (), expression.span)
-        lowered = lower(script, limits=self.limits, random_arrays=self.random_arrays)
+        lowered = lower(script, limits=self.limits, mode=LoweringMode(random_arrays=self.random_arrays))
         self.random_arrays = lowered.random_arrays
         names = list(lowered.program.leaves)
         if names and set(names) <= IMAGINARY:

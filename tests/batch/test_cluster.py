@@ -22,7 +22,7 @@ import pytest
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.batch.check_run import Run
+from gradcli.batch.check_run import Run, Workforce
 from gradcli.batch.discovery.cases import BatchCase
 from gradcli.batch.discovery.walk import find_cases
 from gradcli.batch.points import answer_points, sweep
@@ -256,7 +256,9 @@ def test_a_worker_is_killed_while_it_checks(failures: str, tmp_path: Path, monke
                 assert killed  # the processes that checked for it
 
         worker_ready(dask)
-        assert plain(Run(find_cases(paths), cluster=dask.address, progress=progress).reports()) == local
+        assert (
+            plain(Run(find_cases(paths), workers=Workforce(cluster=dask.address), progress=progress).reports()) == local
+        )
         assert gone(killed)
         children = below(dask.workers[1].pid)
         assert children

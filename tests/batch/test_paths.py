@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gradcli.batch import check_run
-from gradcli.batch.check_run import Run
+from gradcli.batch.check_run import Handling, Run, Workforce
 from gradcli.batch.discovery.walk import find_cases
 from gradcli.batch.journal import Journal
 from gradcli.batch.workers import supervisor
@@ -72,7 +72,7 @@ def packed(reports: list[Any]) -> str:
 def test_reports_do_not_depend_on_the_number_of_workers(folder: Path) -> None:
     seen: list[tuple[int, int, int]] = []
     progress = lambda done, total, name, failed: seen.append((done, total, failed))  # noqa: E731
-    one, work = reports_of(folder, jobs=1, progress=progress)
+    one, work = reports_of(folder, workers=Workforce(1), progress=progress)
     assert summary(one, folder) == EXPECTED
     assert seen == sorted(seen)
     assert seen[0] == (0, 5, 0)
@@ -80,13 +80,13 @@ def test_reports_do_not_depend_on_the_number_of_workers(folder: Path) -> None:
     told = work.totals
     assert (told.files, told.selected, told.checks, told.unreadable, told.broken) == (5, 5, 7, 1, 0)
     assert told.complete
-    two, _ = reports_of(folder, {"at": (), "limits": Limits(), "timeout": 10.0, "samples": 3}, jobs=2)
+    two, _ = reports_of(folder, {"at": (), "limits": Limits(), "timeout": 10.0, "samples": 3}, workers=Workforce(2))
     assert packed(one) == packed(two)
 
 
 def test_what_the_journal_knows_is_not_judged_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Journal(str(folder / "journal")) as journal:
-        first, _ = reports_of(folder, jobs=2, journal=journal)
+        first, _ = reports_of(folder, workers=Workforce(2), journal=journal)
         assert {name for name, _ in journal.failed()} == {str(folder / "a/wrong.grad"), str(folder / "a/error.grad")}
     asked: list[str] = []
 
@@ -95,24 +95,24 @@ def test_what_the_journal_knows_is_not_judged_again(folder: Path, monkeypatch: p
 
     monkeypatch.setattr(check_run, "supervise", watched)
     with Journal(str(folder / "journal")) as journal:
-        again, _ = reports_of(folder, jobs=2, journal=journal)
+        again, _ = reports_of(folder, workers=Workforce(2), journal=journal)
         assert packed(again) == packed(first)
         assert asked == []
         (folder / "b.grad").write_text("x = 2\nassert grad(x**3, x) == 3*x**2\nx**3", encoding="utf-8")
-        changed, _ = reports_of(folder, jobs=2, journal=journal)
+        changed, _ = reports_of(folder, workers=Workforce(2), journal=journal)
         assert asked == [str(folder / "b.grad")]
         assert packed(changed) != packed(first)
 
 
 def test_a_run_ends_at_the_first_failure(folder: Path) -> None:
-    found, work = reports_of(folder, jobs=1, fail_fast=True)
+    found, work = reports_of(folder, workers=Workforce(1), fail_fast=True)
     assert work.totals.stopped == "first failure"
     assert not work.totals.complete
     assert list(summary(found, folder)) == ["a/error.grad"]
 
 
 def test_reports_of_an_interrupted_run(folder: Path) -> None:
-    work = Run(find_cases([str(folder)]), jobs=1)
+    work = Run(find_cases([str(folder)]), workers=Workforce(1))
     stream = work.reports()
     taken = [next(stream), next(stream)]
     stream.close()
@@ -129,7 +129,7 @@ def test_a_signal_waits_until_a_report_is_delivered_and_counted(folder: Path) ->
         os.kill(os.getpid(), signal.SIGINT)
         delivered.append(report)
 
-    work = Run(find_cases([str(folder)]), jobs=1, deliver=deliver)
+    work = Run(find_cases([str(folder)]), workers=Workforce(1), handling=Handling(deliver=deliver))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -158,7 +158,7 @@ def test_a_report_survives_its_journey() -> None:
 @pytest.mark.deep
 def test_the_samples_pass() -> None:
     samples = Path(__file__).parents[2] / "samples"
-    reports, _ = reports_of(samples, jobs=2)
+    reports, _ = reports_of(samples, workers=Workforce(2))
     assert len(reports) > 60
     for report in reports:
         assert report.checks or not any(one.severity == "error" for one in report.diagnostics), report.file

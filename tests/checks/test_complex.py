@@ -56,9 +56,9 @@ def test_enclosures_hold_the_derivative(text: str, f: object, z: complex) -> Non
     from gradcli.checks.evaluate import ball_numbers
     from gradcli.checks.evaluate.balls import ComplexField
     from gradcli.language.parser import parse
-    from gradcli.lowering import lower
+    from gradcli.lowering import LoweringMode, lower
 
-    program = lower(parse(text), at={"z": z}, plane=True).program
+    program = lower(parse(text), at={"z": z}, mode=LoweringMode(plane=True)).program
     with ball_numbers.precision(200):
         paths = DependencyCone(program.outputs, program.leaves["z"].node)
         plane = DirectionalJets(ComplexField(), paths, {"z": ([z], ())})

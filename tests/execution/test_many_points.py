@@ -12,6 +12,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated import blocks
+from gradcli.calculator.repeated.blocks import PointPlans
 from gradcli.execution.compiler import emit_numba, emit_numpy, schedule, thread_pool
 from gradcli.execution.compiler import workspace as run
 from tests.support.random_programs import make
@@ -192,8 +193,8 @@ def columns(random: Any, count: int, shape: tuple[int, ...] = ()) -> Any:
     return found
 
 
-class NoPlans:
-    def run(self, *args: Any) -> None:
+class NoPlans(PointPlans):
+    def planned(self, *args: Any) -> None:
         return None
 
 
@@ -211,7 +212,7 @@ def attack(seed: int, monkeypatch: pytest.MonkeyPatch) -> bool:
     given = {name: value for name, value in points.items() if name in script.replace("exp", "").replace("max", "")}
     try:
         f, g = gradcli.compile(script, **options), gradcli.compile(script, **options)
-        g._point_plans = NoPlans()  # type: ignore[assignment]
+        g._point_plans = NoPlans("auto", options["dtype"])
         right, others = g.at_points(**given)
     except gradcli.GradcliError as refused:
         with pytest.raises(gradcli.GradcliError) as again:

@@ -17,7 +17,7 @@ from gradcli.graph.loop import readers_by_loop
 from gradcli.graph.node import reachable
 from gradcli.language import parse, parse_expression, unparse
 from gradcli.language import syntax as s
-from gradcli.lowering import lower
+from gradcli.lowering import LoweringMode, lower
 from gradcli.transforms import derivatives
 
 LOOP = "path = {start}\nfor i in range({n}):\n    path.append({item})\n"
@@ -228,7 +228,7 @@ COLLECTED: list[tuple[str, list[int]]] = [
 def test_what_long_loops_collect_is_what_their_iterations_collect(script: str, counts: list[int]) -> None:
     """Values to the bit, gradients and second derivatives: as nodes, and written out."""
     text = f"x = 0.75\na = [0.5, -1.25]\n{script}"
-    node, unroll = (lower(parse(text), loops=how) for how in ("node", "unroll"))
+    node, unroll = (lower(parse(text), mode=LoweringMode(loops=how)) for how in ("node", "unroll"))
     readers = readers_by_loop(reachable(node.program.outputs))
     assert sorted(first.params["count"] for first in readers) == sorted(counts)
     assert not readers_by_loop(reachable(unroll.program.outputs))
@@ -261,7 +261,7 @@ def test_broken_uses_have_the_same_errors_in_long_loops(script: str) -> None:
     found = []
     for how in ("node", "unroll"):
         with pytest.raises(GradcliError) as caught:
-            lower(parse(f"x = 0.75\n{script}"), loops=how)
+            lower(parse(f"x = 0.75\n{script}"), mode=LoweringMode(loops=how))
         found.append([(one.code, one.message, one.span, one.help) for one in caught.value.diagnostics])
     assert found[0] == found[1]
 

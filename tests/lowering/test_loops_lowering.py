@@ -15,7 +15,7 @@ from gradcli.graph.building import building
 from gradcli.graph.node import LEAF, is_reader, reachable
 from gradcli.language.limits import Limits
 from gradcli.language.parser import parse
-from gradcli.lowering import Lowered, lower
+from gradcli.lowering import Lowered, LoweringMode, lower
 from gradcli.lowering.iteration import loops
 from gradcli.transforms.derivatives import grad
 from gradcli.transforms.unroll import unrolled
@@ -27,7 +27,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 def lowered(text: str, how: str, at: Any = None, **limits: int) -> Lowered | list[str]:
     """A script as a program, or its errors."""
     try:
-        return lower(parse(text), at=at, loops=how, limits=Limits(**limits))
+        return lower(parse(text), at=at, mode=LoweringMode(loops=how), limits=Limits(**limits))
     except GradcliError as problem:
         return [f"{one.code} {one.message} {one.span}" for one in problem.diagnostics]
 

@@ -20,7 +20,7 @@ from gradcli.execution.namespaces import Unavailable
 from gradcli.graph.building import building
 from gradcli.graph.node import reachable
 from gradcli.language.parser import parse
-from gradcli.lowering import lower
+from gradcli.lowering import LoweringMode, lower
 from gradcli.primitives import catalogue
 from gradcli.transforms import derivatives
 from tests.support import laws_derivatives, laws_points, numpy_reading, reference
@@ -279,7 +279,7 @@ def complex_gradient(case: Case) -> None:
     it = study(case)
     need(it.differentiable, "no float output depends on a leaf")
     at = {name: np.zeros(leaf.shape) for name, leaf in case.leaves.items()}
-    program = lower(parse(case.text), at=at, plane=True).program
+    program = lower(parse(case.text), at=at, mode=LoweringMode(plane=True)).program
     random = np.random.default_rng(3)
     outputs = [output for output in program.outputs if output.type.kind == "float"]
     leaves = {name: leaf.node for name, leaf in program.leaves.items() if not leaf.const}

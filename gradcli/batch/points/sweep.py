@@ -20,7 +20,6 @@ from gradcli.batch.points.result_table import Results, TextWorkers, is_text, wri
 from gradcli.calculator.answers import unused
 from gradcli.calculator.questions import prepare
 from gradcli.calculator.repeated.compiled import CompiledScript
-from gradcli.language.limits import limits_of
 from gradcli.language.source import Source as Script
 from gradcli.lowering import missing_values
 from gradcli.lowering.points import read_point
@@ -28,7 +27,7 @@ from gradcli.lowering.points import read_point
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gradcli.language.limits import LimitsLike
+    from gradcli.language.limits import Limits
 
     Blocks = Iterator[tuple[dict[str, Any], int, int]]  # leaves, the first row or line, where the source goes on
     Answers = Iterator[tuple[Any, dict[str, Any], int]]  # values, gradients, where the source goes on
@@ -51,45 +50,40 @@ class Summary(NamedTuple):
 def answer_points(
     script: str | Script,
     path: str,
-    out: str | None = None,
+    out: str | Callable[[str], None] | None = None,
     *,
     at: Mapping[str, Any] | Sequence[str] = (),
-    wrt: Sequence[str] | None = None,
-    dtype: str = "float64",
-    backend: str = "auto",
-    limits: LimitsLike = None,
     gradient: bool = True,
     jobs: int | None = None,
-    write: Callable[[str], None] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
-    relax: bool = False,
     cluster: str | None = None,
+    **options: Any,
 ) -> Summary:
-    """The value, and the gradient, of a script at every row of a file; results go to `out`, or as CSV to `write`.
+    """The value, and the gradient, of a script at every row of a file; results go to the file `out`, or to it as CSV.
 
-    `at` gives leaves that all points share; `relax` allows rewrites with larger rounding errors. `cluster` is the
-    address of a Dask scheduler whose workers compute the blocks, while this process reads and writes.
+    `at` gives leaves that all points share; `cluster` is the address of a Dask scheduler whose workers compute the
+    blocks, while this process reads and writes. `options` are those of `CompiledScript`.
 
     Raises GradcliError for a script, a file or a row that cannot be read: the message names line and column, and the
     results so far are kept in the unfinished file next to `out`.
     """
     source = script if isinstance(script, Script) else Script(script)
-    if dtype == "complex128":
+    function = CompiledScript(source, **options)
+    limits, file = function.limits, None if callable(out) else out
+    if function.dtype == "complex128":
         raise error("GC712", "files of points hold real numbers", help="use --dtype float64")
-    point, notes = read_point(at, limits_of(limits))
+    point, notes = read_point(at, limits)
     table = sources.opened(path, lambda: unnamed_leaves(source, point, limits))
-    if out is not None and os.path.exists(out) and os.path.samefile(out, table.path):
-        raise error("GC690", f"{visible(out)} holds the points: results would take their place", help="choose another")
+    if file is not None and os.path.exists(file) and os.path.samefile(file, table.path):
+        raise error("GC690", f"{visible(file)} holds the points: results would take their place", help="choose another")
     shapes = {group.name: np.zeros(group.shape) for group in table.groups if group.name not in point}
-    lowered = prepare(source, {**shapes, **point}, wrt, limits_of(limits))
+    lowered = prepare(source, {**shapes, **point}, function.wrt, limits)
     leaves = list(lowered.program.leaves)
     groups = used_groups(path, [group for group in table.groups if group.name not in point], leaves)
     if errors := missing_values(lowered, {**shapes, **point}):
         raise GradcliError(*missing(path, table.groups, errors))
     notes = (*notes, *unused(lowered, point), *unread(path, [name for name in shapes if name not in leaves]))
     table.only([group.name for group in groups])
-    options: dict[str, Any] = {"wrt": wrt, "dtype": dtype, "backend": backend, "limits": limits, "relax": relax}
-    function = CompiledScript(source, **options)
     shared = {name: value for name, value in point.items() if name in leaves}
     width = max(1, sum(int(np.prod(group.shape, dtype=int)) for group in groups))
     rows = max(64, min(MOST_ROWS, ENTRIES // width))
@@ -108,9 +102,9 @@ def answer_points(
     def answers_here(blocks: Blocks) -> Answers:
         return ((*answers(block), end) for block, _, end in blocks)
 
-    key = question_key(source, table, at, wrt, dtype, gradient, relax)
+    key = question_key(source, table, at, function.wrt, function.dtype, gradient, function.relax)
     work = BlockSweep(table, answers_here if cluster is None else answers_there, rows, jobs, progress)
-    return work.run(out, key, write, tuple(notes))
+    return work.run(file, key, out if callable(out) else None, tuple(notes))
 
 
 def unread(path: str, names: Sequence[str]) -> Iterator[Diagnostic]:
@@ -121,9 +115,9 @@ def unread(path: str, names: Sequence[str]) -> Iterator[Diagnostic]:
         yield Diagnostic("GC211", f"the script does not use {phrase}{more} of {visible(path)}", severity="note")
 
 
-def unnamed_leaves(source: Script, point: Mapping[str, Any], limits: LimitsLike) -> list[str]:
+def unnamed_leaves(source: Script, point: Mapping[str, Any], limits: Limits) -> list[str]:
     """The leaves for columns without names: those without a value, else all that are not const."""
-    lowered = prepare(source, point, None, limits_of(limits))
+    lowered = prepare(source, point, None, limits)
     program = lowered.program
     open_ones = [name for name in program.leaves if name not in lowered.values]
     return open_ones or [name for name, leaf in program.leaves.items() if not leaf.const and name not in point]

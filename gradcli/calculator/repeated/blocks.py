@@ -34,15 +34,38 @@ LIBRARY = {"bilinear", "structured"}  # kinds of operations that NumPy's library
 class PointPlans:
     """The plans of a compiled script at many points, each made when it is first needed."""
 
-    __slots__ = ("kept",)
+    __slots__ = ("backend", "dtype", "kept")
 
-    def __init__(self) -> None:
+    def __init__(self, backend: str, dtype: str) -> None:
+        self.backend, self.dtype = backend, dtype
         self.kept: dict[Any, Any] = {}  # by question, moving inputs and number of points
 
-    def run(
+    def at_all(
         self,
         question: PreparedScript,
-        dtype: str,
+        values: Mapping[str, Any],
+        batched: Sequence[str],
+        count: int,
+        room: Sequence[Any] | None,
+        shapes: Sequence[tuple[int, ...]],
+    ) -> list[Any]:
+        """The outputs at all points: by a plan, in blocks, on the device, or at once by the evaluator."""
+
+        def run(part: Mapping[str, Any]) -> list[Any]:
+            return question.run(part, self.backend, self.dtype)
+
+        results: list[Any] | None = None
+        if self.backend in ("auto", "numpy"):
+            results = self.planned(question, values, batched, count, room)
+            if results is None:
+                results = in_blocks(run, question.tape, values, batched, count, shapes)
+        elif self.backend == "cupy":
+            results = question.run_on_device(values, self.dtype, batched, count)
+        return run(values) if results is None else results
+
+    def planned(
+        self,
+        question: PreparedScript,
         values: Mapping[str, Any],
         batched: Sequence[str],
         count: int,
@@ -60,39 +83,13 @@ class PointPlans:
 
                 if len(self.kept) >= MOST_KEPT:
                     del self.kept[next(iter(self.kept))]
-                self.kept[key] = points_plan(question.tape, dtype, moving, count)
+                self.kept[key] = points_plan(question.tape, self.dtype, moving, count)
             plan = self.kept[key]
         if plan is None:
             return None
         with pointing_into(question.lowered.source):
             results: list[Any] = plan.at_points(question.tape.input_values(values), room)
         return results
-
-
-def at_all(
-    plans: PointPlans,
-    question: PreparedScript,
-    backend: str,
-    dtype: str,
-    values: Mapping[str, Any],
-    batched: Sequence[str],
-    count: int,
-    room: Sequence[Any] | None,
-    shapes: Sequence[tuple[int, ...]],
-) -> list[Any]:
-    """The outputs at all points: by a plan, in blocks, on the device, or at once by the evaluator."""
-    results: list[Any] | None = None
-    if backend in ("auto", "numpy"):
-        results = plans.run(question, dtype, values, batched, count, room)
-        if results is None:
-
-            def run(part: Mapping[str, Any]) -> list[Any]:
-                return question.run(part, backend, dtype)
-
-            results = in_blocks(run, question.tape, values, batched, count, shapes)
-    elif backend == "cupy":
-        results = question.run_on_device(values, dtype, batched, count)
-    return question.run(values, backend, dtype) if results is None else results
 
 
 def in_blocks(

@@ -15,7 +15,7 @@ from gradcli.calculator.questions import (
     prepare,
     value_question,
 )
-from gradcli.calculator.repeated.blocks import PointPlans, at_all
+from gradcli.calculator.repeated.blocks import PointPlans
 from gradcli.calculator.repeated.fitting import alike, equal, filled, places, refuse_unknown, spread
 from gradcli.calculator.repeated.prepared import PreparedScript
 from gradcli.language.limits import limits_of
@@ -83,7 +83,7 @@ class CompiledScript:
             str, tuple[PreparedScript, dict[str, Any]]
         ] = {}  # the last one of a kind that has no statics
         self._calls: dict[str, int] = {}
-        self._point_plans = PointPlans()
+        self._point_plans = PointPlans(backend, dtype)
         self._value: Callable[..., Any] = self._careful_value
         with pointing_into(self.source):
             parse(self.source, self.limits)
@@ -192,7 +192,7 @@ class CompiledScript:
         shapes = [lowered.program.outputs[0].type.shape, *(names[name].node.type.shape for name in question.names)]
         used = [name for name in batched if name in names]
         room = None if out is None else places(out, question.names, count, shapes, self.dtype)
-        results = at_all(self._point_plans, question, self.backend, self.dtype, values, used, count, room, shapes)
+        results = self._point_plans.at_all(question, values, used, count, room, shapes)
         if self.dtype == "complex128" and gradient:
             value, slopes = conjugated(results[0], dict(zip(question.names, results[1:], strict=True)))
             results = [value, *slopes.values()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.base.results.graph_vertices import Graph, Group, Vertex
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.calculator.repeated.prepared import PreparedScript
-from gradcli.calculator.traces.tracing import torch_name, trace_passes
+from gradcli.calculator.traces.tracing import Tracer, torch_name
 from gradcli.execution.evaluate import Tape
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader, reachable
 from gradcli.graph.node_text import body_text, formulas, step_names
@@ -50,16 +50,35 @@ def draw(
         known = Tape(order).run_all(values, backend=backend, dtype=dtype)
         scalar = len(outputs) == 1 and not outputs[0].type.shape
         if scalar and not gradient and lowered.wrt:
-            back = trace_passes(lowered, lowered.wrt, values, at, dtype, backend, False, ())
+            back = Tracer(lowered, lowered.wrt, values, dtype, backend).trace(at)
     index = {node: i for i, node in enumerate(order)}
     sent, cotangents = returned(back, program.nodes(), index)
     texts = formulas(order, step_names(index), lowered.names)
-    vertices = tuple(
-        vertex(
-            node, index, dtype, texts[node], known.get(node), cotangents.get(index[node]), sent, lowered.names, groups
+
+    def vertex(node: Node, groups: tuple[Group, ...]) -> Vertex:
+        """One node as a picture shows it."""
+        role = "leaf" if node.primitive is LEAF else "constant" if node.primitive in (CONSTANT, DATA) else "operation"
+        place, text = index[node], texts[node]
+        return Vertex(
+            place,
+            text if role == "leaf" else node.primitive.name,
+            torch_name(node),
+            role,
+            tuple(index[arg] for arg in node.args),
+            node.type.text(dtype),
+            text,
+            node.span,
+            node.span.line if node.span else None,
+            known.get(node),
+            cotangents.get(place),
+            tuple(sent.get((place, position)) for position in range(len(node.args))),
+            "" if role == "leaf" else lowered.names.get(node, ""),
+            iterations=node.params["count"] if is_reader(node) else 0,
+            body=body_text(node) if is_reader(node) else "",
+            groups=groups,
         )
-        for node, groups in zip(order, groups_of(lowered.blocks, order), strict=True)
-    )
+
+    vertices = tuple(map(vertex, order, groups_of(lowered.blocks, order)))
     return Graph(
         lowered.text,
         at,
@@ -68,40 +87,6 @@ def draw(
         {name: index[node] for name, node in zip(names, slopes, strict=True)},
         tuple(lowered.source.text.splitlines()),
         (*lowered.notes, *notes),
-    )
-
-
-def vertex(
-    node: Node,
-    index: Mapping[Node, int],
-    dtype: str,
-    text: str,
-    value: Value | None,
-    cotangent: Value | None,
-    sent: Mapping[tuple[int, int], Value],
-    labels: Mapping[Node, str],
-    groups: tuple[Group, ...],
-) -> Vertex:
-    """One node as a picture shows it."""
-    role = "leaf" if node.primitive is LEAF else "constant" if node.primitive in (CONSTANT, DATA) else "operation"
-    place = index[node]
-    return Vertex(
-        place,
-        text if role == "leaf" else node.primitive.name,
-        torch_name(node),
-        role,
-        tuple(index[arg] for arg in node.args),
-        node.type.text(dtype),
-        text,
-        node.span,
-        node.span.line if node.span else None,
-        value,
-        cotangent,
-        tuple(sent.get((place, position)) for position in range(len(node.args))),
-        "" if role == "leaf" else labels.get(node, ""),
-        iterations=node.params["count"] if is_reader(node) else 0,
-        body=body_text(node) if is_reader(node) else "",
-        groups=groups,
     )
 
 

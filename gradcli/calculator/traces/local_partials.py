@@ -18,7 +18,7 @@ from gradcli.graph.node import reachable
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.language.substitution import substituted
-from gradcli.lowering import lower
+from gradcli.lowering import NO_CLAIMS, lower
 from gradcli.lowering.shapes.ranks import FixedShapes
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ def reads_back(text: str, node: Node, called: Mapping[Node, str], others: Mappin
     """
     shapes = {**(others or {}), **{name: leaf.shape for leaf, name in called.items()}}
     try:
-        (output,) = lower(parse(Source(text)), claiming="skipped", shapes=FixedShapes(shapes, {})).program.outputs
+        (output,) = lower(parse(Source(text)), shapes=FixedShapes(shapes, {}), mode=NO_CLAIMS).program.outputs
     except GradcliError:
         return False
     with building(output.builder, reachable([output])):

@@ -34,103 +34,153 @@ LONGEST_OPERAND = 24  # characters of a formula inside another
 MOST_NAIVE_STEPS = 200  # the naive walk visits a node once per path, and paths multiply
 
 
-def trace_passes(
-    lowered: Lowered,
-    names: Sequence[str],
-    values: Mapping[str, Any],
-    at: dict[str, Any],
-    dtype: str,
-    backend: str,
-    why_topo: bool,
-    diagnostics: tuple[Diagnostic, ...],
-    fold: bool = False,
-    iterations: Mapping[Node, int] | None = None,
-    symbolic: bool = False,
-) -> Trace:
-    """The trace of a lowered script whose output is a scalar; with `fold`, beside it without inserted nodes.
+class Tracer:
+    """The lowered script whose output is a scalar, its leaves `names` with their values, and how floats are computed.
 
-    `iterations` are the iterations of loops that nodes belong to. With `symbolic` local partials are formulas too.
+    `iterations` are the iterations of loops that nodes belong to.
     """
-    program = lowered.program
-    output = program.outputs[0]
-    order = program.nodes()
-    index = {node: position for position, node in enumerate(order)}
-    targets = [program.leaves[name].node for name in names]
-    seen: list[tuple[Node, Cotangent, Sent]] = []
-    with building(program.builder, order) as builder:
-        flows = sweep(
-            builder,
-            [(output, (builder.constant(1, output.type.shape), None))],
-            targets,
-            through=True,
-            observer=lambda node, flow, sent: seen.append((node, flow, sent)),
-        )
-        zeros = [builder.constant(0, target.type.shape) for target in targets]
-        gradients = [zero if flow is None else clean(builder, flow) for flow, zero in zip(flows, zeros, strict=True)]
-        folding = Folding(order if fold else (), output)
-        active = dependents(order, targets)
-        steps = [_Step(builder, index, node, flow, _direct(sent)) for node, flow, sent in seen]
-        folded = list(_folded(builder, folding, index, seen, active)) if folding.inserted else []
-        for step in steps if symbolic else ():
-            step.find_formulas(builder, Folding(()), order, active)
-        for step in folded if symbolic else ():
-            step.find_formulas(builder, folding, order, active)
-    tape = Tape([*order, *gradients, *(node for step in (*steps, *folded) for node in step.needed())])
-    known = tape.run_all(values, backend=backend, dtype=dtype)
-    iterations = iterations or {}
-    forward = _forward(order, index, index, {}, known, lowered, dtype, folding.inserted, iterations)
-    backward = _backward(steps, known, _operand_texts(index, lowered))
-    gradient = {name: known[node] for name, node in zip(names, gradients, strict=True)}
 
-    def walk(folding: Folding, steps: Sequence[_Step]) -> NaiveTrace:
-        right = {step.node: known[step.cotangent] for step in steps}
-        return _naive(builder, output, targets, names, order, index, known, right, values, dtype, folding)
+    def __init__(
+        self,
+        lowered: Lowered,
+        names: Sequence[str],
+        values: Mapping[str, Any],
+        dtype: str,
+        backend: str,
+        iterations: Mapping[Node, int] | None = None,
+    ) -> None:
+        self.lowered, self.names, self.values = lowered, names, values
+        self.dtype, self.backend, self.iterations = dtype, backend, iterations or {}
+        program = lowered.program
+        self.output = program.outputs[0]
+        self.order = program.nodes()
+        self.index = {node: position for position, node in enumerate(self.order)}
+        self.targets = [program.leaves[name].node for name in names]
+        self.known: Mapping[Node, Any] = {}
 
-    naive = walk(Folding(()), steps) if why_topo else None
-    written = None
-    if folding.inserted:
-        kept = [node for node in order if node not in folding.inserted]
-        shown = {node: index[folding.stands_for(node)] for node in order}
-        written = Passes(
-            _forward(kept, index, shown, folding.ends, known, lowered, dtype, (), iterations),
-            _backward(folded, known, _operand_texts(shown, lowered)),
-            None if not why_topo else walk(folding, folded),
-        )
-    return Trace(lowered.text, at, known[output], forward, backward, gradient, naive, diagnostics, written)
+    def trace(
+        self,
+        at: dict[str, Any],
+        diagnostics: tuple[Diagnostic, ...] = (),
+        *,
+        why_topo: bool = False,
+        fold: bool = False,
+        symbolic: bool = False,
+    ) -> Trace:
+        """Both passes; with `fold`, beside them those without inserted nodes, with `why_topo` also the naive walk.
 
-
-def _forward(
-    order: Sequence[Node],
-    index: Mapping[Node, int],
-    shown: Mapping[Node, int],
-    ends: Mapping[Node, Node],
-    known: Mapping[Node, Any],
-    lowered: Lowered,
-    dtype: str,
-    inserted: Collection[Node],
-    iterations: Mapping[Node, int],
-) -> tuple[ForwardStep, ...]:
-    """The steps forward of some nodes; `shown` are the numbers by which they name what they read."""
-    texts = formulas(sorted(shown, key=index.__getitem__), step_names(shown), lowered.names)
-    steps = []
-    for node in order:
-        end = ends.get(node, node)
-        steps.append(
-            ForwardStep(
-                index[node],
-                node.primitive.name,
-                tuple(shown[arg] for arg in node.args),
-                end.type.text(dtype),
-                known[end],
-                texts[end],
-                node.span,
-                dict(reader_params(node) if is_reader(node) else node.params),
-                torch_name(node),
-                node in inserted,
-                iterations.get(node),
+        With `symbolic` local partials are formulas too. `at` and `diagnostics` are what the trace says of the point.
+        """
+        seen: list[tuple[Node, Cotangent, Sent]] = []
+        output, order, index, targets = self.output, self.order, self.index, self.targets
+        with building(self.lowered.program.builder, order) as builder:
+            flows = sweep(
+                builder,
+                [(output, (builder.constant(1, output.type.shape), None))],
+                targets,
+                through=True,
+                observer=lambda node, flow, sent: seen.append((node, flow, sent)),
             )
-        )
-    return tuple(steps)
+            zeros = [builder.constant(0, target.type.shape) for target in targets]
+            pairs = zip(flows, zeros, strict=True)
+            gradients = [zero if flow is None else clean(builder, flow) for flow, zero in pairs]
+            folding = Folding(order if fold else (), output)
+            active = dependents(order, targets)
+            steps = [_Step(builder, index, node, flow, _direct(sent)) for node, flow, sent in seen]
+            folded = list(_folded(builder, folding, index, seen, active)) if folding.inserted else []
+            for step in steps if symbolic else ():
+                step.find_formulas(builder, Folding(()), order, active)
+            for step in folded if symbolic else ():
+                step.find_formulas(builder, folding, order, active)
+        tape = Tape([*order, *gradients, *(node for step in (*steps, *folded) for node in step.needed())])
+        self.known = known = tape.run_all(self.values, backend=self.backend, dtype=self.dtype)
+        gradient = {name: known[node] for name, node in zip(self.names, gradients, strict=True)}
+        naive = self._naive(steps, Folding(())) if why_topo else None
+        written = None
+        if folding.inserted:
+            kept = [node for node in order if node not in folding.inserted]
+            shown = {node: index[folding.stands_for(node)] for node in order}
+            written = Passes(
+                self._forward(kept, shown, folding.ends),
+                _backward(folded, known, _operand_texts(shown, self.lowered)),
+                self._naive(folded, folding) if why_topo else None,
+            )
+        forward = self._forward(order, index, {}, folding.inserted)
+        backward = _backward(steps, known, _operand_texts(index, self.lowered))
+        return Trace(self.lowered.text, at, known[output], forward, backward, gradient, naive, diagnostics, written)
+
+    def _forward(
+        self,
+        order: Sequence[Node],
+        shown: Mapping[Node, int],
+        ends: Mapping[Node, Node],
+        inserted: Collection[Node] = (),
+    ) -> tuple[ForwardStep, ...]:
+        """The steps forward of some nodes; `shown` are the numbers by which they name what they read."""
+        texts = formulas(sorted(shown, key=self.index.__getitem__), step_names(shown), self.lowered.names)
+        steps = []
+        for node in order:
+            end = ends.get(node, node)
+            steps.append(
+                ForwardStep(
+                    self.index[node],
+                    node.primitive.name,
+                    tuple(shown[arg] for arg in node.args),
+                    end.type.text(self.dtype),
+                    self.known[end],
+                    texts[end],
+                    node.span,
+                    dict(reader_params(node) if is_reader(node) else node.params),
+                    torch_name(node),
+                    node in inserted,
+                    self.iterations.get(node),
+                )
+            )
+        return tuple(steps)
+
+    def _naive(self, written: Sequence[_Step], folding: Folding) -> NaiveTrace:
+        """Depth-first: whatever has arrived at a node so far is passed on at once, and again when more arrives.
+
+        `written` are the steps that end with the right sums.
+        """
+        builder, index, order = self.lowered.program.builder, self.index, self.order
+        active = dependents(order, self.targets)
+        right = {step.node: self.known[step.cotangent] for step in written}
+        start = folding.cores.get(self.output, self.output)
+        held: dict[Node, Any] = {start: 1.0}
+        tapes: dict[Node, tuple[list[Node], str, Tape] | None] = {}
+        steps: list[BackwardStep] = []
+        parts_at: int | None = None
+        pending = [_Visit(start)]
+        while pending and len(steps) < MOST_NAIVE_STEPS:
+            visit = pending[-1]
+            node = visit.node
+            if node not in tapes:
+                tapes[node] = _local_tape(builder, node, order, active, folding)
+            local = tapes[node]
+            if local is None:
+                pending.pop()
+                continue
+            receivers, seed, tape = local
+            if visit.position == 0:
+                visit.held = held[node]
+                visit.sent = tape.run({**self.values, seed: visit.held}, backend="auto", dtype=self.dtype)
+                if parts_at is None and not _same(visit.held, right.get(node)):
+                    parts_at = len(steps)
+                visit.step = len(steps)
+                steps.append(BackwardStep(index[node], node.primitive.name, visit.held, ()))
+            if visit.position == len(receivers):
+                pending.pop()
+                continue
+            arg, value = receivers[visit.position], visit.sent[visit.position]
+            visit.position += 1
+            held[arg] = value if arg not in held else held[arg] + value
+            step = steps[visit.step]
+            passed = (*step.contributions, Contribution(index[arg], None, value, held[arg]))
+            steps[visit.step] = BackwardStep(step.index, step.primitive, step.cotangent, passed)
+            pending.append(_Visit(arg))
+        gradient = {name: held.get(target, 0.0) for name, target in zip(self.names, self.targets, strict=True)}
+        return NaiveTrace(tuple(steps), parts_at, gradient)
 
 
 def _operand_texts(shown: Mapping[Node, int], lowered: Lowered) -> Callable[[Node], str]:
@@ -273,58 +323,6 @@ def _partials(builder: Builder, node: Node) -> list[Node | None] | None:
         None if partial is None else builder.bind(builder.vocabulary["add"], (partial, builder.constant(0, shape)), {})
         for partial in raw
     ]
-
-
-def _naive(
-    builder: Builder,
-    output: Node,
-    targets: Sequence[Node],
-    names: Sequence[str],
-    order: Sequence[Node],
-    index: Mapping[Node, int],
-    known: Mapping[Node, Any],
-    right: Mapping[Node, Any],
-    values: Mapping[str, Any],
-    dtype: str,
-    folding: Folding,
-) -> NaiveTrace:
-    """Depth-first: whatever has arrived at a node so far is passed on at once, and again when more arrives."""
-    active = dependents(order, targets)
-    start = folding.cores.get(output, output)
-    held: dict[Node, Any] = {start: 1.0}
-    tapes: dict[Node, tuple[list[Node], str, Tape] | None] = {}
-    steps: list[BackwardStep] = []
-    parts_at: int | None = None
-    pending = [_Visit(start)]
-    while pending and len(steps) < MOST_NAIVE_STEPS:
-        visit = pending[-1]
-        node = visit.node
-        if node not in tapes:
-            tapes[node] = _local_tape(builder, node, order, active, folding)
-        local = tapes[node]
-        if local is None:
-            pending.pop()
-            continue
-        receivers, seed, tape = local
-        if visit.position == 0:
-            visit.held = held[node]
-            visit.sent = tape.run({**values, seed: visit.held}, backend="auto", dtype=dtype)
-            if parts_at is None and not _same(visit.held, right.get(node)):
-                parts_at = len(steps)
-            visit.step = len(steps)
-            steps.append(BackwardStep(index[node], node.primitive.name, visit.held, ()))
-        if visit.position == len(receivers):
-            pending.pop()
-            continue
-        arg, value = receivers[visit.position], visit.sent[visit.position]
-        visit.position += 1
-        held[arg] = value if arg not in held else held[arg] + value
-        step = steps[visit.step]
-        passed = (*step.contributions, Contribution(index[arg], None, value, held[arg]))
-        steps[visit.step] = BackwardStep(step.index, step.primitive, step.cotangent, passed)
-        pending.append(_Visit(arg))
-    gradient = {name: held.get(target, 0.0) for name, target in zip(names, targets, strict=True)}
-    return NaiveTrace(tuple(steps), parts_at, gradient)
 
 
 class _Visit:

@@ -17,7 +17,16 @@ from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.report import Check, Report, Settings
 from gradcli.checks.witnesses import parse_witnesses, selected
-from gradcli.recording.calls.box import OWN, BlackBox, Defined, backward_of, boxed, function_name, opened
+from gradcli.recording.calls.box import (
+    OWN,
+    BlackBox,
+    ClaimedDerivative,
+    Defined,
+    backward_of,
+    boxed,
+    function_name,
+    opened,
+)
 from gradcli.recording.calls.failures import Failed
 from gradcli.recording.calls.gradient_libraries import TITLES
 
@@ -52,8 +61,6 @@ def check_callable(
     lenient: bool = False,
     witnesses: str = "none",
     title: str | None = None,
-    file: str | None = None,
-    stage: Callable[[str], None] | None = None,
 ) -> Report:
     """Judge the gradient of a Python function by differences of its values.
 
@@ -72,8 +79,7 @@ def check_callable(
     arrays move; integers in arrays, texts and other objects are data. `names` are the arguments' names where f does
     not tell, `wrt` those to judge. `samples` counts points near the given one; `rtol` is a relative error that is
     tolerated. `timeout` is the time in seconds after which no new call is made. `witnesses` are those of
-    `check_script`; a function that is not recorded has differences only. `title` and `file` name the function in the
-    report; `stage` is called with the role of the function that runs, for a process that watches.
+    `check_script`; a function that is not recorded has differences only. `title` names the function in the report.
 
     The function and its derivative are recorded where that is possible: what NumPy, gradcli's tensors, PyTorch or JAX
     compute becomes a program, and the derivative is PROVED, CERTIFIED or refuted as a script's claim is. A `Function`
@@ -93,20 +99,19 @@ def check_callable(
     judging: dict[str, Any] = {"samples": samples, "timeout": timeout, "seed": seed, "rtol": rtol, "lenient": lenient}
     judging |= {"allow_kink": allow_kink, "witnesses": parse_witnesses(witnesses)}
     settings = Settings.of_caller(require, **judging)
-    with boxed(
-        f, grad, at=at, jac=jac, vjp=vjp, names=names, wrt=wrt, timeout=timeout, dtype=dtype, stage=stage
-    ) as box:
+    claimed = ClaimedDerivative(grad, jac, vjp)
+    with boxed(f, claimed, at=at, names=names, wrt=wrt, timeout=timeout, dtype=dtype) as box:
         form = f"{function_name(f)}({', '.join(arg.name for arg in box.arguments)})"
-        about = About(title or form, file, Defined.of(f).line)
+        about = About(title or form, None, Defined.of(f).line)
         arguments = box.arguments
         try:
             box, value = opened(box)
         except Failed as problem:
             return failed(problem, about)
-        rule = next(filter(callable, (grad, jac, vjp)), None) or backward_of(f)
+        rule = next(filter(callable, claimed), None) or backward_of(f)
         if rule is not None:
-            name, place, line = Defined.of(rule)
-            about = About(about.title, file, line if file is None or place == Defined.of(f).file else None, name)
+            name, _, line = Defined.of(rule)
+            about = About(about.title, None, line, name)
         return report_on(box, value, about, arguments, settings)
 
 

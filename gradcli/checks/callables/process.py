@@ -55,38 +55,32 @@ def check_target(
     *,
     at: Mapping[str, Any] | Sequence[str] = (),
     wrt: Sequence[str] | None = None,
-    samples: int = 3,
-    seed: int | None = None,
-    timeout: float = 60.0,
-    dtype: str = "float64",
-    require: str | None = None,
-    allow_kink: bool = False,
-    lenient: bool = False,
     limits: Limits | None = None,
     witnesses: str = "none",
     memory: int | None = None,
+    **judging: Any,
 ) -> Report:
     """Judge the function `python` by its hand-written gradient `grad`; both are TARGET:NAME.
 
     TARGET is a path that ends in .py, or a dotted module. Without `grad` the function has gradients of its own (a
     `torch.autograd.Function`, a function of tensors, a `custom_vjp`), or returns the pair (value, gradient). For a
-    function that returns an array, `grad` gives its Jacobian. `memory` is how many MiB its process may have.
+    function that returns an array, `grad` gives its Jacobian. `memory` is how many MiB its process may have;
+    `judging` are the further fields of `Settings`, as `check_callable` takes them.
 
     Raises GradcliError: GC731 where a target is malformed or missing, GC732 where the point does not fit.
     """
     for text in (python, grad):
         if text is not None:
             checked_target(text)
-    if dtype == "complex128":
+    settings = Settings.of_caller(**judging, witnesses=parse_witnesses(witnesses))
+    if settings.plane:
         hint = "check the real and the imaginary part separately"
         raise error("GC732", "functions of complex numbers are not supported", help=hint)
-    judging: dict[str, Any] = {"samples": samples, "timeout": timeout, "seed": seed, "allow_kink": allow_kink}
-    settings = Settings.of_caller(require, **judging, lenient=lenient, witnesses=parse_witnesses(witnesses))
     started = monotonic()
     point, notes = read_point(at, limits)
     arrays = {name: np.asarray(array_of(value)) for name, value in point.items()}
-    seconds = max(timeout, LEAST)
-    request: Message = {"python": python, "grad": grad, "timeout": seconds, "dtype": dtype, "point": arrays}
+    seconds = max(settings.timeout, LEAST)
+    request: Message = {"python": python, "grad": grad, "timeout": seconds, "dtype": settings.dtype, "point": arrays}
     request["memory"] = memory
     request["wrt"] = None if wrt is None else list(wrt)
     report: Report | None
@@ -97,7 +91,7 @@ def check_target(
             (last,) = end.args
             report, heard = judged(child, last, (python, grad), arrays, settings) if last else (None, [])
     if report is None:
-        report = ended(child, python, lenient)
+        report = ended(child, python, settings.lenient)
     if written := child.written.decode("utf-8", "replace").strip():
         heard = [*heard, f"the code writes to standard output: {visible(written, 80)}"]
     remarks = [Diagnostic("GC734", visible(text, 300), severity="note") for text in heard]

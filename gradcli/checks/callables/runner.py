@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gradcli.base.child_process import MARK, MIB, adopt_orphans, kill_all, limit_memory, receive, send
 from gradcli.base.diagnostics import GradcliError, did_you_mean, error, shadowing, visible
-from gradcli.recording.calls.box import Defined, backward_of, boxed, opened
+from gradcli.recording.calls.box import ClaimedDerivative, Defined, backward_of, boxed, opened
 from gradcli.recording.calls.failures import Failed, Listener, OutOfTime, called, place_of
 from gradcli.recording.calls.gradient_libraries import attribute, library_of
 
@@ -106,8 +106,8 @@ def serve(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes]) -> N
             loader.listener.running = role
             send(answers, {"stage": f"{RUNNING} {role}"})
 
-        pair = True if own else None
-        with boxed(f, pair, jac=df, at=at, wrt=wrt, timeout=seconds, dtype=dtype, stage=stage) as box:
+        claimed = ClaimedDerivative(True if own else None, df)
+        with boxed(f, claimed, at=at, wrt=wrt, timeout=seconds, dtype=dtype, stage=stage) as box:
             at_first = box.arguments
             box, value = opened(box)
             first: Message = {name: getattr(box, name) for name in FIELDS}

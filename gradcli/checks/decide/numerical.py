@@ -92,7 +92,7 @@ def surveyed(case: Case, values: Values) -> Survey:
     f, x = moving(case.output, case.target, values)
     claims = parts_of(case.doubles([case.subject.judged], values)[0])
     rtol, domain = case.subject.rtol or 0.0, None if case.plane else case.subject.domain
-    return Survey(f, x, {case.target_name: slice(0, x.size)}, claims[None], case.seed, rtol, domain)
+    return Survey(f, x, {case.target_name: slice(0, x.size)}, claims[None], case.seed, rtol, domain=domain)
 
 
 def surveys_nearby(case: Case) -> list[Survey]:

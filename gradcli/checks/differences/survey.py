@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gradcli.checks.differences.step_sequences import Floats, Function
-    from gradcli.graph.domain import Interval
 
 DIRECTIONS = 3
 ALL_ENTRIES = 48  # up to so many entries each has a step sequence of its own
@@ -94,7 +93,7 @@ class MovedEntries(NamedTuple):
 
 
 class Survey(Neighbourhood):
-    """The findings at one point."""
+    """The findings at one point; `about` are further arguments of `Neighbourhood`."""
 
     def __init__(
         self,
@@ -104,11 +103,9 @@ class Survey(Neighbourhood):
         claims: Floats,
         seed: int,
         rtol: float = 0.0,
-        domain: Interval | None = None,
-        weights: Floats | None = None,
-        noise: Floats | None = None,
+        **about: Any,
     ) -> None:
-        super().__init__(f, x, domain, weights, noise)
+        super().__init__(f, x, **about)
         self.slices = slices  # where each argument stands in x
         self.claims = claims  # [rows, entries]
         self.seed, self.rtol = seed, rtol

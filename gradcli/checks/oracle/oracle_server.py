@@ -122,23 +122,21 @@ class Session:
         right: Node,
         points: Sequence[Point],
         derivative: Derivative | None = None,
-        left: Node | None = None,
-        plane: bool = False,
+        sides: Mapping[str, Any] | None = None,
         rtol: float | None = None,
-        derived: Sequence[Sequence[Any]] = (),
         across: bool = False,
         closely: bool = False,
         **literals: Any,
     ) -> Answer:
-        """At each point: the exact entries (a derivative, or the node `left`) against those of the node `right`."""
+        """At each point: the exact entries (a derivative, or the node `left` of `sides`) against those of `right`."""
         read = Literals(**literals)
         if derivative is not None:
             judging = ClaimComparison(self._query(derivative), right, rtol, read, closely)
             signs = judging.region(derivative["point"])
             return {"points": [judging.beside(signs, point, across) for point in points]}
-        assert left is not None
-        about = (read, plane, rtol, derived, closely)
-        return {"points": [compared_sides(left, right, point, *about) for point in points]}
+        assert sides is not None
+        about = (read, sides["plane"], rtol, sides["derived"], closely)
+        return {"points": [compared_sides(sides["left"], right, point, *about) for point in points]}
 
     def on_cover(
         self, derivative: Derivative, right: Node, point: Point, parts: Sequence[Mapping[str, Any]], **limits: Any

@@ -32,7 +32,7 @@ ON = Option(
     help="Run a Python file on the installed PyTorch, or on gradcli's own tensors.",
 )
 EVERY = Option(
-    "--every", kind="int", low=1, high=1_000_000, default=1, help="On PyTorch: record only every Nth training step."
+    "--every", kind="int", bounds=(1, 1_000_000), default=1, help="On PyTorch: record only every Nth training step."
 )
 
 

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
         Failing,
         Files,
         Judged,
+        Reported,
         Running,
-        Shown,
-        Written,
     )
     from gradcli.interfaces.options.shared_options import CommandOutput, Point
     from gradcli.primitives import plugins
@@ -51,8 +50,7 @@ def check(
     failing: Failing,
     files: Files,
     running: Running,
-    shown: Shown,
-    written: Written,
+    reported: Reported,
     point: Point,
 ) -> int:
     """Check gradients and hand-written derivatives.
@@ -79,9 +77,9 @@ def check(
       gradcli check --python losses.py:f --grad losses.py:df --at "x=[0.5,-1]"
     """
     inputs.python_targets(targets)
-    only = frozenset[str]() if shown.show in inputs.SHOWN else batch.parse_verdicts(shown.show, inputs.SHOWN)
+    only = frozenset[str]() if reported.show in inputs.SHOWN else batch.parse_verdicts(reported.show, inputs.SHOWN)
     options = options_of_checks(output, judged, failing, point)
-    accepted = Acceptance(output, failing, shown, options, files.keyword)
+    accepted = Acceptance(output, failing, reported, options, files.keyword)
     command = replay(targets, repeated(judged, point))
     kind = kind_of(targets, judged)
     paths = targets if kind == declared.FILES else ()
@@ -89,11 +87,11 @@ def check(
 
     def sinks(several: Callable[[], bool]) -> Reporting:
         def cards() -> ReportSink | None:
-            return None if shown.diff else Cards(output, "all" if only else shown.show, several, command)
+            return None if reported.diff else Cards(output, "all" if only else reported.show, several, command)
 
         files = kind in (declared.FILE, declared.FILES)  # which settings concern
-        paths = {form: getattr(written, form) for form in REPORTS if files or form in output.explicit}
-        annotate = written.github or os.environ.get("GITHUB_ACTIONS") == "true"
+        paths = {form: getattr(reported, form) for form in REPORTS if files or form in output.explicit}
+        annotate = reported.github or os.environ.get("GITHUB_ACTIONS") == "true"
         return Reporting(output, paths, annotate, only, cards)
 
     if kind != declared.FILES and (kind != declared.FILE or IN_WORKERS.isdisjoint(output.explicit)):
@@ -114,7 +112,7 @@ def check(
         try:
             for path in [*plugins.imported]:
                 plugins.import_file(path)
-            accepted = Acceptance(output, failing, shown, options, files.keyword)
+            accepted = Acceptance(output, failing, reported, options, files.keyword)
             code = many(output, targets, options, files, running, sinks, accepted, opened)
         except GradcliError as problem:
             output.note(*problem.diagnostics)
@@ -188,16 +186,14 @@ def many(
             cases,
             options,
             journal=journal,
-            jobs=running.jobs,
-            memory=running.memory,
-            cluster=running.cluster,
+            workers=batch.Workforce(running.jobs, running.memory, running.cluster),
             fail_fast=running.fail_fast,
-            adjust=lambda report, case: accepted.adjust(report, case.source),
-            settle=accepted.settle,
-            deliver=where.take,
+            handling=batch.Handling(
+                lambda report, case: accepted.adjust(report, case.source), accepted.settle, where.take
+            ),
             progress=output.progress,
         )
-        reported(work, where)
+        run_to_the_end(work, where)
         opened.update(work.opened)
         said = len(journal.notes)
     output.note(*journal.notes[said:])  # closing it may add one
@@ -241,7 +237,7 @@ def single(
     return totals
 
 
-def reported(run: Any, sinks: Reporting) -> None:
+def run_to_the_end(run: Any, sinks: Reporting) -> None:
     """Run to the end and finish the reports; if the run is interrupted, write the reports that exist first."""
     try:
         for _ in run.reports():

@@ -123,7 +123,7 @@ def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[str | int, ...]]:
 
 SHAPE = Option(
     "--shape",
-    many=True,
+    kind="texts",
     metavar="NAME=SIZES",
     help="The shape of a free name, such as A=m,n or x=3; b= is a number. May be repeated.",
 )
@@ -133,8 +133,7 @@ ORDER = Option(
     "--order",
     kind="int",
     default=1,
-    low=1,
-    high=9,
+    bounds=(1, 9),
     help="Derivatives of order 1 to N by each leaf; leaves must be numbers.",
 )
 STYLE = Option(

@@ -75,7 +75,9 @@ def to_check(script: str, point: Point) -> str:
     return f"checked? {command}" if command else ""
 
 
-ORDER = Option("--order", kind="int", default=1, low=1, help="Derivatives of order 1 to N by each scalar leaf.")
+ORDER = Option(
+    "--order", kind="int", default=1, bounds=(1, None), help="Derivatives of order 1 to N by each scalar leaf."
+)
 DECLARATION = Declaration(
     grad,
     (SCRIPT,),

@@ -97,8 +97,7 @@ OPTIONS = (
     Option(
         "--max-nodes",
         kind="int",
-        low=1,
-        high=100_000,
+        bounds=(1, 100_000),
         default=150,
         help="Draw at most N nodes one by one; combine more.",
     ),

@@ -88,7 +88,7 @@ DECLARATION = Declaration(
         WRT,
         Option(
             "--box",
-            many=True,
+            kind="texts",
             metavar="LEAF=LO:HI",
             help="The range of a leaf, as --at x=0:1 gives it too. Default: 3 to either side of the point.",
         ),

@@ -99,7 +99,9 @@ DECLARATION = Declaration(
         ON,
         EVERY,
         Option("--dtype", choices=("float32", "float64"), default="float32", help="Default format of floats."),
-        Option("--backward", kind="int", low=1, metavar="N", help="With --trace: show only the Nth backward."),
+        Option(
+            "--backward", kind="int", bounds=(1, None), metavar="N", help="With --trace: show only the Nth backward."
+        ),
         Option("--last", kind="flag", help="With --trace: show only the last backward."),
         *OUTPUT,
     ),

@@ -129,7 +129,10 @@ PLAN = Option("--plan", kind="flag", help="Show how value and gradient are compu
 ALL = Option("--all", kind="flag", help="Show every node, including inserted ones such as reshapes.")
 FULL = Option("--full", kind="flag", help="Show the entries of large arrays, not their shape and norm.")
 ITERATION = Option(
-    "--iteration", kind="int", low=1, help="Show this iteration of a long loop too; the first iteration is 1."
+    "--iteration",
+    kind="int",
+    bounds=(1, None),
+    help="Show this iteration of a long loop too; the first iteration is 1.",
 )
 SYMBOLIC = Option("--symbolic", kind="flag", help="Show each local partial as a formula beside its number.")
 QUIZ = Option("--quiz", kind="flag", help="Ask you for the local partials one by one, and check your answers.")

@@ -155,7 +155,7 @@ DECLARATION = Declaration(
         Option("--html", metavar="FILE", help="Write a page with the reasons, the tables and the graph."),
         Option(
             "--at",
-            many=True,
+            kind="texts",
             metavar="NAME=VALUE,...",
             help="The point of a script: x=2,y=3 or x=[1,2,3]. May be repeated.",
         ),

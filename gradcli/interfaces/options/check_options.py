@@ -54,17 +54,12 @@ class Running(NamedTuple):
     no_cache: bool
 
 
-class Shown(NamedTuple):
-    """What is shown."""
+class Reported(NamedTuple):
+    """What is shown, and the report files."""
 
     show: str
     update: bool
     diff: bool
-
-
-class Written(NamedTuple):
-    """Report files."""
-
     json: str | None
     junit: str | None
     sarif: str | None
@@ -73,7 +68,7 @@ class Written(NamedTuple):
     github: bool
 
 
-GROUPS = (Judged, Failing, Files, Running, Shown, Written, Point)
+GROUPS = (Judged, Failing, Files, Running, Reported, Point)
 TARGETS = PositionalArgument(
     "targets",
     "[PATH ... | EXPR]",
@@ -85,7 +80,7 @@ TARGETS = PositionalArgument(
 SECTIONS = {
     "What to check": (
         Option(
-            "--claim", many=True, metavar='"LEAF = SCRIPT"', help="A derivative worked out by hand. May be repeated."
+            "--claim", kind="texts", metavar='"LEAF = SCRIPT"', help="A derivative worked out by hand. May be repeated."
         ),
         Option(
             "--python",
@@ -98,17 +93,24 @@ SECTIONS = {
             help="Its hand-written gradient or Jacobian, or its backward, which takes the same arguments and a "
             "cotangent: last, or first if the other names are the same (a method of the same object: it alone).",
         ),
-        Option("--samples", kind="int", default=3, low=0, setting=True, help="Further points near the given one."),
+        Option(
+            "--samples",
+            kind="int",
+            default=3,
+            bounds=(0, None),
+            setting=True,
+            help="Further points near the given one.",
+        ),
         Option(
             "--seed",
             kind="int",
-            low=0,
+            bounds=(0, None),
             setting=True,
             help="Seed of these points. Default: computed from the text of the script.",
         ),
         Option(
             "--box",
-            many=True,
+            kind="texts",
             metavar="LEAF=LO:HI",
             help="Check on a whole box: every entry of LEAF between LO and HI. May be repeated.",
         ),
@@ -124,8 +126,7 @@ SECTIONS = {
             "--timeout",
             kind="float",
             default=60.0,
-            low=0,
-            high=86_400,
+            bounds=(0, 86_400),
             metavar="SECONDS",
             setting=True,
             help="Time for one check; after it the verdict is INCONCLUSIVE.",
@@ -140,7 +141,7 @@ SECTIONS = {
         ),
         Option(
             "--allow",
-            many=True,
+            kind="texts",
             metavar="WORDS",
             setting=True,
             help="Accept kink (with a gradient between the one-sided slopes), inconclusive, empty (nothing to check).",
@@ -152,14 +153,14 @@ SECTIONS = {
         Option("--docs", kind="flag", setting=True, help="Check the gradcli blocks of .md and .rst documents too."),
         Option(
             "--select",
-            many=True,
+            kind="texts",
             metavar="PATTERN",
             setting=True,
             help="In folders, check only files that match a pattern, written as in .gitignore. May be repeated.",
         ),
         Option(
             "--exclude",
-            many=True,
+            kind="texts",
             metavar="PATTERN",
             setting=True,
             help="In folders, skip files that match a pattern, written as in .gitignore. May be repeated.",
@@ -176,8 +177,22 @@ SECTIONS = {
         ),
     ),
     "How it runs": (
-        Option("--jobs", "-j", kind="int", low=1, setting=True, help="Worker processes. Default: one per processor."),
-        Option("--memory", kind="int", low=320, metavar="MIB", setting=True, help="Memory that one worker may use."),
+        Option(
+            "--jobs",
+            "-j",
+            kind="int",
+            bounds=(1, None),
+            setting=True,
+            help="Worker processes. Default: one per processor.",
+        ),
+        Option(
+            "--memory",
+            kind="int",
+            bounds=(320, None),
+            metavar="MIB",
+            setting=True,
+            help="Memory that one worker may use.",
+        ),
         CLUSTER,
         Option("--fail-fast", "-x", kind="flag", help="Stop after the first case that fails."),
         Option("--watch", kind="flag", help="Check again whenever a file changes; Ctrl-C ends it, with 130."),

@@ -34,13 +34,13 @@ class PositionalArgument(NamedTuple):
 
 
 class Option:
-    """An option: its spellings, the kind of its value (text, int, float, flag, table), default and help.
+    """An option: its spellings, the kind of its value (text, texts, int, float, flag, table), default and help.
 
-    A table is NAME=TEXT, repeatedly, on the command line, and a table of texts in the configuration.
+    Texts may be given repeatedly and arrive as a tuple; in the configuration they are a list or one text. A table is
+    NAME=TEXT, repeatedly, on the command line, and a table of texts in the configuration.
 
-    `many` may be given repeatedly and arrives as a tuple; in the configuration it is a list or one text. `setting` may
-    also be set in the configuration; `presents` concerns how a result is shown and does not reach the function; `low`
-    and `high` bound a number, both included. The first spelling names the parameter: `--why-topo` is `why_topo`.
+    A `setting` may also be set in the configuration; `bounds` are the least and the greatest number. The first
+    spelling names the parameter: `--why-topo` is `why_topo`.
     """
 
     def __init__(
@@ -49,26 +49,21 @@ class Option:
         help: str,
         kind: str = "text",
         default: object = None,
-        many: bool = False,
         metavar: str | None = None,
         choices: tuple[str, ...] = (),
-        low: float | None = None,
-        high: float | None = None,
+        bounds: tuple[float | None, float | None] = (None, None),
         setting: bool = False,
-        presents: bool = False,
     ) -> None:
         self.spellings = spellings
         self.name = spellings[0].removeprefix("--").replace("-", "_")
         self.help = help
-        self.kind = kind
-        self.default = () if many else False if kind == "flag" else default
-        self.many = many
+        self.many = kind in ("texts", "table")
+        self.kind = "text" if kind == "texts" else kind
+        self.default = () if self.many else False if kind == "flag" else default
         self.metavar = metavar or ("|".join(choices) if choices else METAVARS.get(kind, ""))
         self.choices = choices
-        self.low = low
-        self.high = high
+        self.low, self.high = bounds
         self.setting = setting
-        self.presents = presents
 
     def plain(self, text: str) -> object:
         """The value of a plainly spelled argument, or None if the full reader has to read it."""
@@ -114,11 +109,14 @@ class Option:
         return (f"{word} or a list" if self.many and self.kind == "text" else word) + low + high
 
 
-EXPRESSION = Option(
+class PresentationOption(Option):
+    """An option that concerns how a result is shown, and does not reach the function."""
+
+
+EXPRESSION = PresentationOption(
     "--expression",
     "-e",
     metavar="TEXT",
-    presents=True,
     help="An expression, even if TEXT looks like a path or an option.",
 )
 RENAMED = {"--out": "--output"}  # in every command
@@ -172,7 +170,7 @@ class Declaration(NamedTuple):
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of the function by name, without the options for presenting a result."""
         names = [operand.name for operand in self.operands]
-        names += [option.name for option in self.options if not option.presents]
+        names += [option.name for option in self.options if not isinstance(option, PresentationOption)]
         groups = {
             kind.__name__.lower(): kind(**{name: values[name] for name in kind._fields if name in values})
             for kind in self.groups

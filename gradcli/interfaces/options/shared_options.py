@@ -10,7 +10,7 @@ from gradcli.base.diagnostics import GradcliError, error, visible
 from gradcli.base.records import NamedTuple
 from gradcli.interfaces.command_parts.result_views import calculation, derivation
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.declaration import Option, PositionalArgument
+from gradcli.interfaces.options.declaration import Option, PositionalArgument, PresentationOption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ SCRIPT = PositionalArgument(
 EVALUATION = (
     Option(
         "--at",
-        many=True,
+        kind="texts",
         metavar="NAME=VALUE,...",
         help="The point: x=2,y=3 or x=[1,2,3] or X=@data.npy or x=randn(3,4). May be repeated.",
     ),
@@ -107,7 +107,7 @@ EVALUATION = (
     ),
     Option(
         "--limit",
-        many=True,
+        kind="texts",
         metavar="NAME=VALUE,...",
         help="Raise a limit. Defaults: text=64KiB, nodes=1000000, work=100000000, nesting=200, digits=400, "
         "elements=134217728.",
@@ -147,45 +147,39 @@ class Point(NamedTuple):
 def presentation(*formats: str) -> tuple[Option, ...]:
     """The options of every command: format, output file, digits, colour, operations of one's own."""
     return (
-        Option(
+        PresentationOption(
             "--format",
             "-f",
             choices=formats,
             default=None if "table" in formats else formats[0],
             setting=True,
-            presents=True,
             help="Format of the result." + (" Default: table on a terminal, else plain." if "table" in formats else ""),
         ),
-        Option(
+        PresentationOption(
             "--output",
             "-o",
             metavar="FILE",
-            presents=True,
             help="Write the result to FILE; without --format, its ending chooses the format.",
         ),
-        Option(
+        PresentationOption(
             "--digits",
             kind="int",
-            low=1,
-            high=40,
+            bounds=(1, 40),
             setting=True,
-            presents=True,
             help="Round the numbers in tables and text to N significant digits.",
         ),
-        Option(
+        PresentationOption(
             "--color",
             choices=("auto", "always", "never"),
             default="auto",
             setting=True,
-            presents=True,
             help="Whether to use colours; auto obeys NO_COLOR and FORCE_COLOR.",
         ),
-        Option(
+        PresentationOption(
             "--import",
-            many=True,
+            kind="texts",
             metavar="FILE",
             setting=True,
-            presents=True,
             help="A Python file that declares operations by gradcli.operation. Its code is executed. May be repeated.",
         ),
     )
@@ -283,11 +277,10 @@ def many_points(
         done = many.answer_points(
             source,
             points,
-            place,
+            output.line if place is None else place,
             **options,
             gradient=gradient,
             relax=relax,
-            write=output.line,
             progress=None if streams else output.progress,
             cluster=cluster,
         )

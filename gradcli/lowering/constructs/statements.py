@@ -368,9 +368,9 @@ def asserted(lowerer: Lowerer, statement: s.Assert) -> None:
     """A claim, as far as it is needed. The limits do not apply to a claim that is only read."""
     sides = _sides(statement)
     lowerer.untraceable()
-    if lowerer.claiming == "skipped":
+    if lowerer.mode.claiming == "skipped":
         return
-    if lowerer.claiming == "kept":
+    if lowerer.mode.claiming == "kept":
         lowerer.claims.append(_claim(lowerer, statement, *sides))
         return
     before = lowerer.builder.count

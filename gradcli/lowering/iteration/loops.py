@@ -120,9 +120,9 @@ def ahead(lowerer: Lowerer, statement: s.For, numbers: range, nodes: int) -> int
 
 def _worth(lowerer: Lowerer, left: int, nodes: int) -> bool:
     """Whether so many iterations, of which the last one made so many nodes, may become a node of the graph."""
-    if left < FEWEST - 1 or lowerer.loops == "unroll":
+    if left < FEWEST - 1 or lowerer.mode.loops == "unroll":
         return False
-    return lowerer.loops == "node" or 2 * left * max(nodes, 1) * _times(lowerer) > min(NODE_FROM.values())
+    return lowerer.mode.loops == "node" or 2 * left * max(nodes, 1) * _times(lowerer) > min(NODE_FROM.values())
 
 
 def _times(lowerer: Lowerer) -> int:
@@ -254,7 +254,7 @@ def _traced(
         return 0
     carried_numbers = sum([leaf.type.size for leaf in needed])
     least = next(nodes for most, nodes in NODE_FROM.items() if carried_numbers <= most) if needed else STACKED_FROM
-    if lowerer.loops == "auto" and trace.count * max(steps, 1) * _times(lowerer) <= least:
+    if lowerer.mode.loops == "auto" and trace.count * max(steps, 1) * _times(lowerer) <= least:
         return 0
     builder.span = statement.span
     rows = [row for row in trace.rows.values() if row.leaf in inside]

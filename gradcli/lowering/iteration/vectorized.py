@@ -59,7 +59,7 @@ def computed(lowerer: Lowerer, syntax: Comprehension, reduction: str) -> Any:
     """All iterations of a comprehension as one array, reduced along it; None where they have to be apart."""
     open_counts(lowerer, syntax)
     symbolic, outside, traces = lowerer.open_shapes.symbolic, lowerer.local, len(lowerer.traces)
-    if syntax in lowerer.apart or traces >= MOST_NESTED or lowerer.loops == "unroll":
+    if syntax in lowerer.apart or traces >= MOST_NESTED or lowerer.mode.loops == "unroll":
         return None
     if not (symbolic or traces or reads_entries(syntax) or has_many(lowerer, syntax)):
         return None

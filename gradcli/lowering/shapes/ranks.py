@@ -27,7 +27,7 @@ from gradcli.language.syntax import (
     names_in,
     nodes_of,
 )
-from gradcli.lowering import lower
+from gradcli.lowering import NO_CLAIMS, lower
 from gradcli.lowering.shapes.open_shapes import OpenShapes
 from gradcli.lowering.shapes.open_sizes import OpenSizes, factors, in_names, value_of
 from gradcli.primitives import functions
@@ -293,7 +293,7 @@ def fitted(
     """Make sizes equal until a script can be lowered; returns the error if it cannot."""
     while True:
         try:
-            lowered = lower(script, at=at, limits=limits, claiming="skipped", shapes=shapes)
+            lowered = lower(script, at=at, limits=limits, shapes=shapes, mode=NO_CLAIMS)
         except GradcliError as problem:
             return problem
         pair = next(alike(lowered), None)

@@ -337,14 +337,39 @@ def described(value: Any) -> str:
 # --- opening one ----------------------------------------------------------------------------------------------------
 
 
+class ClaimedDerivative(NamedTuple):
+    """How the derivative of a function is given: one of three ways, or none; see `check_callable`."""
+
+    grad: Derivative = None
+    jac: Derivative = None
+    vjp: Callable[..., Any] | None = None
+
+    def kind_and_function(self) -> tuple[str, Callable[..., Any] | None]:
+        """The kind of the derivative, and the function; GC732 where two are given."""
+        given = [
+            (kind, x) for kind, x in zip((GRADIENT, JACOBIAN, VJP), self, strict=True) if not (x is None or x is False)
+        ]
+        if len(given) > 1:
+            raise error("GC732", "two derivatives are given", help="give one of grad=, jac=, vjp=")
+        if not given:
+            return OWN, None
+        ((kind, derivative),) = given
+        if derivative is True:
+            return PAIR, None
+        if not callable(derivative):
+            raise error("GC732", f"the derivative is a {type(derivative).__name__}, not a function")
+        return kind, derivative
+
+
+NOTHING_CLAIMED = ClaimedDerivative()
+
+
 @contextmanager
 def boxed(
     f: Callable[..., Any],
-    grad: Derivative = None,
+    claimed: ClaimedDerivative = NOTHING_CLAIMED,
     *,
     at: Any,
-    jac: Derivative = None,
-    vjp: Callable[..., Any] | None = None,
     names: Sequence[str] | None = None,
     wrt: Sequence[str] | None = None,
     timeout: float,
@@ -352,7 +377,7 @@ def boxed(
     stage: Callable[[str], None] | None = None,
 ) -> Iterator[BlackBox]:
     """The function and its derivative with what they are called with; as long as this lasts, they are listened to."""
-    kind, derivative = derivative_of(grad, jac, vjp)
+    kind, derivative = claimed.kind_and_function()
     called = getattr(f, "apply", f) if is_function_class(f) else f
     if not callable(called):
         raise error("GC732", f"{visible(repr(f), 60)} is not a function", help="give a function, and its gradient")
@@ -369,21 +394,6 @@ def boxed(
         x64 = getattr(sys.modules[JAX], "enable_x64", nullcontext)(True)
     with Listener(stage) as listener, x64:
         yield BlackBox(called, arguments, library, kind, derivative, listener, timeout, dtype == "float32")
-
-
-def derivative_of(grad: Derivative, jac: Derivative, vjp: Any) -> tuple[str, Callable[..., Any] | None]:
-    """The kind of a derivative, and the function; GC732 where two are given."""
-    derivatives = [x for x in (grad, jac, vjp) if x is not None and x is not False]
-    if len(derivatives) > 1:
-        raise error("GC732", "two derivatives are given", help="give one of grad=, jac=, vjp=")
-    if not derivatives:
-        return OWN, None
-    if derivatives[0] is True:
-        return PAIR, None
-    if not callable(derivatives[0]):
-        raise error("GC732", f"the derivative is a {type(derivatives[0]).__name__}, not a function")
-    kind = GRADIENT if derivatives[0] is grad else JACOBIAN if derivatives[0] is jac else VJP
-    return kind, derivatives[0]
 
 
 def opened(box: BlackBox) -> tuple[BlackBox, Floats]:
