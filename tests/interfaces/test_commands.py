@@ -52,7 +52,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
             asked.append(("run", options, told))
             self.totals = Totals(selected=len(cases))
             self.opened: set[str] = set()
-            self.deliver = told["deliver"]
+            self.deliver = told["handling"].deliver
 
         def reports(self) -> Iterator[Any]:
             for one in found.paths:
@@ -164,7 +164,7 @@ def test_check_of_folders_and_reports(
     (tmp_path / "models").mkdir()
     assert main(["check", "models", "--json", "r.json", "--junit", "r.xml", "--jobs", "2"]) == 1
     (kind, paths), (other, options, told) = rooms.asked
-    assert (kind, paths, other, told["jobs"], options["samples"]) == ("cases", ["models"], "run", 2, 3)
+    assert (kind, paths, other, told["workers"].jobs, options["samples"]) == ("cases", ["models"], "run", 2, 3)
     out, err = capsys.readouterr()
     assert "6 checks in 2 scripts: 3 passed, 2 failed, 1 inconclusive" in out
     assert err == "gradcli check: 2 checks failed, 1 check could not be decided\n"
