@@ -190,8 +190,8 @@ def trace(
     at_point = point_of(lowered, values)
     shown, iterations = with_iterations(lowered, iteration)
     tracer = Tracer(shown, question.names, values, dtype, backend, iterations)
-    found = tracer.trace(at_point, diagnostics, why_topo=why_topo, fold=True, symbolic=symbolic)
-    return in_torch_names(found) if torch else found
+    passes = tracer.trace(at_point, diagnostics, why_topo=why_topo, fold=True, symbolic=symbolic)
+    return in_torch_names(passes) if torch else passes
 
 
 def plan(

@@ -225,14 +225,8 @@ def prepared(
         raise error("GC725", f"{visible(repr(claims))} names no leaves", help='write claims={"x": "2*x"}')
     try:
         point, notes = read_point(at, limits)
-        lowered = lower(
-            parse(source, limits),
-            at=point,
-            wrt=wrt,
-            limits=limits,
-            claims=claims,
-            mode=LoweringMode(loops="node", plane=settings.plane),
-        )
+        mode = LoweringMode(loops="node", plane=settings.plane)
+        lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims, mode=mode)
         notes = (*lowered.notes, *notes)
         settings = settings.of_file(lowered)
         namespace(settings.backend, settings.dtype)

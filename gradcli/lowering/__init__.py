@@ -203,8 +203,8 @@ def _claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     try:
         inner.run()
     except GradcliError as problem:
-        told = [one._replace(message=one.message.replace(OWN, "")) for one in problem.diagnostics]
-        raise GradcliError(*told) from None
+        renamed = [note._replace(message=note.message.replace(OWN, "")) for note in problem.diagnostics]
+        raise GradcliError(*renamed) from None
     for name, known_leaf in inner.leaves.items():
         if name not in lowerer.leaves:
             if name not in lowerer.at:

@@ -111,17 +111,9 @@ class Exact:
         """The enclosures of some nodes: `entries`, one list for each; `derived` is as `Subject.of_equality` has it."""
         return self.ask("values", nodes=nodes, point=values, derived=derived)
 
-    def compare(
-        self,
-        right: Node,
-        points: Sequence[Values],
-        *,
-        left: Node | None = None,
-        plane: bool = False,
-        derived: Sequence[Any] = (),
-        **about: Any,
-    ) -> Answer:
+    def compare(self, right: Node, points: Sequence[Values], left: Node | None = None, **about: Any) -> Answer:
         """The judged node against a `derivative` (see `Subject.derivative`), or the node `left`, at each point."""
+        plane, derived = about.pop("plane", False), about.pop("derived", ())
         sides = None if left is None else {"left": left, "plane": plane, "derived": derived}
         return self.ask("compare", right=right, points=[self._used(point) for point in points], sides=sides, **about)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradcli.batch import baseline as baselines
     from gradcli.batch import judged_content as contents
     from gradcli.batch.totals import Totals
-    from gradcli.interfaces.options.check_options import Failing, Reported
+    from gradcli.interfaces.options.check_options import Failing, Shown
     from gradcli.interfaces.options.shared_options import CommandOutput
 else:
     baselines, batch, contents = room("baselines"), room("batch"), room("contents")
@@ -33,7 +33,7 @@ class Acceptance:
         self,
         output: CommandOutput,
         failing: Failing,
-        reported: Reported,
+        shown: Shown,
         options: dict[str, Any],
         keyword: str | None,
     ) -> None:
@@ -43,8 +43,8 @@ class Acceptance:
         self.record = failing.write_baseline
         if self.record:
             output.expect(self.record)
-        self.update = reported.update
-        self.diff = reported.diff
+        self.update = shown.update
+        self.diff = shown.diff
         self.allow = permitted(failing.allow)
         self.keywords = None if keyword is None else batch.Keywords(keyword)
         self._failing: set[Any] = set()

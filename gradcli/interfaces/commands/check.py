@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         Failing,
         Files,
         Judged,
-        Reported,
         Running,
+        Shown,
     )
     from gradcli.interfaces.options.shared_options import CommandOutput, Point
     from gradcli.primitives import plugins
@@ -50,7 +50,7 @@ def check(
     failing: Failing,
     files: Files,
     running: Running,
-    reported: Reported,
+    shown: Shown,
     point: Point,
 ) -> int:
     """Check gradients and hand-written derivatives.
@@ -77,9 +77,9 @@ def check(
       gradcli check --python losses.py:f --grad losses.py:df --at "x=[0.5,-1]"
     """
     inputs.python_targets(targets)
-    only = frozenset[str]() if reported.show in inputs.SHOWN else batch.parse_verdicts(reported.show, inputs.SHOWN)
+    only = frozenset[str]() if shown.show in inputs.SHOWN else batch.parse_verdicts(shown.show, inputs.SHOWN)
     options = options_of_checks(output, judged, failing, point)
-    accepted = Acceptance(output, failing, reported, options, files.keyword)
+    accepted = Acceptance(output, failing, shown, options, files.keyword)
     command = replay(targets, repeated(judged, point))
     kind = kind_of(targets, judged)
     paths = targets if kind == declared.FILES else ()
@@ -87,11 +87,11 @@ def check(
 
     def sinks(several: Callable[[], bool]) -> Reporting:
         def cards() -> ReportSink | None:
-            return None if reported.diff else Cards(output, "all" if only else reported.show, several, command)
+            return None if shown.diff else Cards(output, "all" if only else shown.show, several, command)
 
         files = kind in (declared.FILE, declared.FILES)  # which settings concern
-        paths = {form: getattr(reported, form) for form in REPORTS if files or form in output.explicit}
-        annotate = reported.github or os.environ.get("GITHUB_ACTIONS") == "true"
+        paths = {form: getattr(shown, form) for form in REPORTS if files or form in output.explicit}
+        annotate = shown.github or os.environ.get("GITHUB_ACTIONS") == "true"
         return Reporting(output, paths, annotate, only, cards)
 
     if kind != declared.FILES and (kind != declared.FILE or IN_WORKERS.isdisjoint(output.explicit)):
@@ -112,7 +112,7 @@ def check(
         try:
             for path in [*plugins.imported]:
                 plugins.import_file(path)
-            accepted = Acceptance(output, failing, reported, options, files.keyword)
+            accepted = Acceptance(output, failing, shown, options, files.keyword)
             code = many(output, targets, options, files, running, sinks, accepted, opened)
         except GradcliError as problem:
             output.note(*problem.diagnostics)

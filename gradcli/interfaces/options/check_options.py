@@ -54,7 +54,7 @@ class Running(NamedTuple):
     no_cache: bool
 
 
-class Reported(NamedTuple):
+class Shown(NamedTuple):
     """What is shown, and the report files."""
 
     show: str
@@ -68,7 +68,7 @@ class Reported(NamedTuple):
     github: bool
 
 
-GROUPS = (Judged, Failing, Files, Running, Reported, Point)
+GROUPS = (Judged, Failing, Files, Running, Shown, Point)
 TARGETS = PositionalArgument(
     "targets",
     "[PATH ... | EXPR]",

@@ -346,14 +346,14 @@ class ClaimedDerivative(NamedTuple):
 
     def kind_and_function(self) -> tuple[str, Callable[..., Any] | None]:
         """The kind of the derivative, and the function; GC732 where two are given."""
-        given = [
+        ways = [
             (kind, x) for kind, x in zip((GRADIENT, JACOBIAN, VJP), self, strict=True) if not (x is None or x is False)
         ]
-        if len(given) > 1:
+        if len(ways) > 1:
             raise error("GC732", "two derivatives are given", help="give one of grad=, jac=, vjp=")
-        if not given:
+        if not ways:
             return OWN, None
-        ((kind, derivative),) = given
+        ((kind, derivative),) = ways
         if derivative is True:
             return PAIR, None
         if not callable(derivative):
