@@ -7,7 +7,6 @@ the same text. Before it is shown, `checks` judges it like a hand-written claim,
 from __future__ import annotations
 
 import re
-from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations_with_replacement, islice
@@ -36,7 +35,7 @@ from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
-from gradcli.language.syntax import Assign, Binary, Call, Declare, FunctionDef, Name, Unary, names_in, nodes_of
+from gradcli.language.syntax import Assign, Declare, FunctionDef, names_in
 from gradcli.lowering import NO_CLAIMS, lower
 from gradcli.lowering.shapes.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, probes, symbols_of
 from gradcli.primitives.positions import take_along
@@ -65,8 +64,6 @@ FIRST_SEEDS = (2, 0, 5)  # of points: large with both signs, positive, small wit
 MOST_POINTS = 6  # that are tried for one set of sizes, until one decides
 POOR = "IMPRECISE"
 COTANGENTS = ("u", "v", "w", "ct", "cotangent", "u_", "v_")  # names for the cotangent of an array
-MOST_WAYS = 4  # of writing a formula of numbers that are checked
-FOR_OPERATION, FOR_NEW_NAME = 2, 30  # the price of an operation and of a function that the script does not use
 SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
 TOO_LARGE = "GC508"  # of an array
 SOME_REGION = ["signs are those at the points that were checked"]
@@ -189,7 +186,7 @@ def derive(
     """The derivatives of a script in closed form, leaf by leaf, as a `gradcli.base.results.calculations.Derivation`.
 
     `shapes` gives the sizes of free names, each a symbol or a number; others are inferred from how they are used.
-    `style` is that of formulas without arrays: "simplified", "factored", or "derived", as the rules give them.
+    `style` is that of formulas without arrays: "simplified", or "factored" by SymPy.
     `quantity` is "gradient", "jacobian" or "hessian"; with `order` a gradient by numbers has higher derivatives too.
     With `direction`, a name, the derivative along it replaces the gradient (`x along v`), and "hessian" adds the
     Hessian times the direction (`x,x along v`). With `steps` the first derivatives have the lines of their derivation.
@@ -406,8 +403,8 @@ def derived(
     leaves = [name for name in leaf_names(lowered) if name not in left_out]
     reasons: dict[str, str] = {}
     texts = {leaf: ways for leaf, ways in general_texts(subject, reasons).items() if ways}
-    if style != "derived" and not any(leaf.node.shape for leaf in lowered.program.leaves.values()):
-        texts = {leaf: shorter_texts(subject, ways, style) for leaf, ways in texts.items()}
+    if style == "factored" and not any(leaf.node.shape for leaf in lowered.program.leaves.values()):
+        texts = {leaf: factored_texts(subject, ways) for leaf, ways in texts.items()}
     formulas = confirmed(subject, texts, small, reasons, general=True)
     rest = [leaf for leaf in leaves if leaf not in formulas]
     if rest and assumed.symbols and small:
@@ -576,38 +573,28 @@ def reason_text(reason: NoFormula, source: Source) -> str:
     return f"{reason}: {visible(part)}" if whole else str(reason)
 
 
-def shorter_texts(subject: ScalarScript, texts: list[str], style: str) -> list[str]:
-    """Formulas of numbers, the one to be tried first in front; what SymPy proposes is among them."""
+def factored_texts(subject: ScalarScript, texts: list[str]) -> list[str]:
+    """Formulas of numbers, those that SymPy proposes in front, the shortest first."""
     (ours, *_) = texts
-    nodes = list(nodes_of(parse(Source(ours))))
-    counts = Counter(node.id for node in nodes if isinstance(node, Name) and node.id not in ("pi", "e"))
-    of_numbers = any(isinstance(node, Call) and not any(map(names_in, node.args)) for node in nodes)
-    if "." in ours or (max(counts.values(), default=0) <= 1 and not of_numbers):
-        return texts  # decimals stay, and there is nothing to be put together
+    if "." in ours:
+        return texts  # decimals stay
     node = lower(parse(Source(ours), subject.limits), limits=subject.limits).program.outputs[0]
     oracle = oracle_client.shared()
     with oracle:
         exact = Exact(oracle, [node], SECONDS)
         exact.begin()
         try:
-            proposed = exact.ask("simplify", node=node, style=style).get("texts", [])
+            proposed = exact.ask("factor", node=node).get("texts", [])
         except oracle_client.NoAnswer:
             return texts
-    known = words(subject.source.text) | words(ours)
-    costs = {text: cost_of(text, known) for text in [*proposed, *(texts if style == "simplified" else ())]}
-    ways = sorted([text for text, cost in costs.items() if cost < inf], key=costs.__getitem__)
-    return [*ways[:MOST_WAYS], *texts]
+    return [*sorted(filter(is_formula, proposed), key=len), *texts]
 
 
-def cost_of(text: str, known: set[str]) -> float:
-    """How hard a formula is to read, by its length, its operations, and names that the script does not use."""
-    try:
-        nodes = list(nodes_of(parse(Source(text))))
-    except GradcliError:  # nothing that the language has
-        return inf
-    operations = sum(isinstance(node, (Binary, Call, Unary)) for node in nodes)
-    signs = text.count("(-")  # -(a + b) is easier to read than (-a - b)
-    return len(text.replace(" ", "")) + FOR_OPERATION * operations + FOR_NEW_NAME * len(words(text) - known) + signs
+def is_formula(text: str) -> bool:
+    """Whether the language has a text."""
+    with suppress(GradcliError):
+        return bool(parse(Source(text)).statements)
+    return False
 
 
 def own_names(lowered: Lowered) -> set[str]:
@@ -658,11 +645,12 @@ def confirmed(
 
 
 def judged(subject: ScalarScript, claims: Mapping[str, str], sizes: Mapping[str, int], seed: int) -> dict[str, Check]:
-    """The check of each formula at the first point that decides."""
+    """The check of each formula at the first point that decides, or the second where the first is badly conditioned."""
     checks: dict[str, Check] = {}
     if not claims:
         return checks
     waiting = dict(claims)
+    poor: set[str] = set()  # formulas that have lost digits at a point
     for place in islice(places(subject.lowered(sizes), seed), MOST_POINTS):
         try:
             report = check_script(
@@ -673,7 +661,9 @@ def judged(subject: ScalarScript, claims: Mapping[str, str], sizes: Mapping[str,
         for check in report.checks:
             if check.kind == "claim" and check.leaf in waiting and check.verdict in (*GOOD, "DISAGREES"):
                 checks[check.leaf] = check
-        waiting = {leaf: text for leaf, text in waiting.items() if leaf not in checks}
+        again = {leaf for leaf, check in checks.items() if check.verdict == POOR} - poor
+        waiting = {leaf: text for leaf, text in waiting.items() if leaf not in checks or leaf in again}
+        poor |= again
         if not waiting:
             break
     return checks

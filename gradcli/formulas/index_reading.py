@@ -47,6 +47,7 @@ from gradcli.formulas.index_terms import (
     value_of,
     within_limits,
 )
+from gradcli.formulas.matrix_rules import AT_ZERO
 from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
 from gradcli.primitives.arithmetic import div, sub
@@ -217,8 +218,14 @@ class Reader:
             return single(EntrywiseCall("exp", (), (exponent,)))
         return single(EntrywiseCall("pow", (), (base, exponent))) if value is None else power(base, value)
 
+    def _hypot(self, node: Node, at: At) -> Rule:
+        left, right = yield from self._operands(node, at)
+        return power(add(power(left, 2), power(right, 2)), Fraction(1, 2))
+
     def _call(self, node: Node, at: At) -> Rule:
         args = yield from self._operands(node, at)
+        if args == [ZERO] and node.primitive.name in AT_ZERO:
+            return AT_ZERO[node.primitive.name]
         return single(EntrywiseCall(node.primitive.name, tuple(node.params.items()), tuple(args)))
 
     def _comparison(self, node: Node, at: At) -> Rule:
@@ -608,6 +615,7 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "mul": Reader._product,
     "div": Reader._product,
     **dict.fromkeys(("power", "pow", *PRODUCTS), Reader._power),
+    "hypot": Reader._hypot,
     **dict.fromkeys(COMPARISONS, Reader._comparison),
     **dict.fromkeys(("maximum", "minimum", "tie_step"), Reader._larger),
     **dict.fromkeys(("and", "or", "not"), Reader._connective),

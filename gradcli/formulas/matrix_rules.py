@@ -28,6 +28,7 @@ from gradcli.formulas.index_terms import (
     key,
     merged,
     number,
+    parts_of,
     power,
     scaled,
     single,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     Link = tuple[Any, Index, Index]  # a matrix with its row and column
 
 # functions that have a value everywhere, and that at 0
-EVERYWHERE = dict.fromkeys(("exp", "cos"), ONE) | dict.fromkeys(("sin", "tanh", "abs"), ZERO)
+AT_ZERO = dict.fromkeys(("exp", "cos"), ONE) | dict.fromkeys(("sin", "tanh", "abs"), ZERO)
+AT_ZERO["sigmoid"] = number(Fraction(1, 2))
 
 
 def joined_triangles(total: Sum, names: FreshIndices) -> Sum:
@@ -76,11 +78,11 @@ def _at_zero(total: Sum) -> Sum:
     for term in total:
         values, kept = number(term.coefficient), []
         for base, exponent in term.factors:
-            inside = _at_zero(base.args[0]) if isinstance(base, EntrywiseCall) and base.name in EVERYWHERE else ONE
+            inside = _at_zero(base.args[0]) if isinstance(base, EntrywiseCall) and base.name in AT_ZERO else ONE
             if inside:
                 kept.append((base, exponent))
             else:
-                values = times(values, power(EVERYWHERE[base.name], exponent))
+                values = times(values, power(AT_ZERO[base.name], exponent))
         parts.append(times(values, (Term(Fraction(1), tuple(kept), term.bound),)))
     return add(*parts)
 
@@ -91,16 +93,9 @@ def _is_defined(total: Sum, indices: set[Index]) -> bool:
         if isinstance(base, (InputEntry, Delta, Less, Ordinal, Irrational)):
             known = exponent > 0 or not indices <= set(free_of(base))
         else:
-            inside = (
-                (base.inside,)
-                if isinstance(base, BracketedSum)
-                else base.args
-                if isinstance(base, EntrywiseCall)
-                else ()
-            )
-            smooth = isinstance(base, BracketedSum) or (isinstance(base, EntrywiseCall) and base.name in EVERYWHERE)
+            smooth = isinstance(base, BracketedSum) or (isinstance(base, EntrywiseCall) and base.name in AT_ZERO)
             whole = exponent.denominator == 1 and exponent > 0
-            known = whole and smooth and all(_is_defined(x, indices) for x in inside)
+            known = whole and smooth and all(_is_defined(x, indices) for x in parts_of(base))
         if not known:
             return False
     return True

@@ -30,10 +30,9 @@ from gradcli.formulas.index_terms import (
     free_of,
     free_of_term,
     merged,
-    multiplied,
-    single,
     term_key,
 )
+from gradcli.formulas.recognition import circles, multiplied_out
 from gradcli.graph.exact import is_fraction
 from gradcli.graph.node_text import SIGNS
 from gradcli.language import syntax, trees
@@ -143,7 +142,7 @@ class MatrixWriter:
         terms = self._paired(total) if len(total) > 2 else total
         ordered = sorted(terms, key=lambda term: (term.coefficient < 0, _is_transposed(term, axes)))
         text = self._factored(ordered, axes) or self._joined(ordered, axes)
-        opened = self._opened(total[0]) if len(total) == 1 else None
+        opened = multiplied_out(total[0], MOST_TERMS) if len(total) == 1 and not total[0].bound else None
         if opened is not None:  # u*(1/u - x/u**2) as (u - x)/u**2
             other = self._factored(opened, axes)
             text = other if other is not None and self._cost(other) < self._cost(text) else text
@@ -190,7 +189,7 @@ class MatrixWriter:
         if not texts:
             return None
         plain = self._joined(terms, axes)
-        best = min(texts, key=lambda text: self.length(text.tree))
+        best = min(texts, key=self._cost)
         columns = trees.count(best.tree, NewAxis) - trees.count(plain.tree, NewAxis)
         longest = self.length(plain.tree) + LONGER - max(columns, 0) * FOR_COLUMN
         return best if self.length(best.tree) <= longest else plain
@@ -198,14 +197,6 @@ class MatrixWriter:
     def _cost(self, text: Text) -> int:
         """How hard a formula is to read: one fraction is better than a fraction of fractions."""
         return self.length(text.tree) + FOR_FRACTION * trees.count(text.tree, Binary, "/")
-
-    def _opened(self, term: Term) -> Sum | None:
-        """The terms of a product with one bracket, multiplied out."""
-        groups = [base for base, exponent in term.factors if isinstance(base, BracketedSum) and exponent == 1]
-        if len(groups) != 1 or term.bound or any(inner.bound for inner in groups[0].inside):
-            return None
-        rest = tuple([factor for factor in term.factors if factor[0] is not groups[0]])
-        return add(multiplied((term._replace(factors=rest),), groups[0].inside, self.names))
 
     def _over_one_denominator(self, total: Sum) -> Term | None:
         """1/u - x/u**2 as (u - x)/u**2."""
@@ -215,15 +206,10 @@ class MatrixWriter:
         above: Sum = ()
         for term in total:
             raised = merged(term.coefficient, (*term.factors, *[(base, -exponent) for base, exponent in below]))
-            product: Sum = (Term(raised.coefficient, (), ()),)
-            for base, exponent in raised.factors:
-                opens = (
-                    isinstance(base, BracketedSum) and exponent == 1 and not any(inner.bound for inner in base.inside)
-                )
-                product = multiplied(product, base.inside if opens else single(base, exponent), self.names)
-                if len(product) > MOST_TERMS:
-                    return None
-            above = add(above, product)
+            product = multiplied_out(raised, MOST_TERMS)
+            if product is None:
+                return None
+            above = circles(add(above, product))
         if not above:
             return None
         if len(above) == 1:

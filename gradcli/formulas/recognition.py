@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations, permutations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,14 @@ from gradcli.formulas.index_terms import (
     Whole,
     add,
     base_key,
+    denominators,
     free,
     free_of,
     free_of_term,
     key,
     merged,
     number,
+    parts_of,
     power,
     scaled,
     single,
@@ -40,7 +43,7 @@ MOST_EXPANDED = 24  # terms of a product of brackets that is multiplied out to s
 def shortened(total: Sum, names: FreshIndices) -> Sum:
     """The same sum in fewer or better known terms."""
     terms = [_term(term, names) for term in total]
-    return _branches(_fewer(_oriented(add(*terms))))
+    return _branches(circles(_fewer(_oriented(add(*terms)))))
 
 
 def _oriented(total: Sum) -> Sum:
@@ -79,9 +82,14 @@ def _term(term: Term, names: FreshIndices) -> Sum:
                 continue
             inner = BracketedSum(powered)
             exponent = Fraction(1)
+        if isinstance(inner, BracketedSum) and exponent < 0 and exponent.denominator == 1:
+            below = denominators(inner.inside)  # 1/(1/x + 1/y) as x*y/(x + y)
+            factors += [(own, e * exponent) for own, e in below]
+            above = [merged(c, (*own, *[(b, -e) for b, e in below]), i) for c, own, i in inner.inside] if below else ()
+            inner = BracketedSum(shortened(tuple(above), names)) if below else inner
         factors.append((inner, exponent))
     whole = merged(coefficient, factors, bound)
-    for rule in (_softmax, _sigmoid, _lengths, _masks, _signs, _powers):
+    for rule in (_softmax, _sigmoid, _masks, _signs, _powers, _conjugates):
         whole = whole._replace(factors=rule(whole.factors, names))
     whole = _without_totals(merged(whole.coefficient, whole.factors, whole.bound))
     return ZERO if _is_centred(whole) else _cancelled(whole)
@@ -259,26 +267,6 @@ def _one_and_exponential(base: Any) -> Sum | None:
     return scaled(inside, exponent) if name == "exp" and coefficient == 1 and abs(exponent) == 1 else None
 
 
-def _is_hypot(base: Any) -> bool:
-    return isinstance(base, EntrywiseCall) and base.name == "hypot"
-
-
-def _lengths(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
-    """hypot(x, y)**2 as x**2 + y**2."""
-    changed: list[Factor] = []
-    ordered = [
-        (base._replace(args=tuple(sorted(base.args, key=key))), e) if _is_hypot(base) else (base, e)
-        for base, e in factors
-    ]
-    for base, exponent in merged(Fraction(1), ordered).factors:
-        if _is_hypot(base) and exponent.numerator % 2 == 0:
-            squares = add(*[power(arg, 2) for arg in base.args])
-            changed.append((BracketedSum(squares), exponent / 2))
-        else:
-            changed.append((base, exponent))
-    return tuple(changed)
-
-
 def _masks(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """A condition once, and u > 0 not at all beside relu(u)."""
     positive = {
@@ -313,17 +301,47 @@ def _signs(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ..
 
 
 def _powers(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
-    """x*x**(y - 1) as x**y."""
+    """x*x**(y - 1) as x**y, and x**(y - 1)/(x**y)**2 as x**(-y - 1)."""
     for place, (base, exponent) in enumerate(factors):
-        if not (isinstance(base, EntrywiseCall) and base.name == "pow" and exponent == 1):
+        if not (isinstance(base, EntrywiseCall) and base.name == "pow"):
             continue
         for other, (top, raised) in enumerate(factors):
-            if other != place and key(single(top)) == key(base.args[0]):
-                total = add(base.args[1], number(raised))
-                if _weight(total) < _weight(base.args[1]):
+            alike = isinstance(top, EntrywiseCall) and top.name == "pow" and key(top.args[0]) == key(base.args[0])
+            if other != place and (alike or (exponent == 1 and key(single(top)) == key(base.args[0]))):
+                more = scaled(top.args[1], raised) if alike else number(raised)
+                total = add(scaled(base.args[1], exponent), more)
+                if _weight(total) < _weight(base.args[1]) + (_weight(top.args[1]) if alike else 0):
                     rest = [factor for at, factor in enumerate(factors) if at not in (place, other)]
-                    return (*rest, (EntrywiseCall("pow", (), (base.args[0], total)), Fraction(1)))
+                    way = -1 if all(term.coefficient < 0 for term in total) else 1
+                    whole = EntrywiseCall("pow", (), (base.args[0], scaled(total, way)))
+                    return _powers((*rest, (whole, Fraction(way))), names)
     return factors
+
+
+def _conjugates(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
+    """(1 - x)*(1 + x) as 1 - x**2."""
+    brackets = [factor for factor in factors if isinstance(factor[0], BracketedSum) and len(factor[0].inside) == 2]
+    for pair in combinations(brackets, 2):
+        (left, exponent), (right, raised) = pair
+        product = _expanded(left.inside, right.inside) if exponent == raised else left.inside + right.inside
+        if _weight(product) < _weight(left.inside + right.inside):
+            rest = [factor for factor in factors if factor not in pair]
+            return _conjugates((*rest, (BracketedSum(product), exponent)), names)
+    return factors
+
+
+def circles(total: Sum) -> Sum:
+    """The sum with 1 in place of sin(x)**2 + cos(x)**2 and of cosh(x)**2 - sinh(x)**2."""
+    for first, second in permutations(total, 2):
+        for base, exponent in first.factors:
+            name = base.name if isinstance(base, EntrywiseCall) and exponent == 2 else ""
+            other, sign = {"cos": ("sin", 1), "cosh": ("sinh", -1)}.get(name, ("", 0))
+            if other and second.coefficient == sign * first.coefficient:
+                left, right = ((own, Fraction(-2)) for own in (base, base._replace(name=other)))
+                both = merged(first.coefficient, (*first.factors, left), first.bound)
+                if key((both,)) == key((merged(first.coefficient, (*second.factors, right), second.bound),)):
+                    return circles(add(tuple([term for term in total if term not in (first, second)]), (both,)))
+    return total
 
 
 def _branches(total: Sum) -> Sum:
@@ -378,19 +396,19 @@ def _fewer(total: Sum) -> Sum:
     size = _weight(total)
     if not 1 < len(total) <= MOST_EXPANDED:
         return total
-    parts: list[Sum] = []
-    for term in total:
-        product: Sum = number(term.coefficient)
-        if term.bound:
-            parts.append((term,))
-            continue
-        for base, exponent in term.factors:
-            product = _expanded(product, _opened(base, exponent))
-            if len(product) > MOST_EXPANDED:
-                return total
-        parts.append(product)
-    shorter = add(*parts)
+    parts = [(term,) if term.bound else multiplied_out(term, MOST_EXPANDED) for term in total]
+    shorter = add(*[total if part is None else part for part in parts])
     return shorter if _weight(shorter) < size else total
+
+
+def multiplied_out(term: Term, most: int) -> Sum | None:
+    """A product without brackets; None where that makes too many terms."""
+    product: Sum = number(term.coefficient)
+    for base, exponent in term.factors:
+        product = _expanded(product, _opened(base, exponent))
+        if len(product) > most:
+            return None
+    return product
 
 
 def _opened(base: Any, exponent: Fraction) -> Sum:
@@ -421,12 +439,5 @@ def _weight(total: Sum) -> int:
         count += 1
         for base, _ in term.factors:
             count += 1 if isinstance(base, Irrational) else 2
-            inner = (
-                base.args
-                if isinstance(base, EntrywiseCall)
-                else (base.inside,)
-                if isinstance(base, BracketedSum)
-                else ()
-            )
-            count += sum(_weight(arg) for arg in inner)
+            count += 0 if isinstance(base, Whole) else sum(map(_weight, parts_of(base)))
     return count

@@ -182,9 +182,9 @@ class Session:
         answer: Answer = room("oracle.sympy_witness").derivative(**question)
         return answer
 
-    def on_simplify(self, node: Node, style: str) -> Answer:
-        """Shorter forms of a scalar formula, as unconfirmed texts."""
-        return {"texts": room("oracle.sympy_witness").proposals(node, style)}
+    def on_factor(self, node: Node) -> Answer:
+        """Factored forms of a scalar formula, as unconfirmed texts."""
+        return {"texts": room("oracle.sympy_witness").factored(node)}
 
     # --- inner ----------------------------------------------------------------------------------------------
 

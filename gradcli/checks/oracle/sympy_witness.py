@@ -1,4 +1,4 @@
-"""SymPy's derivative of one entry of a program's gradient, a witness that decides nothing; and shorter formulas.
+"""SymPy's derivative of one entry of a program's gradient, a witness that decides nothing; and factored formulas.
 
 SymPy expressions are built entry by entry from the `symbolic` rules of the primitives, with constructors, never from
 text. Branches are decided at the point before SymPy differentiates; it evaluates its derivative with its own numbers.
@@ -19,8 +19,6 @@ from flint import arb
 from sympy.core.cache import clear_cache
 from sympy.core.random import seed
 from sympy.core.symbol import Dummy
-from sympy.functions.elementary.hyperbolic import HyperbolicFunction
-from sympy.functions.elementary.trigonometric import TrigonometricFunction
 from sympy.printing.str import StrPrinter
 
 from gradcli.checks.evaluate import ball_numbers
@@ -31,7 +29,7 @@ from gradcli.graph.node import LEAF, reachable
 from gradcli.primitives import addresses, functions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from types import FrameType
 
     from gradcli.checks.evaluate.balls import Point
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 MOST_CALLS = 1_000_000  # of Python functions for a derivative
-MOST_FOR_A_TEXT = 200_000  # for one shorter formula
+MOST_FOR_A_TEXT = 200_000  # for one factored formula
 MOST_SYMBOLS = 16  # entries of leaves; others are constants
 MOST_WORK = 4_000  # operations on single entries of a program
 MOST_OPERATIONS = 2_000  # of an expression written out; SymPy copies what is shared
@@ -236,9 +234,9 @@ def text(expression: Any) -> str:
     return shown if len(shown) <= MOST_SHOWN else ""
 
 
-# --- shorter formulas ---------------------------------------------------------------------------------------------
+# --- factored formulas --------------------------------------------------------------------------------------------
 
-LARGE = 60  # operations of an expression for which most ways take too long
+LARGE = 60  # operations of an expression for which `cancel` takes too long
 MARK = 0xE000  # a private character
 
 
@@ -260,7 +258,7 @@ class ScriptPrinter(StrPrinter):  # type: ignore[misc]  # SymPy has no types
     _print_Abs = _print_loggamma = _print_Function  # noqa: N815  # the names that SymPy looks for
 
 
-def proposals(node: Node, style: str) -> list[str]:
+def factored(node: Node) -> list[str]:
     """Texts for a scalar node on scalar leaves; raises Unsupported or Undecided where it has none, or has branches."""
     field = SympyField(hold=False)
     names = sorted({leaf.params["name"] for leaf in reachable([node]) if leaf.primitive is LEAF}, key=str.casefold)
@@ -270,30 +268,11 @@ def proposals(node: Node, style: str) -> list[str]:
         expression = accepted(FieldEvaluation(field, leaves)[node].flat[0])
     without_marks = dict.fromkeys(map(ord, marks.values()))
     texts: list[str] = []
-    for way in ways(expression, style):
+    cancelled = [lambda x: sympy.factor(sympy.cancel(x))] if tree_size(expression) <= LARGE else []
+    for way in (sympy.factor, sympy.together, *cancelled):
         try:
             with limited(MOST_FOR_A_TEXT):
                 texts.append(ScriptPrinter().doprint(way(expression)).translate(without_marks))
         except (Unsupported, ArithmeticError, ValueError, TypeError, AttributeError, NotImplementedError):
             continue  # SymPy raises what it likes: one proposal fewer
     return list(dict.fromkeys(texts))
-
-
-def ways(expression: Any, style: str) -> Iterator[Callable[[Any], Any]]:
-    """The functions of SymPy that may make an expression shorter."""
-    if style == "simplified":
-        yield lambda x: x
-    yield sympy.factor
-    yield sympy.together
-    if tree_size(expression) > LARGE:
-        return
-    yield lambda x: sympy.factor(sympy.cancel(x))
-    if style == "factored":
-        return
-    yield sympy.cancel
-    if expression.has(sympy.exp) or any(not power.exp.is_Integer for power in expression.atoms(sympy.Pow)):
-        yield lambda x: sympy.powsimp(sympy.powdenest(x))
-        yield sympy.radsimp
-    if expression.has(TrigonometricFunction, HyperbolicFunction):
-        yield sympy.trigsimp
-    yield sympy.simplify

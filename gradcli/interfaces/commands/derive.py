@@ -138,9 +138,9 @@ ORDER = Option(
 )
 STYLE = Option(
     "--style",
-    choices=("simplified", "factored", "derived"),
+    choices=("simplified", "factored"),
     default="simplified",
-    help="Form of a formula without arrays: the shortest that is proved, factored, or as the rules give it.",
+    help="Form of a formula without arrays: simplified, or factored by SymPy.",
 )
 EMIT = Option(
     "--emit",
