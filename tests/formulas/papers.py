@@ -168,6 +168,10 @@ FORMULAS: list[tuple[str, str, str, str, str]] = [
     ("Potts (1952)", r"\sum_{i<j} J_{ij} s_i s_j + \sum_i h_i s_i", "s", "J 4 4, s 4, h 4", "sum([J[i, j]*s[i]*s[j] for i in range(4) for j in range(i + 1, 4)]) + h@s"),
     ("Chebyshev", r"\max_i |y_i - w^\top x_i|", "w", "y 4, w 3, x 4 3", "max(abs(y - x@w))"),
     ("Kendall and Smith (1940), smooth", r"\sum_{i<j} \tanh(x_i - x_j) \tanh(y_i - y_j)", "x", "x 4, y 4", "sum([tanh(x[i] - x[j])*tanh(y[i] - y[j]) for i in range(4) for j in range(i + 1, 4)])"),
+    ("Bishop (2006), 9.14", r"\sum_i \log \sum_k \pi_k N_{ik}", "N", "N 3 2 +, pi_ 2 +", "sum(log(N@pi_))"),
+    ("Bishop (2006), 9.14", r"\sum_{n=1}^N \log \sum_{k=1}^K \pi_k e^{-(x_n - \mu_k)^2}", "mu", "x 4, mu 3, pi_ 3 +", "sum(log(exp(-(x[:, None] - mu)**2)@pi_))"),
+    ("Rendle, Factorization machines (2010)", r"\sum_{i<j} x_i x_j v_i^\top v_j", "v", "x 4, v 4 3", "(sum((x@v)**2) - sum((x**2)@v**2))/2"),
+    ("Cameron and Trivedi, Poisson regression (2013)", r"\sum_{i=1}^n [y_i \mathbf{x}_i^\top \boldsymbol\beta - \exp(\mathbf{x}_i^\top \boldsymbol\beta)]", "beta", "y 4, x 4 3, beta 3", "sum(y*(x@beta) - exp(x@beta))"),
 ]
 
 # what is derived at one size, entry by entry
@@ -179,8 +183,6 @@ ONE_SIZE: list[tuple[str, str, str, str, str]] = [
 REFUSED: list[tuple[str, str, str, str]] = [  # source, formula, by what, a part of the reason
     (f"{COOKBOOK}, 9.9", r"\prod_{i<j} (x_j - x_i)", "x", "no closed form"),
     ("Rendle et al., BPR (2009)", r"-\sum_u \log \sigma(w_u^\top h)", "w", "a function or a product"),
-    ("Bishop (2006), 9.14", r"\sum_i \log \sum_k \pi_k N_{ik}", "N", "is a number here"),
-    ("Rendle, Factorization machines (2010)", r"\sum_{i<j} x_i x_j v_i^\top v_j", "v", "more than one reading"),
     ("Koren, Bell and Volinsky (2009)", r"\sum_{(i,j) \in S} (R_{ij} - p_i^\top q_j)^2", "p", "one letter"),
     ("Boltzmann", r"\sum_i i x_i", "x", "from 0 or from 1"),
 ]

@@ -21,9 +21,12 @@ from gradcli.language.notation import ATOM
 TIME = re.compile(r"(?:[a-z]|[+*/=]\s?|(?<!\^\{)-\s?|\\sqrt\{)T(?![A-Za-z])")  # T as a number: rT, \sqrt{T}
 INDEX = re.compile(r"(?:^|\*)[A-Za-z]\w*_([i-t]{1,3})$")  # of the last factor: A_ij
 OFTEN_MATRICES = frozenset("AWX")
-OFTEN_FUNCTIONS = frozenset(("f", "g", "h", "F", "G", "H", "sigma", "phi", "varphi", "psi", "Phi", "Psi", "Gamma"))
+OFTEN_FUNCTIONS = frozenset(
+    ("f", "g", "h", "F", "G", "H", "sigma", "phi", "varphi", "psi", "Phi", "Psi", "Gamma", "ell")
+)
+OFTEN_FUNCTIONS |= {"rho_tau", "rho_delta", "rho_c", "pi_theta"}  # losses and a policy; rho(..) may be a density
 # in front of a bracket that holds names: p(x), but p(1 - p) is a product
-SOMETIMES_FUNCTIONS = frozenset(("E", "N", "P", "J", "L", "p", "q", "u", "ell"))
+SOMETIMES_FUNCTIONS = frozenset(("E", "N", "P", "J", "L", "p", "q", "u"))
 USUAL = {"Gamma": "gamma", "sigma": "sigmoid", "Phi": "norm_cdf", "N": "norm_cdf", "psi": "digamma"}
 USUAL |= {"B": "beta", "W": "lambertw", "zeta": "zeta", "I_0": "i0", "I_1": "i1", "J_0": "j0", "J_1": "j1"}
 USUAL |= {"K_0": "k0", "K_1": "k1", "Y_0": "y0", "Y_1": "y1", "E_1": "exp1"}
@@ -90,7 +93,8 @@ def refuse_mark(t: LatexTokens, start: int) -> None:
         index = inner if re.fullmatch(r"\w+", inner) else "1"
         base = t.joined(start, first - 1)
         raise t.readings("a superscript in brackets", first - 1, end, f"{base}_{index}", f"{base}^{{{inner}}}")
-    if t.names[first + group] in ("+", "-") and t.names[first + group + 1] in ("}", *CLOSING):
+    sign, behind = t.names[first + group], t.names[first + group + 1]
+    if (sign == "+" and not group) or (sign in ("+", "-") and behind in ("}", *CLOSING)):
         hint = "write a name such as `\\mathrm{H_plus}`"
         raise t.error("GC138", "a name has no sign", first - 1, first + group, hint)
     if t.names[first + group] in ("*", "\\ast", "\\star"):
@@ -127,10 +131,16 @@ def refuse_power_of_matrix(
     t: LatexTokens, base: TranslatedPart, exponent: TranslatedPart, start: int, first: int
 ) -> None:
     """Refuse X^2 of a matrix, and (A B)^{-1} of capitals that may be numbers; `first` begins the exponent."""
-    if base.matrix and base.bind == ATOM and exponent.number and exponent.text != "1":
-        value = t.written(start, first - 1)
+    if base.matrix and base.bind == ATOM and exponent.text not in ("1", "-1"):
+        value, n = t.written(start, first - 1), t.written(first, t.at).removeprefix("{").removesuffix("}")
         square = rf"{value}^\top {value}" if base.column else f"{value} {value}"
-        raise t.readings("a power of a matrix", first - 1, t.at - 1, square, rf"{value} \odot {value}")
+        texts = square, rf"{value} \odot {value}"
+        if n != "2":
+            texts = (
+                f"{value}_{{{n}}}" if base.column else rf"\mathrm{{matrix_power}}({value}, {n})",
+                rf"\mathrm{{pow}}({value}, {n})",
+            )
+        raise t.readings("a power of a matrix", first - 1, t.at - 1, *texts)
     if exponent.text == "-1" and not base.matrix and t.names[start] in PAIRS:
         letters = [letter for letter in t.names[start : first - 1] if letter.isalpha()]
         if len(letters) > 1 and all(letter.isupper() and len(letter) == 1 for letter in letters):
@@ -156,12 +166,13 @@ def refuse_cross(t: LatexTokens, left: TranslatedPart, right: TranslatedPart, st
 
 def refuse_juxtaposition(t: LatexTokens, left: TranslatedPart, right: TranslatedPart, start: int, middle: int) -> None:
     """Refuse a product of what begins at `start` and at `middle` that may be of arrays or of numbers: y x^T, A x."""
-    label = left.text.endswith("]") and "]" not in right.text  # y_i w^T in a sum: a number of each sample
+    label = left.text.endswith("]") and ("]" not in right.text or not t.ends())  # y_i w^T in a sum: a number of each
     number = scalar(t, left.text) and not t.ends()  # of x^T y; in front of x^T alone it may be a vector
     plain = left.matrix or left.transposed or left.number or label or number
     if right.transposed and not (right.matrix or plain):
         a, b = t.written(start, middle), t.written(middle, t.at)
-        outer = rf"\mathrm{{outer}}({a}, {t.written(middle, middle + 1)})"
+        raised = max(k for k in range(middle, t.at) if t.names[k] == "^")
+        outer = rf"\mathrm{{outer}}({a}, {t.written(middle, raised)})"
         raise t.readings("this product", start, t.at - 1, outer, rf"{a} \cdot {b}")
     below, beside = (INDEX.search(factor.text) for factor in (left, right))
     shared = sorted(set(below[1]) & set(beside[1])) if below and beside else []

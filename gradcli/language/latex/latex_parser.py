@@ -59,11 +59,13 @@ from gradcli.language.latex.latex_commands import (
     OVER,
     PAIRS,
     RECIPROCALS,
+    RENAMED,
     ROUNDED,
     SEPARATORS,
     SEVERAL,
     TIMES,
     TRANSPOSES,
+    WITH_WORDS,
 )
 from gradcli.language.latex.latex_tokens import LatexTokens, TranslatedPart
 from gradcli.language.notation import ATOM, POWER, PRODUCT, SUM
@@ -138,7 +140,7 @@ def target(t: LatexTokens, equals: int) -> str:
         raise t.error("GC138", "the equation has no left side", equals, help=hint)
     first = t.at
     command = t.names[first].removeprefix("\\")
-    if not (t.is_letter(first) or command in ALPHABETS | BOLD | ACCENTS.keys() | {"lambda"}):
+    if not (t.is_letter(first) or t.names[first] in WITH_WORDS or command in RENAMED):
         hint = ELSEWHERE.get(command, SIDES)
         raise t.error("GC138", "the left side is not a name", first, equals - 1, hint)
     t.alone = True
@@ -349,11 +351,8 @@ def atom(t: LatexTokens) -> TranslatedPart:
         part = bracket(t)
         text = f"({part.text})" if part.bind < ATOM else part.text
         return TranslatedPart(text, matrix=part.matrix, transposed=part.transposed)
-    if name in ("\\pi", "π"):
+    if name in ("\\pi", "π") and t.names[t.at + 1] != "_":
         t.at += 1
-        if t.token == "_":
-            hint = "write another letter, such as w_k"
-            raise t.error("GC138", f"`{name}` is a number here, without a subscript", t.at - 1, t.at, hint)
         return TranslatedPart("pi", number=True)
     if name in CONSTRUCTS and (name != "\\nabla" or t.names[t.at + 1] == "_"):
         return CONSTRUCTS[name](t)
@@ -427,8 +426,8 @@ def symbol(t: LatexTokens) -> TranslatedPart:
         if command == "Delta" and re.fullmatch(r"[A-Za-z]|\\\w+", t.token) and t.is_letter(t.at):
             text += "_" + t.token.removeprefix("\\")  # a difference is one name
             t.at += 1
-    elif command == "lambda":  # a word of Python
-        text = "λ"
+    elif (command or name) in RENAMED:
+        text = RENAMED[command or name]
         t.at += 1
     elif command in ALPHABETS or command in BOLD or command in ACCENTS:
         t.at += 1
@@ -454,7 +453,7 @@ def symbol(t: LatexTokens) -> TranslatedPart:
         raise t.unexpected()
     if t.take("_"):
         part = subscript(t, text, matrix)
-        if part.text[-1] not in ")]" and may_be_called(t, text):
+        if part.text[-1] not in ")]" and (may_be_called(t, text) or may_be_called(t, part.text)):
             raise call_or_product(t, first, part.text)
         return part
     if t.indices.get(text, 0) < 0:
@@ -519,14 +518,9 @@ def subscript(t: LatexTokens, text: str, matrix: bool) -> TranslatedPart:
     """The name with its subscript: an entry where a sum binds the index, else a part of the name."""
     first = t.at
     group = t.names[first] == "{"
-    end = first + 1
-    if group:
-        nested = 0
-        while t.names[end] and (nested or t.names[end] != "}"):
-            nested += (t.names[end] == "{") - (t.names[end] == "}")
-            end += 1
-        if not t.names[end]:
-            raise t.error("GC138", "`{` is never closed", first, help="add `}`")
+    end = t.end_of_group(first) - group
+    if group and not t.names[end]:
+        raise t.error("GC138", "`{` is never closed", first, help="add `}`")
     inner = [
         letter(name)
         for name in t.names[first + group : end]
@@ -542,7 +536,7 @@ def subscript(t: LatexTokens, text: str, matrix: bool) -> TranslatedPart:
             hint = "write a letter, a number or a word, such as `h_0` or `h_{prev}`"
             raise t.error("GC138", f"`{visible(suffix)}` is not part of a name", first, max(first, end - 1), hint)
         t.at = end + group
-        name = f"{text}_{suffix}"
+        name = f"{text.rstrip('_')}_{suffix}"
         if t.token == "(" and name in t.functions:
             return call(t, name)
         if suffix in SEVERAL and t.token == "(":  # an eigenvalue of a matrix

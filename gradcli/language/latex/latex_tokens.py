@@ -18,6 +18,7 @@ from gradcli.language.latex.latex_commands import (
     NORMS,
     RECIPROCALS,
     SPACES,
+    WITH_WORDS,
     WORDS,
 )
 from gradcli.language.notation import ATOM
@@ -138,8 +139,10 @@ class LatexTokens:
             del tokens[k : k + count]
 
     def end_of_group(self, k: int) -> int:
-        """The place behind the token or the group in braces at `k`."""
+        r"""The place behind the token, the group in braces, or the word in an alphabet, as in \mathrm{H}, at `k`."""
         depth = 0
+        while k < len(self.names) and self.names[k] in WITH_WORDS:
+            k += 1
         for end in range(k, len(self.names)):
             depth += (self.names[end] == "{") - (self.names[end] == "}")
             if depth <= 0:
