@@ -8,7 +8,9 @@ nothing agrees, the readings whose shapes fit are judged all the same: `audit_re
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from time import monotonic
+from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
     Arguments = dict[str, Any]
-    Subject = tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...]]
+    Subject = tuple[Callable[..., Any], dict[str, Any], tuple[Any]]
 
-MOST_ENTRIES = 16  # of an argument that are moved
+MOST_ENTRIES, FEW = 16, 4  # of an argument that are moved one by one: in trying, and of a larger one in judging
 MOST_PARTS, MOST_ARGUMENTS = 12, 10
 MOST_READINGS = 3  # judged of a part that agrees with nothing
 STEP = 1e-3  # relative; central differences of it and of its half are extrapolated
@@ -35,21 +37,23 @@ CLOSE, COARSE = 1e-5, 1e-2  # beside the largest entry: agrees, as far as a firs
 ASYMMETRIC = 1e-3  # beside the largest entry of the Jacobian: no rounding makes that
 FACTORS = (-1.0, 2.0, 0.5, -2.0, -0.5, 180 / np.pi, np.pi / 180, 100.0, 0.01)
 STATE = "self."  # before the name of an attribute that is moved
-AXES = (None, 0, -1)  # along which an array of derivatives by several arguments is split
+MADE = "self()."  # before that of an argument of the object's class: the object is made anew
+AXES = (None, 0, -1, "T")  # along which an array of derivatives by several arguments is split; "T": its transpose
 
 
 class DerivativePart(NamedTuple):
     """A part of a derivative as the derivative of one output by one argument, times a factor.
 
     `place` is that of the argument, behind the part's where there are several parts. `layout`: "jacobian" (the shape of
-    f(x), then that of x), "transposed", "entrywise" (the shape of x: of a function of entries or rows), "diagonal" (of
-    each output by its own entry of x, on which others depend, too), "total" (the gradient of the sum of the outputs).
+    f(x), then that of x), "transposed", "entrywise" (the shape of x: of a function of entries or rows), "columns" (of
+    columns), "diagonal" (of each output by its own entry of x, on which others depend, too), "total" (the gradient of
+    the sum of the outputs).
     `flat`: both are 0, which says nothing.
     """
 
     argument: str
     part: int
-    axis: int | None
+    axis: int | str | None
     output: int
     layout: str
     place: int | str
@@ -82,9 +86,11 @@ class PairedCall:
         flag = bound.signature.parameters.get(pair["flag"])
         self.off = {} if flag is None else {pair["flag"]: False if flag.default is flag.empty else flag.default}
         self.ends = float("inf")
+        self.orders: dict[Any, tuple[list[str], list[str]]] = {}  # of each function, and the names of its arguments
+        self.kept = kept_of(owner) if inspect.ismethod(value) and inspect.ismethod(derivative) else {}
 
     def candidates(self) -> Iterator[list[str]]:
-        """The arguments that hold numbers, then the attributes of the object that do; alone what the pair names."""
+        """Arguments that hold numbers, those of the object's class, then its attributes; or what the pair names."""
         by = str(self.pair["by"])
         if by.startswith(STATE) or moves(self.at.get(by)):
             yield [by]
@@ -92,12 +98,24 @@ class PairedCall:
         state = [name for name in ("theta", *getattr(self.owner, "__dict__", ())) if hasattr(self.owner, name)]
         arguments = [name for name, content in self.at.items() if moves(content)]
         attributes = [STATE + name for name in dict.fromkeys(state) if moves(getattr(self.owner, name))]
-        for names in (arguments, attributes if self.owner is not None else []):
+        for names in (arguments, self.remade(), attributes if self.owner is not None else []):
             whole = {name: isinstance(self.content(name), int) for name in names}
             yield sorted(names, key=lambda name: whole[name])[:MOST_ARGUMENTS]
 
+    def remade(self) -> list[str]:
+        """The arguments of the object's class, where an object that is made of them gives what this one gives."""
+        for name, content in self.kept.items():
+            with suppress(Exception):  # whatever it raises where it is made so
+                same = {MADE + name: content}
+                if all(map(np.array_equal, self.outputs({}) + self.parts({}), self.outputs(same) + self.parts(same))):
+                    return [MADE + name for name, content in self.kept.items() if moves(content)]
+            break
+        return []
+
     def content(self, name: str) -> Any:
         """What an argument or an attribute holds."""
+        if name.startswith(MADE):
+            return self.kept[name.removeprefix(MADE)]
         return getattr(self.owner, name.removeprefix(STATE)) if name.startswith(STATE) else self.at[name]
 
     def put(self, name: str, moved: Any) -> None:
@@ -115,7 +133,7 @@ class PairedCall:
             return arrays(result)[:-1]
         return arrays(result)
 
-    def parts(self, changed: Arguments, axis: int | None = None) -> list[Floats]:
+    def parts(self, changed: Arguments, axis: int | str | None = None) -> list[Floats]:
         """What the derivative returns, as arrays, without the values beside it; the first one split along an axis."""
         result = self.call(self.derivative, changed)
         parts = arrays(result)
@@ -125,7 +143,9 @@ class PairedCall:
             values = self.outputs(changed)
             others = [x for x in parts if not any(np.array_equal(x, y, equal_nan=True) for y in values)]
             parts = others if len(parts) == len(others) + len(values) else parts
-        if axis is not None and parts:
+        if axis == "T":
+            return [part.T for part in parts if part.ndim == 2 and 1 not in part.shape][:MOST_PARTS]
+        if isinstance(axis, int) and parts:
             first = parts[0]
             splits = first.ndim and 1 < first.shape[axis] <= MOST_PARTS
             parts = list(np.moveaxis(first, axis, 0)) if splits else []
@@ -138,21 +158,48 @@ class PairedCall:
         for name in changed:
             if name.startswith(STATE):
                 self.put(name.removeprefix(STATE), changed[name])
+            elif name.startswith(MADE):
+                anew = type(self.owner)(**{**self.kept, name.removeprefix(MADE): changed[name]})
+                function = MethodType(function.__func__, anew)
         at = {name: own_copy(changed.get(name, content)) for name, content in self.at.items()} | (fixed or {})
-        taken = inspect.signature(function).parameters.values()
-        spread = any(x.kind is x.VAR_POSITIONAL for x in taken)
-        ordered = [x for x in taken if x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD)]
-        named = {x.name for x in taken if x.kind is x.KEYWORD_ONLY} & at.keys()
-        values = [content for name, content in at.items() if name not in named]
-        if not spread and {x.name for x in ordered if x.default is x.empty} <= at.keys():
-            values = []
-            for x in ordered:
-                if x.name not in at and x.kind is x.POSITIONAL_OR_KEYWORD:
-                    named |= {y.name for y in ordered} & at.keys() - {y.name for y in ordered[: len(values)]}
-                    break
-                values.append(at[x.name])
-        values = values if spread else values[: len(ordered)]
-        return function(*values, **{name: at[name] for name in named})
+        key = getattr(function, "__func__", function), *at
+        if key not in self.orders:
+            self.orders[key] = order_of(function, at)
+        ordered, named = self.orders[key]
+        return function(*[at[name] for name in ordered], **{name: at[name] for name in named})
+
+
+def order_of(function: Any, at: Arguments) -> tuple[list[str], list[str]]:
+    """Which arguments of a call a function takes by place, and which by name."""
+    taken = inspect.signature(function).parameters.values()
+    spread = any(x.kind is x.VAR_POSITIONAL for x in taken)
+    ordered = [x for x in taken if x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD)]
+    named = {x.name for x in taken if x.kind is x.KEYWORD_ONLY} & at.keys()
+    values = [name for name in at if name not in named]
+    if not spread and {x.name for x in ordered if x.default is x.empty} <= at.keys():
+        values = []
+        for x in ordered:
+            if x.name not in at and x.kind is x.POSITIONAL_OR_KEYWORD:
+                named |= {y.name for y in ordered} & at.keys() - {y.name for y in ordered[: len(values)]}
+                break
+            values.append(x.name)
+    return values if spread else values[: len(ordered)], [*named]
+
+
+def kept_of(owner: Any) -> Arguments:
+    """The arguments of an object's class, where the object keeps all that have no default under their names."""
+    kept: Arguments = {}
+    held = getattr(owner, "__dict__", {})
+    with suppress(TypeError, ValueError):  # a class without a signature
+        for x in inspect.signature(type(owner)).parameters.values() if held else ():
+            if x.kind in (x.VAR_POSITIONAL, x.VAR_KEYWORD):
+                continue
+            name = next((name for name in (x.name, f"_{x.name}", f"{x.name}_") if name in held), None)
+            if name is not None:
+                kept[x.name] = held[name]
+            elif x.default is x.empty:
+                return {}
+    return kept
 
 
 def moves(content: Any) -> bool:
@@ -192,11 +239,16 @@ class Slopes(NamedTuple):
     doubt: float
 
 
+def entries_of(x: Floats, most: int = MOST_ENTRIES) -> NDArray[np.integer[Any]]:
+    """The entries that are moved one by one."""
+    return np.unique(np.linspace(0, x.size - 1, min(x.size, most)).astype(int))
+
+
 def slopes(call: PairedCall, argument: str) -> Slopes:
     """Differences by one argument."""
     content = call.content(argument)
     x = np.array(numbers(content), dtype=np.float64)
-    entries = np.unique(np.linspace(0, x.size - 1, min(x.size, MOST_ENTRIES)).astype(int))
+    entries = entries_of(x)
     size = float(np.abs(x).max()) or 1.0
 
     def moved(k: int, h: float) -> Floats:
@@ -242,12 +294,19 @@ def layouts(part: Floats, output: Floats, by: Slopes, j: int) -> Iterator[tuple[
     elif shape == stripped(T + S):
         yield "transposed", part.reshape(-1, output.size).T[:, by.entries], measured
     elif shape == stripped(T):
-        claimed, total, inside = part.reshape(-1)[by.entries], measured.sum(axis=0), T[: len(S)] == S
-        own = measured[by.entries * output.size // by.x.size, range(by.entries.size)] if inside else total
+        claimed, total = part.reshape(-1)[by.entries], measured.sum(axis=0)
         close = CLOSE * float(np.abs(measured).max(initial=0)) + by.doubt
-        apart = inside and not (np.abs(measured).sum(axis=0) - np.abs(own) > measured.shape[0] * close).any()
-        yield "entrywise" if apart else "total", claimed, total
-        if inside and not apart and S == T and by.x.size <= MOST_ENTRIES:
+        rows, columns = T[: len(S)] == S, T[len(T) - len(S) :] == S
+        for layout, place in (
+            *([("entrywise", by.entries * output.size // by.x.size)] if rows else []),
+            *([("columns", by.entries % output.size)] if columns and S not in (T, ()) else []),
+        ):
+            own = measured[place, range(by.entries.size)]
+            if not (np.abs(measured).sum(axis=0) - np.abs(own) > measured.shape[0] * close).any():
+                yield layout, claimed, total
+                return
+        yield "total", claimed, total
+        if S == T and by.x.size <= MOST_ENTRIES:
             yield "diagonal", claimed, own
 
 
@@ -269,17 +328,24 @@ def readings(call: PairedCall) -> list[list[DerivativePart]]:
                 raise
             except Exception as reason:  # whatever the function raises beside the point
                 problem = reason
-        rows, agrees = by_partitions(call, by)
-        best = rows if agrees else best or rows
-        if agrees:
+        best = max(best, by_partitions(call, by), key=agreement)
+        if agreement(best)[0]:
             break
     if not best and problem is not None:
         raise problem
     return best
 
 
-def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> tuple[list[list[DerivativePart]], bool]:
-    """The readings by some arguments, with the derivative as it is or split along an axis, and whether one agrees."""
+def agreement(rows: Sequence[Sequence[DerivativePart]]) -> tuple[int, int, int, bool]:
+    """How well readings do: 1 where all parts are derivatives, how many are, and up to a factor; whether any fit."""
+    firsts = [row[0] for row in rows if row and row[0].gap == 0]
+    moving = [first.factor for first in firsts if not first.flat]
+    right = moving.count(1.0)
+    return int(0 < right == len(moving) and len(firsts) == len(rows)), right, len(moving), any(rows)
+
+
+def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> list[list[DerivativePart]]:
+    """The readings by some arguments of the derivative as it is, or split along an axis: those of which most agree."""
     outputs, order = call.outputs({}), [*call.at]
     best: list[list[DerivativePart]] = []
     for axis in AXES:
@@ -291,25 +357,21 @@ def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> tuple[l
                 place = order.index(argument) - (p if len(parts) > 1 else 0) if argument in order else argument
                 for j, output in enumerate(outputs[: p + 1] if call.pair["kind"] == "together" else outputs):
                     for layout, claimed, right in layouts(part, output, measured, j):
-                        factor, gap = compared(claimed * call.pair["sign"], right, measured.doubt, single(call))
+                        factor, gap = compared(claimed * call.pair["sign"], right, measured.doubt, call)
                         flat = not claimed.any() and not right.any()
                         fitting.append(DerivativePart(argument, p, axis, j, layout, place, factor, gap, flat))
             fitting.sort(key=lambda x: (x.gap > 0, x.factor != 1, x.flat, x.gap))
             rows.append(fitting)
-        if any(row and row[0].gap == 0 and not row[0].flat for row in rows):
-            return rows, True
-        best = best or (rows if any(rows) else [])
-    return best, False
+        best = max(best, rows, key=agreement)
+        if agreement(best)[0]:
+            break
+    return best
 
 
-def single(call: PairedCall) -> bool:
-    """Whether some argument holds float32."""
-    return any(str(getattr(content, "dtype", "")).endswith("float32") for content in call.at.values())
-
-
-def compared(claimed: Floats, right: Floats, doubt: float, coarse: bool) -> tuple[float, float]:
+def compared(claimed: Floats, right: Floats, doubt: float, call: PairedCall) -> tuple[float, float]:
     """The factor by which a claim agrees with what was measured, and 0; or 1, and how far it is off, relatively."""
     size = float(np.abs(right).max(initial=0))
+    coarse = any(str(getattr(content, "dtype", "")).endswith("float32") for content in call.at.values())
     close = (COARSE if coarse else CLOSE) * size + doubt
     if not np.isfinite(claimed).all() or not np.isfinite(right).all():
         return 1.0, np.inf
@@ -356,11 +418,37 @@ def subject(call: PairedCall, reading: DerivativePart) -> Subject:
         return array.reshape(x0.shape if reading.layout == "total" else S + x0.shape)
 
     def vjp(x: Any, ct: Any) -> Any:
-        return ct.reshape(S + (1,) * (x0.ndim - len(S))) * part(x).reshape(x0.shape)
+        weights = ct if reading.layout == "columns" else ct.reshape(S + (1,) * (x0.ndim - len(S)))
+        return weights * part(x).reshape(x0.shape)
 
     at = (float(x0) if not x0.shape else x0,)
-    how: dict[str, Any] = {"vjp": vjp} if reading.layout in ("entrywise", "diagonal") else {"jac": jac}
-    return f, {**how, "names": [name.removeprefix(STATE)]}, at
+    how: dict[str, Any] = {"vjp": vjp} if reading.layout in ("entrywise", "columns", "diagonal") else {"jac": jac}
+    return f, {**how, "names": [name.removeprefix(MADE).removeprefix(STATE)]}, at
+
+
+def of_few(subject: Subject) -> Subject:
+    """The same as a function of a few entries of a large argument, and of a factor of all others."""
+    f, derivative, (x0,) = subject
+    if np.size(x0) <= MOST_ENTRIES:
+        return subject
+    entries = entries_of(x0, FEW)
+    basis = np.zeros((x0.size, entries.size + 1))
+    basis[:, -1] = x0.reshape(-1)
+    basis[entries] = np.eye(*basis[entries].shape)
+    at = (np.append(x0.reshape(-1)[entries], 1.0),)
+
+    def whole(few: Any) -> Any:
+        return (basis @ few).reshape(x0.shape)
+
+    def jac(few: Any) -> Any:
+        array = derivative["jac"](whole(few))
+        return array.reshape(*array.shape[: array.ndim - x0.ndim], x0.size) @ basis
+
+    def vjp(few: Any, ct: Any) -> Any:
+        return derivative["vjp"](whole(few), ct).reshape(-1) @ basis
+
+    how: dict[str, Any] = {"jac": jac} if "jac" in derivative else {"vjp": vjp}
+    return lambda few: f(whole(few)), {**derivative, **how}, at
 
 
 def is_gradient(call: PairedCall, reading: DerivativePart) -> bool | None:
@@ -372,7 +460,7 @@ def is_gradient(call: PairedCall, reading: DerivativePart) -> bool | None:
     x = np.asarray(numbers(content), dtype=np.float64)
     if call.outputs({})[reading.output].size != 1 or x.size < 2:
         return None
-    entries = np.unique(np.linspace(0, x.size - 1, min(x.size, MOST_ENTRIES)).astype(int))
+    entries = entries_of(x)
     rows = []
     for k in entries:
         step = np.zeros(x.size)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.audit import conventions
-from gradcli.audit.conventions import PairedCall
+from gradcli.audit.conventions import FEW, PairedCall
 from gradcli.base.child_process import packed
 from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.callables.api import check_callable
@@ -106,9 +106,15 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
     checks, notes, code = [], [], (call.derivative, call.value)
     for fitting in conventions.readings(call):
         for reading in conventions.chosen(fitting):
-            answer = judged(conventions.subject(call, reading), seconds / 2, BY_VALUES, code)
-            if answer["checks"][0]["verdict"] in ("DISAGREES", "INCONCLUSIVE") and reading is fitting[0]:
-                answer = judged(conventions.subject(call, reading), seconds / 2, code=code)
+            subject = conventions.subject(call, reading)
+            answer = judged(few := conventions.of_few(subject), seconds / 2, BY_VALUES, code, 0)
+            if few is not subject:
+                answer["notes"].append(
+                    f"of {reading.argument} {FEW} entries were moved one by one, the others together"
+                )
+            first = reading is fitting[0] and answer["checks"][0]["verdict"] in ("DISAGREES", "INCONCLUSIVE")
+            if answer["checks"][0]["verdict"] not in SETTLED:
+                answer = judged(subject, seconds / 2, 0.0 if first else BY_VALUES, code)
             if answer["checks"][0]["verdict"] == "DISAGREES" and conventions.is_gradient(call, reading) is False:
                 answer["checks"][0]["message"] += NO_GRADIENT
             fits = {"agrees": reading.gap == 0, "factor": reading.factor, "flat": reading.flat, "gap": reading.gap}
@@ -119,13 +125,15 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
     return {"checks": checks, "notes": notes, "point": point, "unset": unset}
 
 
-def judged(subject: Subject, seconds: float, rtol: float = 0.0, code: Sequence[object] = ()) -> dict[str, Any]:
+def judged(
+    subject: Subject, seconds: float, rtol: float = 0.0, code: Sequence[object] = (), samples: int = SAMPLES
+) -> dict[str, Any]:
     """The verdict for each argument of one call; `code` are functions that those of the subject call."""
     f, derivative, at = subject
     draws = Draws()
     f = draws.behind(f)
     options: dict[str, Any] = {name: draws.behind(x) if callable(x) else x for name, x in derivative.items()}
-    report = check_callable(f, **options, at=at, samples=SAMPLES, timeout=seconds, rtol=rtol)
+    report = check_callable(f, **options, at=at, samples=samples, timeout=seconds, rtol=rtol)
     names = options.get("names") or parameters(f) or [f"x{i}" for i in range(len(at))]
     arguments = at if isinstance(at, dict) else dict(zip(names, at, strict=False))
     arrays = {name: numbers(value) for name, value in arguments.items()}

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.audit import judging  # noqa: F401  (loaded once here, and not in each copy of the process)
-from gradcli.audit.conventions import PairedCall
+from gradcli.audit.conventions import PairedCall, agreement, readings
 from gradcli.audit.watching import recorder
 from gradcli.audit.watching.recorder import MARK
 from gradcli.recording.calls.failures import describe
@@ -45,7 +45,7 @@ MOST_CLASSES, MOST_OBJECTS = 4, 4  # that are made: of the derivative's own clas
 # parameters that are whole numbers, and the shapes of the first and of all other parameters, in the order of trying
 WHOLE = re.compile(r"[nmklij]|order|deg|degree|n?dim|size|num|index|idx|(n|num)_\w+|\w+_(order|degree|index|dim)")
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-    ((), ()), ((4,), ()), ((4,), (4,)), ((2,), ()), ((3,), ()), ((3,), (3,)),
+    ((), ()), ((4,), ()), ((4,), (4,)), ((2,), ()), ((3,), ()), ((3,), (3,)), ((1,), ()),
     ((4, 3), (3,)), ((4, 3), (4,)), ((4, 3), (4, 3)), ((3, 3), (3,)),
 )  # fmt: skip
 
@@ -154,7 +154,10 @@ def called(name: str, rows: list[Row]) -> None:
 
 
 def by_defaults(module: Any, row: Row) -> None:
-    """Call one derivative at a few points, with the first kind of arguments that it and its function accept."""
+    """Call one derivative at a few points, with the first kind of arguments by which it is read as a derivative.
+
+    Where none is, with the first kind that it and its function accept.
+    """
     path = row["derivative"].partition(":")[2].split(".")
     owner: Any = module
     for part in path[:-1]:
@@ -163,14 +166,20 @@ def by_defaults(module: Any, row: Row) -> None:
     is_class = isinstance(owner, type)
     is_method = is_class and not isinstance(content, (staticmethod, classmethod))
     ends = time.process_time() + PAIR
-    for holder in islice(holders(owner, is_method), MOST_OBJECTS):
-        for shapes in SHAPES:
-            calls = 0
-            for seed in range(POINTS):
-                with suppress(Exception, Late, SystemExit), within(CALL):
-                    calls += tried(holder, path[-1], row, shapes, seed)
-            if calls or time.process_time() > ends:
-                return
+    accepted: list[Callable[[], object]] = []
+    for holder, shapes in product(islice(holders(owner, is_method), MOST_OBJECTS), SHAPES):
+        agrees, calls = False, list[Any]()
+        for seed in range(POINTS):
+            with suppress(Exception, Late, SystemExit), within(CALL):
+                fits, call = tried(holder, path[-1], row, shapes, seed)
+                agrees, calls = agrees or fits, [*calls, call]
+        accepted = calls if agrees else accepted or calls
+        if agrees or time.process_time() > ends:
+            break
+    for call in accepted:
+        row["invented"] = True
+        with suppress(Exception, Late, SystemExit), within(CALL):
+            call()
 
 
 def holders(owner: Any, is_method: bool) -> Iterator[Any]:
@@ -183,7 +192,7 @@ def holders(owner: Any, is_method: bool) -> Iterator[Any]:
         for maker, shapes in product(makers, SHAPES):
             args: list[Any] = [None]
             with suppress(Exception, Late, SystemExit), within(CALL):
-                args, options = samples(maker, shapes, 0, kind)
+                args, options = samples(maker, shapes, POINTS, kind)  # other numbers than those of calls
                 yield kind(*args, **options)
                 if not args and not options:
                     break
@@ -195,8 +204,8 @@ def below(owner: type) -> list[type]:
     return [kind for child in children for kind in (child, *below(child))]
 
 
-def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> int:
-    """1 where function and derivative accept a call, which is then made; else it raises, or is 0."""
+def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> tuple[bool, Callable[[], object]]:
+    """Whether a derivative agrees in a call that it and its function accept, and that call; else it raises."""
     derivative = getattr(holder, name)
     args, options = samples(derivative, shapes, seed)
     if row["flag"]:
@@ -209,11 +218,10 @@ def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> int:
     with recorder.alone(), np.errstate(all="ignore"):
         call = PairedCall(row, value, function, holder if own else None, args, options)
         results = [*call.outputs({}), *call.parts({})]
-    if len(results) < 2 or not all(np.isfinite(array).any() for array in results):
-        return 0
-    row["invented"] = True
-    derivative(*args, **options)
-    return 1
+        if len(results) < 2 or not all(np.isfinite(array).any() for array in results):
+            raise ValueError("no numbers")
+        agrees = agreement(readings(call))[1] > 0
+    return agrees, partial(derivative, *args, **options)
 
 
 def samples(function: Any, shapes: Any, seed: int, owner: type | None = None) -> tuple[list[Any], Row]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gradcli.audit import guesses, judging, pairs
-from gradcli.audit.conventions import PairedCall
+from gradcli.audit.conventions import FEW, PairedCall, of_few
 from gradcli.audit.source_scan import scan
 from tests.audit.test_audit import run
 from tests.rendering.test_schema import validator
@@ -224,7 +224,9 @@ LAYOUTS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]
     "an axis of 1": (lambda x: X.T @ x**2, lambda x: (X.T * 2 * x)[:, None], (V,), "x", "jacobian", 1.0),
     "entrywise": (np.sin, np.cos, (V,), "x", "entrywise", 1.0),
     "rows": (lambda x: np.sum(x**3, axis=1), lambda x: 3 * x**2, (X,), "x", "entrywise", 1.0),
-    "total": (lambda x: np.sum(x**3, axis=0), lambda x: 3 * x**2, (X,), "x", "total", 1.0),
+    "columns": (lambda x: np.sum(x**3, axis=0), lambda x: 3 * x**2, (X,), "x", "columns", 1.0),
+    "transposed columns": (lambda x: np.sum(x**3, axis=0), lambda x: 3 * x.T**2, (X,), "x", "columns", 1.0),
+    "total": (lambda x: X.T @ x.sum(axis=1), lambda x: np.stack(2 * [X.sum(axis=1)], axis=1), (X,), "x", "total", 1.0),
     "coupled rows": (lambda x: x**3 * x.sum(), lambda x: 3 * x**2 * x.sum() + x**3, (V,), "x", "diagonal", 1.0),
     "minus": (lambda x: np.sum(x**3), lambda x: -3 * x**2, (V,), "x", "jacobian", -1.0),
     "twice": (lambda x: np.sum(x**3), lambda x: 6 * x**2, (V,), "x", "jacobian", 2.0),
@@ -271,6 +273,46 @@ def test_each_part_of_a_derivative_is_read_apart() -> None:
         (check["reading"]["convention"][0], check["leaf"], check["reading"]["factor"]) for check in found["checks"]
     ]
     assert agreeing == [(0, "a", 1.0), (1, "b", 2.0)]
+
+
+class Normal:
+    """What it is made of is kept, but what its methods use is computed when it is made."""
+
+    def __init__(self, params: Any, *, slip: float = 1.0) -> None:
+        self._params, self.slip, self.where, self.size = params, slip, params[0], np.exp(params[1])
+
+    def score(self, y: Any) -> Any:
+        return ((y - self.where) / self.size) ** 2 / 2 + np.log(self.size)
+
+    def d_score(self, y: Any) -> Any:
+        z = (y - self.where) / self.size
+        return np.stack([-z / self.size, self.slip - z**2], axis=1)
+
+
+@pytest.mark.parametrize(("count", "slip"), [(3, 1.0), (30, 1.0), (30, 1.1)])
+def test_an_object_is_made_anew_of_other_numbers(count: int, slip: float) -> None:
+    """Of many entries a few are moved one by one, and the others together: what is wrong in all of them is seen."""
+    generator = np.random.default_rng(5)
+    y, owner = generator.uniform(1, 2, count), Normal(generator.uniform(0, 1, (2, count)), slip=slip)
+    row = pairs.Pair("m:Normal.d_score", "m:Normal.score", "d_score -> score")._asdict() | {"guessed": True}
+    found = judging.answer(lambda: PairedCall(row, owner.score, owner.d_score, owner, (y,), {}), {"timeout": 30.0})
+    agreeing = {check["leaf"] for check in found["checks"] if check["verdict"] in ("AGREES", "PROVED")}
+    assert agreeing == ({"params"} if slip == 1.0 else {"where"}), found
+    assert bool(found["notes"]) == (count == 30)
+
+
+def test_a_few_entries_stand_for_all() -> None:
+    """A gradient with one wrong entry, which is none of those that move alone, is refuted along the others."""
+    x = np.linspace(0.5, 1.5, 50)
+    f, derivative, at = of_few(
+        (np.cumsum, {"jac": lambda x: np.tri(50) + np.eye(50)[[7]] * (np.arange(50) == 5)}, (x,))
+    )
+    right = of_few((np.cumsum, {"jac": lambda x: np.tri(50)}, (x,)))[1]["jac"]
+    assert np.shape(at) == (1, FEW + 1)
+    wrong = derivative["jac"](at[0]) - right(at[0])
+    assert (np.flatnonzero(wrong.any(axis=0)) == [FEW]).all()
+    steps = [(f(at[0] + h) - f(at[0] - h)) / 2e-6 for h in 1e-6 * np.eye(FEW + 1)]
+    assert np.allclose(np.stack(steps, axis=1), right(at[0]), rtol=1e-7)
 
 
 def test_an_attribute_that_is_an_array_of_its_own_kind_stays_it() -> None:
