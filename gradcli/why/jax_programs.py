@@ -1,4 +1,4 @@
-"""What goes wrong in programs of JAX only: lost results, wrong rules, values kept from a trace, and its errors."""
+"""What goes wrong in programs of JAX only: lost results, values kept from a trace, and its errors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gradcli.recording.runs.source_lines import SourceLine, whole_line
 from gradcli.recording.runs.source_tree import LOOPS, called, dotted, targets
 from gradcli.why import edits
 from gradcli.why.fixes import ErrorMeaning, JaxDialect, imported
+from gradcli.why.gradients.hooks import rule_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +37,7 @@ def of_jax(story: Story) -> Iterator[tuple[None, Finding]]:
         yield from ((None, finding) for finding in unused(story, tree))
         if story.watch.leaked:
             yield from ((None, leak(story, tree, node)) for node in stores(tree, set(story.watch.leaked)))
-    yield from ((None, finding) for finding in [*wrong_rules(story), *numbers(story)])
+    yield from ((None, finding) for finding in numbers(story))
 
 
 def numbers(story: Story) -> Iterator[Finding]:
@@ -209,40 +210,6 @@ def leak(story: Story, tree: SourceTree, node: ast.stmt) -> Finding:
         f"{story.at(line)} keeps a value of a traced function in `{name}`: it has no numbers, and ends with the trace"
     )
     return story.find("tracer-leak", name, line, message)
-
-
-# --- rules -----------------------------------------------------------------------------------------------------
-
-
-def wrong_rules(story: Story) -> Iterator[Finding]:
-    """Rules of the file that are not the derivative of their own forward."""
-    seen: set[str] = set()
-    for wrong in story.watch.wrong_rules:
-        if wrong.name in seen:
-            continue
-        seen.add(wrong.name)
-        line, rule = rule_line(story, wrong.name)
-        factor = f": it is {wrong.factor:.3g} times as large" if wrong.factor is not None else ""
-        place = line or wrong.line
-        message = f"the derivative that {rule} at {story.place(place)} gives for argument {wrong.argument} of "
-        message += f"`{wrong.name}` is not that of its own forward{factor}"
-        yield story.find("wrong-rule", wrong.name, place, message)
-
-
-def rule_line(story: Story, name: str) -> tuple[SourceLine | None, str]:
-    """Where the backward of a custom_vjp begins, and its name."""
-    for file in sorted(story.files()):
-        tree = story.tree(file)
-        for call in tree.calls("defvjp"):
-            if isinstance(call.func, ast.Attribute) and dotted(call.func.value).rpartition(".")[2] == name:
-                backward = call.args[1] if len(call.args) > 1 else None
-                title = dotted(backward) if backward is not None else ""
-                function = next((n for n in ast.walk(tree.root) if isinstance(n, Function) and n.name == title), None)
-                if function is not None:
-                    returned = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
-                    return whole_line(file, (returned[-1] if returned else function).lineno), f"`{title}`"
-                return whole_line(file, call.lineno), "the rule"
-    return None, "its rule"
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------

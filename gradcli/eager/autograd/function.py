@@ -253,7 +253,7 @@ class Function:
                 if isinstance(out, Tensor):
                     events.own.current.operation(node.name(), tensors, out)
                     if tracked:
-                        events.own.current.ruled(out, cls.__name__, cls._rule(), node.saved)
+                        events.own.current.ruled(out, cls, cls._rule(), node.saved, args, outputs)
         return tuple(outputs) if several else outputs[0]
 
     @classmethod

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
 
+from gradcli import eager
 from gradcli.eager._core import events
 from gradcli.eager._core.grad_fn import Node
 from gradcli.eager._core.modes import state
@@ -48,6 +49,7 @@ class EagerWatch(Watch):
         finally:
             events.own.current = before
             state.refresh()
+        self.wrong_rules += self.functions_applied.wrong(eager)
 
     def of_node(self, tensor: Any) -> Entry:
         """The entry of a result of an operation that nobody reported."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from gradcli.recording.graphs.jaxpr_graph import CALLED, CALLS
 from gradcli.recording.libraries.jax_tensors import KINDS
+from gradcli.recording.runs.function_rules import deviation
 from gradcli.recording.runs.source_lines import OWN, SourceLine, placed
 from gradcli.recording.runs.tensors import BackwardRecord, Reached, SeenTensor, WrongRule
 
@@ -37,7 +38,6 @@ NUMBERS = {
 WHOLE = ("log_softmax", "logsumexp")  # functions of JAX that stand for one operation
 CUSTOM = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
 MOST = 20_000  # operations of one call that are read
-CLOSE = 1e-2  # how far a rule of the file may be from the derivative of its own forward
 
 
 class TrackedValue:
@@ -382,13 +382,9 @@ class CallReader:
         ):
             results = [tensors.array(r.array) for r in ran.results]
             same = any(r.shape == np.shape(x.array) and (r == tensors.array(x.array)).all() for r in results)
-            if same or not np.isfinite(ours).all() or not np.isfinite(theirs).all() or not ours.any():
-                continue
-            differ = np.abs(theirs - ours) > CLOSE * np.abs(ours).max()
-            if (differ & (theirs != 0)).any():
-                ratio = float((theirs * ours).sum() / (ours * ours).sum())
-                off = bool(np.allclose(theirs, ratio * ours, rtol=CLOSE, atol=CLOSE * np.abs(ours).max()))
-                self.watch.wrong_rules.append(WrongRule(ran.name, ran.line, at, ratio if off else None))
+            wrong = None if same else deviation(theirs, ours)
+            if wrong is not None:
+                self.watch.wrong_rules.append(WrongRule(ran.name, ran.line, at, wrong.factor))
 
     # --- places -------------------------------------------------------------------------------------------------------
 

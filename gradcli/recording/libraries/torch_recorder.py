@@ -84,6 +84,7 @@ class TorchWatch(Watch):
         """While it lasts, what PyTorch does is recorded."""
         with Recorder(self).attached():
             yield
+        self.wrong_rules += self.functions_applied.wrong(self.torch)
         self.notes += [f"the entries of a {kind} were not read: {why}" for kind, why in self.tensors.unread.items()]
 
     def look(self, names: dict[str, Any], scope: str = "") -> None:
@@ -593,12 +594,14 @@ class Recorder:
         if not self.sampled or self.outside():
             return
         operands = [x for x in flat(args) if self.tensors.is_tensor(x)]
-        for x in flat([result]):
-            if self.tensors.is_tensor(x) and not (x.is_leaf and x.requires_grad):
-                self.watch.by_function(f"{cls.__name__}Backward", operands, x)
-                if x.grad_fn is not None:
-                    backward = cls.vjp if cls.backward is self.torch.autograd.Function.backward else cls.backward
-                    self.watch.ruled(x, cls.__name__, backward, getattr(x.grad_fn, "saved_tensors", ()))
+        results = [x for x in flat([result]) if self.tensors.is_tensor(x)]
+        for x in results:
+            if x.is_leaf and x.requires_grad:
+                continue
+            self.watch.by_function(f"{cls.__name__}Backward", operands, x)
+            if x.grad_fn is not None:
+                backward = cls.vjp if cls.backward is self.torch.autograd.Function.backward else cls.backward
+                self.watch.ruled(x, cls, backward, getattr(x.grad_fn, "saved_tensors", ()), args, results)
 
     # --- backwards ------------------------------------------------------------------------------------------------
 
@@ -700,9 +703,9 @@ class Recorder:
             for where, value in zip(to, sent, strict=False)
             if where is not None and (value is None or self.tensors.is_tensor(value))
         ]
-        operands = [x for x in arrived if self.tensors.is_tensor(x)]
+        operands = [x if self.tensors.is_tensor(x) else None for x in arrived]
         kept = self.watch.kept_at(number)
-        if kept is not None and operands:
+        if kept is not None and operands and operands[0] is not None:
             self.guarded("a gradient", self.watch.accumulated, kept, operands[0])
         self.guarded(name, self.watch.step, number, name, line, operands, results)
 

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from gradcli.recording.runs.function_rules import FunctionCalls
 from gradcli.recording.runs.operand_notes import Remarks
 from gradcli.recording.runs.source_lines import (
     LIBRARY,
@@ -123,6 +124,7 @@ class Watch(ABC):
         self.stop: tuple[str, str, int, SourceLine | None, SourceLine | None] | None = None
         self.fault: SourceLine | None = None  # where a backward was refused or stopped last
         self.rules: dict[int, FunctionRule] = {}  # of results that a Function gave
+        self.functions_applied = FunctionCalls(tensors)
         self.open: list[BackwardRecord] = []
         self.steps_open: set[int] = set()  # the identities of optimizers that step
         self.moving: dict[int, list[Any]] = {}  # by the identity of an optimizer that steps: what it moves, before
@@ -182,13 +184,19 @@ class Watch(ABC):
             self.tensors.set_mark(tensor, mark)
             self.births[mark] = self._place()[0]
 
-    def ruled(self, result: Any, name: str, backward: Any, saved: Sequence[Any]) -> None:
-        """A result has a rule of its own, of a class of this name with a backward, and saved these values."""
+    def ruled(
+        self, result: Any, function: Any, backward: Any, saved: Sequence[Any], args: Sequence[Any], results: list[Any]
+    ) -> None:
+        """A Function with a backward was applied, and gave one of some results; it saved these values."""
         code = getattr(backward, "__code__", None)
         line = None if code is None else SourceLine(code.co_filename, code.co_firstlineno, "")
         own = self.tensors.mark(result)
         marks = [self.mark(x) if self.tensors.is_tensor(x) else None for x in saved if x is not None]
-        self.rules[own] = FunctionRule(name, line, tuple([None if mark == own else mark for mark in marks]))
+        marks = [None if mark == own else mark for mark in marks]
+        self.rules[own] = FunctionRule(function.__name__, line, tuple(marks))
+        number = self.tensors.seq(result)
+        if number is not None and line is not None and self.owner[line.file] == OWN:
+            self.functions_applied.keep(function, args, results, number)
 
     def cut(self, how: str, xs: Sequence[Any], result: Any | None) -> None:
         """Values left the graph: by detach(), item(), numpy() and the like."""
@@ -515,6 +523,8 @@ class Watch(ABC):
                 tensors.note_stuck(step, arrived[0], value, size)
         sweep.steps.append(step)
         sweep.seqs.add(seq)
+        if overwritten is None:  # else it is not known what came
+            self.functions_applied.ran(seq, cts, [value for _, value in results])
 
     def accumulated(self, leaf: Any, value: Any) -> None:
         """A backward added a gradient into `.grad`."""

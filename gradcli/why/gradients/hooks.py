@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gradcli.recording.runs.source_lines import whole_line
+from gradcli.recording.runs.source_tree import dotted
 from gradcli.why.story import walk
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 def of_hooks(story: Story) -> Iterator[tuple[int | None, Finding]]:
     """What hooks and hand-written backwards did to gradients."""
     yield from overwritten(story)
+    yield from wrong_rules(story)
     yield from spoilt(story)
     yield from idle(story)
 
@@ -69,6 +72,39 @@ def target_of(statement: ast.stmt) -> ast.expr | None:
 def registered(story: Story, step: Step) -> bool:
     """Whether a hook of the file is on a result of a node."""
     return any(hook.seq == step.seq for hook in story.watch.hooks)
+
+
+# --- derivatives that are not those of their forward ------------------------------------------------------------
+
+
+def wrong_rules(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Rules of the file that are not the derivative of their own forward, each once."""
+    for wrong in {wrong.name: wrong for wrong in reversed(story.watch.wrong_rules)}.values():
+        line, rule = rule_line(story, wrong.name)
+        factor = f": it is {wrong.factor:.3g} times as large" if wrong.factor is not None else ""
+        place = line or wrong.line
+        message = f"the derivative that {rule} at {story.place(place)} gives for argument {wrong.argument} of "
+        message += f"`{wrong.name}` is not that of its own forward{factor}"
+        yield None, story.find("wrong-rule", wrong.name, place, message)
+
+
+def rule_line(story: Story, name: str) -> tuple[SourceLine | None, str]:
+    """What the backward of a Function or of a custom_vjp returns last, and its name."""
+    for tree in map(story.tree, sorted(story.files())):
+        functions = [n for n in ast.walk(tree.root) if isinstance(n, ast.FunctionDef)]
+        backwards = [
+            n for n in functions if n.name in ("backward", "vjp") and getattr(tree.parents[n], "name", "") == name
+        ]
+        for call in tree.calls("defvjp"):
+            if isinstance(call.func, ast.Attribute) and dotted(call.func.value).rpartition(".")[2] == name:
+                title = dotted(call.args[1]) if len(call.args) > 1 else ""
+                backwards = [n for n in functions if n.name == title]
+                if not backwards:
+                    return whole_line(tree.file, call.lineno), "the rule"
+        for function in backwards[:1]:
+            returned = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
+            return whole_line(tree.file, (returned[-1] if returned else function).lineno), f"`{function.name}`"
+    return None, "its rule"
 
 
 # --- hooks that make zeros or NaN -----------------------------------------------------------------------------
