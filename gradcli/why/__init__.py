@@ -23,7 +23,7 @@ from gradcli.why.jax_programs import of_jax
 from gradcli.why.story import Story
 from gradcli.why.training.accumulated import discarded, late_changes, sums
 from gradcli.why.training.graphs_kept import kept_graphs
-from gradcli.why.training.losses import broadcast, constants, plain_derivatives, twice
+from gradcli.why.training.losses import broadcast, constants, lost_on_the_way, twice
 from gradcli.why.training.optimizers import frozen, idle, made_anew, not_optimised, unregistered, unused
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
     ends = {finding.line for _, finding in without}
     pairs += [*frozen(story), *broadcast(story), *twice(story), *late_changes(story)]
     terms = list(constants(story))
-    pairs += [pair for pair in terms or plain_derivatives(story) if pair[1].line not in ends]
+    pairs += [pair for pair in terms or lost_on_the_way(story) if pair[1].line not in ends]
     left = list(not_optimised(story, outside))
     if left:  # what an optimizer holds in their place has no gradient because nothing uses it
         replaced = set(unused(story, story.watch.optimizers)) - wanted

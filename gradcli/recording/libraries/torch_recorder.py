@@ -42,7 +42,7 @@ CUTS = {
     **dict.fromkeys(("tensor", "as_tensor"), "torch.tensor()"),
     "tolist": "tolist()",
 }
-FRESH = ("_like", "__deepcopy__", "__reduce_ex__")  # endings of functions whose results are leaves
+COPIES = ("__deepcopy__", "__reduce_ex__")  # functions whose results are leaves with a history of their own
 IN_PLACE = frozenset(
     ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__")
     + ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__", "__imatmul__", "_fill", "_zero")
@@ -532,10 +532,10 @@ class Recorder:
                 self.watch.wrote(name, operands, x, mark)
         if name in CUTS:
             self.watch.cut(CUTS[name], operands, result if self.tensors.is_tensor(result) else None)
-        elif isinstance(result, (self.torch.Tensor, list, tuple, dict)) and not name.endswith(FRESH):
+        elif isinstance(result, (self.torch.Tensor, list, tuple, dict)) and name not in COPIES:
             for x in flat(list(result.values()) if isinstance(result, dict) else [result]):
                 if self.tensors.is_tensor(x) and not any(x is operand for operand in operands):
-                    self.made(name, operands, x)
+                    self.made(name, [] if name.endswith("_like") else operands, x)
 
     def made(self, name: str, operands: list[Any], result: Any) -> None:
         """An operation gave a result."""

@@ -212,28 +212,58 @@ def constants(story: Story) -> Iterator[tuple[None, Finding]]:
             yield None, story.find(reason, None, end.line, message, fix=fix, patches=patches)
 
 
-def plain_derivatives(story: Story) -> Iterator[tuple[None, Finding]]:
-    """Derivatives without a history that are added to outputs of the model in a loss, as in the residual of a PDE."""
+def lost_on_the_way(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Values without a history that a loss combines with the model's: derivatives, as of a PDE, or draws of an encoder.
+
+    A draw whose log-probability is in the loss (REINFORCE) is meant to have none.
+    """
     seen: set[SourceLine | None] = set()
-    for cut in list(story.entries.values()):
-        end = story.end_at(cut) if cut.role == "cut" and cut.line not in seen and not cut.inside else None
-        if end is None or end.reason != "no-create-graph" or not story.held:
+    for lost in list(story.entries.values()):
+        if lost.seq is not None or lost.line in seen or lost.inside or not story.held or lost.role == "leaf":
+            continue
+        end = story.end_at(lost)
+        if end is None or not (end.reason in ("no-create-graph", "sampled") or scales_noise(story, lost)):
             continue
 
         def onward(mark: int) -> list[int]:
             entry = story.entries[mark]
             return [] if entry.requires else [use.mark for use in story.users.get(mark, ())]
 
-        reached = (story.entries[mark] for mark in walk([cut.mark], onward))
-        joined = next((entry for entry in reached if entry.requires), None)
-        if joined is None or not joined.shape or kind_of(joined.name) not in ("Add", "Sub"):
+        joins = [entry for entry in map(story.entries.__getitem__, walk([lost.mark], onward)) if entry.requires]
+        if not joins or joins[0].mark not in story.leading():
             continue
-        if joined.mark not in story.leading() or any(story.entries[mark].role == "leaf" for mark in joined.inputs):
-            continue
-        seen.add(cut.line)
-        fix, patches = edits.of_end(story, end)
-        message = f"{story.at(joined.line)} adds a constant: {end.what} at {story.at(cut.line)}"
-        yield None, story.find("no-create-graph", None, cut.line, message, fix=fix, patches=patches)
+        joined, (fix, patches) = joins[0], edits.of_end(story, end)
+        if end.reason != "no-create-graph":
+            if patches and decoded(story, lost, joins):
+                seen.add(lost.line)
+                message = f"no gradient comes through the draw at {story.at(lost.line)}: {end.what}, and what "
+                message += f"{story.at(joined.line)} makes of it trains nothing before it"
+                yield None, story.find(end.reason, None, lost.line, message, fix=fix, patches=patches)
+        elif joined.shape and kind_of(joined.name) in ("Add", "Sub"):
+            if not any(story.entries[mark].role == "leaf" for mark in joined.inputs):
+                seen.add(lost.line)
+                message = f"{story.at(joined.line)} adds a constant: {end.what} at {story.at(lost.line)}"
+                yield None, story.find("no-create-graph", None, lost.line, message, fix=fix, patches=patches)
+
+
+def scales_noise(story: Story, value: Entry) -> bool:
+    """Whether noise times something trained is in a value, as in a draw that is reparametrised by hand."""
+    for entry in map(story.entries.__getitem__, story.ancestors_of(value.mark)):
+        if kind_of(entry.name) == "Mul":
+            for noise, scale in (entry.inputs, entry.inputs[::-1]) if len(entry.inputs) == 2 else ():
+                line = story.entries[noise].line
+                if story.entries[noise].role == "leaf" and line is not None and "randn" in line.text:
+                    return not story.held.isdisjoint(story.ancestors_of(scale))
+    return False
+
+
+def decoded(story: Story, draw: Entry, joins: list[Entry]) -> bool:
+    """Whether parameters that have no part in a draw compute with it, and those that have one are trained otherwise."""
+    above = story.ancestors_of(draw.mark)
+    read = {mark for join in joins for mark in join.inputs if story.entries[mark].requires}
+    with_draw = any(not above.isdisjoint(story.ancestors_of(mark)) for mark in read)
+    trained = any(story.arrivals.get(mark) for mark in above & story.held)
+    return trained and not with_draw and any(not story.held.isdisjoint(story.ancestors_of(mark)) for mark in read)
 
 
 def carried(story: Story, cut: Entry, root: int) -> bool:
