@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradcli.recording.runs.source_tree import called, dotted
-from gradcli.why.fixes import ATOMS, Dialect, bracketed
+from gradcli.recording.runs.source_tree import ATOMS, called, dotted
+from gradcli.why.fixes import Dialect
 
 if TYPE_CHECKING:
-    from gradcli.base.results.findings import Edit, Patch
+    from gradcli.base.results.findings import Patch
     from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.source_tree import SourceTree
     from gradcli.recording.runs.tensors import Entry
@@ -25,14 +25,6 @@ class Fix(NamedTuple):
 
     text: str = ""
     patches: tuple[Patch | None, ...] = ()
-
-
-def inlined(tree: SourceTree, place: ast.expr, node: ast.expr) -> str:
-    """The text of an expression in the place of another one, in brackets where what is around it binds tighter."""
-    outer = tree.parents.get(place)
-    loose = isinstance(outer, (ast.stmt, ast.keyword, ast.Tuple, ast.List, ast.Dict, ast.comprehension))
-    loose = loose or (isinstance(outer, ast.Call) and place is not outer.func)
-    return tree.source(node) if loose else bracketed(tree, node)
 
 
 def swap(story: Story, line: SourceLine | None, node: ast.expr, text: str) -> Patch:
@@ -51,24 +43,13 @@ def found(story: Story, line: SourceLine | None, *names: str) -> ast.Call | None
     return inner[0] if len(inner) == 1 else None
 
 
-def with_keyword(tree: SourceTree, call: ast.Call, keyword: str, value: str) -> Edit:
-    """An edit that gives a call a keyword argument, or another value for it."""
-    known = next((each for each in call.keywords if each.arg == keyword), None)
-    if known is not None:
-        return tree.replaced(known.value, value)
-    arguments = [*call.args, *[each.value for each in call.keywords]]
-    text = tree.source(call)
-    head = text[: text.rstrip().rindex(")")].rstrip().removesuffix(",")
-    return tree.replaced(call, f"{head}{', ' if arguments else ''}{keyword}={value})")
-
-
 def keyword_patch(story: Story, line: SourceLine | None, name: str, keyword: str, value: str) -> Patch | None:
     """A patch that gives the call of a function at a line a keyword argument."""
     call = found(story, line, name)
     if call is None or line is None:
         return None
     tree = story.tree(line.file)
-    return tree.patch(with_keyword(tree, call, keyword, value))
+    return tree.patch(tree.with_keyword(call, keyword, value))
 
 
 def operand_of(call: ast.Call, dialect: Dialect) -> ast.expr | None:
@@ -117,7 +98,7 @@ def _undone(story: Story, line: SourceLine, *names: str) -> Fix:
         inner = call.value
     if inner is None or call is None:
         return Fix()
-    edits = [tree.replaced(call, inlined(tree, call, inner))]
+    edits = [tree.replaced(call, tree.inlined(call, inner))]
     others = earlier_uses(story, line, call)
     if not others:
         return Fix("", (tree.patch(*edits),))
@@ -160,7 +141,7 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
     how = f"use the computed tensor itself: `{text}`"
     if called(call) == "Parameter":
         how += "; nn.Parameter() makes a new leaf and leaves the history behind"
-    return Fix(how, (swap(story, line, call, inlined(tree, call, data)),))
+    return Fix(how, (swap(story, line, call, tree.inlined(call, data)),))
 
 
 def is_list(tree: SourceTree, name: ast.Name) -> bool:
@@ -196,19 +177,7 @@ def without_mode(story: Story, entry: Entry) -> Fix:
         fix = f"compute it outside: {fix}; what is made inside can never be differentiated"
     else:
         fix += ", or wrap it in torch.enable_grad()"
-    return Fix(fix, (unindented(tree, block),) if len(block.items) == 1 else ())
-
-
-def unindented(tree: SourceTree, block: ast.With) -> Patch:
-    """A patch that leaves the head of a block out, and moves its body to the left."""
-    edits = [tree.replaced(block, "")._replace(start=0, last=block.body[0].lineno, stop=0)]
-    if block.body[0].lineno == block.lineno:
-        return tree.patch(tree.replaced(block, "; ".join(map(tree.source, block.body))))
-    width = block.body[0].col_offset - block.col_offset
-    for number in range(block.body[0].lineno, (block.end_lineno or 0) + 1):
-        if tree.lines[number - 1][:width].isspace():
-            edits.append(tree.replaced(block, "")._replace(first=number, start=0, last=number, stop=width))
-    return tree.patch(*edits)
+    return Fix(fix, (tree.unindented(block),) if len(block.items) == 1 else ())
 
 
 def _mode_left(story: Story, entry: Entry) -> Fix:
@@ -249,7 +218,7 @@ def sampled(story: Story, entry: Entry) -> Fix:
         return Fix(fix, (tree.patch(tree.replaced(call.func, text)),))
     if entry.name.startswith("Normal") and call is not None and len(call.args) >= 2 and line is not None:
         tree = story.tree(line.file)
-        mean, deviation = (bracketed(tree, node) for node in call.args[:2])
+        mean, deviation = (tree.bracketed(node) for node in call.args[:2])
         like = mean if not isinstance(call.args[0], ast.Constant) else deviation
         text = f"{mean} + {deviation} * torch.randn_like({like})"
         outer = tree.parents.get(call)
@@ -288,7 +257,7 @@ def step_function(story: Story, entry: Entry) -> Fix:
         return Fix("use the values, the first of the two results: places in a tensor are whole numbers")
     inner = operand_of(node, dialect)
     if inner is not None and called(node) in ("round", "floor", "ceil", "sign", "trunc", "sgn"):
-        value, hard = bracketed(tree, inner), tree.source(node)
+        value, hard = tree.bracketed(inner), tree.source(node)
         text = f"{value} + {dialect.constant(f'{hard} - {value}')}"
         outer = tree.parents.get(node)
         fix = f"use a smooth substitute, or a straight-through estimator: `{text}`"
@@ -296,7 +265,7 @@ def step_function(story: Story, entry: Entry) -> Fix:
     if inner is not None and called(node) in ("astype", "int32", "int64"):
         value = tree.source(inner)
         fix = f"keep it a float: `{value}` itself; whole numbers have no derivative"
-        return Fix(fix, (swap(story, line, node, inlined(tree, node, inner)),))
+        return Fix(fix, (swap(story, line, node, tree.inlined(node, inner)),))
     return Fix()
 
 
@@ -309,7 +278,7 @@ def require(story: Story, entry: Entry) -> Patch | None:
     if not isinstance(statement, ast.Assign) or entry.line is None or entry.role != "leaf":
         return None
     tree = story.tree(entry.line.file)
-    return tree.patch(tree.replaced(statement.value, f"{bracketed(tree, statement.value)}.requires_grad_()"))
+    return tree.patch(tree.replaced(statement.value, f"{tree.bracketed(statement.value)}.requires_grad_()"))
 
 
 def leaf_last(story: Story, entry: Entry, name: str) -> tuple[str, Patch | None]:
@@ -402,13 +371,6 @@ def call(story: Story, bare: ast.Attribute) -> Patch:
     return story.main.patch(story.main.replaced(bare, f"{story.main.source(bare)}()"))
 
 
-def moved(tree: SourceTree, statement: ast.stmt, after: ast.stmt) -> Patch | None:
-    """A patch that moves a statement behind another one."""
-    if statement.lineno <= after.lineno <= (statement.end_lineno or 0):
-        return None
-    return tree.patch(tree.removed(statement), tree.inserted(after, tree.source(statement), after=True))
-
-
 def before(story: Story, line: SourceLine | None, other: SourceLine | None) -> Patch | None:
     """A patch that moves the statement of a line before another one of its block."""
     statement, first = story.statement(line), story.statement(other)
@@ -426,4 +388,4 @@ def on_method(story: Story, line: SourceLine | None, method: str, text: str) -> 
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
         return None
     assert line is not None
-    return swap(story, line, node.func.value, f"{bracketed(story.tree(line.file), node.func.value)}{text}")
+    return swap(story, line, node.func.value, f"{story.tree(line.file).bracketed(node.func.value)}{text}")

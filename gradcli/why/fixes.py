@@ -147,14 +147,6 @@ FIXES_OF_JAX: dict[str, str] = {
     "throughout then has even weights",
 }
 
-ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Tuple)
-
-
-def bracketed(tree: SourceTree, node: ast.expr) -> str:
-    """The text of an expression, in brackets where something is to be appended to it."""
-    text = tree.source(node)
-    return text if isinstance(node, ATOMS) else f"({text})"
-
 
 class Dialect:
     """PyTorch's."""
@@ -174,7 +166,7 @@ class Dialect:
 
     def operand(self, tree: SourceTree, node: ast.expr) -> str:
         """The text of an expression that one of the following is done to."""
-        return bracketed(tree, node)
+        return tree.bracketed(node)
 
     def at_least(self, text: str, low: str) -> str:
         """An expression kept at or above a number."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 UPDATES = ("set", "add", "multiply", "divide", "power", "min", "max", "apply", "mul")  # of x.at[i]
 PURE = ("apply_updates", "tree_map", "stop_gradient", "device_put", "incremental_update")
-STORING = ("append", "extend", "add", "update", "setdefault", "insert")
-WHILE = ("while_loop", "fori_loop")  # loops without a reverse mode
 GRADS = ("grad", "value_and_grad")
 JITS = ("jit", "jax.jit")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -176,29 +174,18 @@ def unread(story: Story, tree: SourceTree) -> Iterator[Finding]:
 def stores(tree: SourceTree, names: set[str]) -> Iterator[ast.stmt]:
     """The statements in functions that keep something under names of the file."""
     for function in ast.walk(tree.root):
-        if not isinstance(function, Function):
+        if not isinstance(function, Function) or function.name == "__init__":
             continue
-        shared = {
-            name for each in ast.walk(function) if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names
-        }
-        own = {argument.arg for argument in function.args.args}
-        for node in ast.walk(function):
-            if not isinstance(node, ast.stmt):
-                continue
+        inner = list(ast.walk(function))
+        shared = {name for each in inner if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names}
+        roots = names - {argument.arg for argument in function.args.args}
+        for node in (each for each in inner if isinstance(each, ast.stmt)):
+            entry = isinstance(node, ast.Assign) and any(isinstance(each, ast.Subscript) for each in node.targets)
+            held = entry or not isinstance(node, ast.Assign)
             for target in targets(node):
-                root = target.partition(".")[0]
-                held = isinstance(node, ast.Expr) or "." in target or not isinstance(node, ast.Assign)
-                kept = (
-                    target in shared
-                    or (held and root in names and root not in own)
-                    or (root == "self" and "." in target)
-                )
-                subscript = isinstance(node, ast.Assign) and any(
-                    isinstance(each, ast.Subscript) for each in node.targets
-                )
-                if kept or (subscript and root in names and root not in own):
-                    if function.name != "__init__":
-                        yield node
+                root, dot, _ = target.partition(".")
+                if target in shared or (root == "self" and dot) or ((held or dot) and root in roots):
+                    yield node
                     break
 
 
@@ -268,7 +255,7 @@ def as_floats(tree: SourceTree, node: ast.expr, story: Story) -> str | None:
         kind = next((each.value for each in node.keywords if each.arg == "dtype"), None)
         if kind is not None and "int" not in tree.source(kind):
             return None
-        edit = edits.with_keyword(tree, node, "dtype", "float")
+        edit = tree.with_keyword(node, "dtype", "float")
         if kind is not None:
             return tree.source(node).replace(tree.source(kind), "float")
         return edit.text
@@ -293,7 +280,7 @@ def _not_scalar(story: Story, problem: BaseException, match: re.Match[str]) -> F
         fix = "reduce it to one number, with .mean() or .sum(); jax.jacobian gives the derivatives of all entries"
     else:
         message = f"{story.at(last)} takes a gradient of a function that returns several things"
-        patch = None if call is None else tree.patch(edits.with_keyword(tree, call, "has_aux", "True"))
+        patch = None if call is None else tree.patch(tree.with_keyword(call, "has_aux", "True"))
         fix = "pass has_aux=True: the gradient is then that of the first, and the second is returned beside it"
     if result is not None:
         message += f": {story.at(line)}"
@@ -399,7 +386,7 @@ def replacement(
         if isinstance(call, ast.Call) and called(call) in ("float", "int", "item", "tolist", "bool"):
             inner = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0]
             text = tree.source(inner)
-            return f"use the value itself: `{text}`", edits.swap(story, last, call, edits.inlined(tree, call, inner))
+            return f"use the value itself: `{text}`", edits.swap(story, last, call, tree.inlined(call, inner))
         if isinstance(call, ast.IfExp):
             text = f"{numpy}.where({tree.source(call.test)}, {tree.source(call.body)}, {tree.source(call.orelse)})"
             return f"choose with `{text}`", edits.swap(story, last, call, text)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 N = TypeVar("N", bound=ast.AST)
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
+ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Tuple)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module, ast.ClassDef)
 MUTATING = ("append", "extend", "add", "insert", "update", "push", "put", "setdefault")
 
@@ -89,13 +90,13 @@ class SourceTree:
         """The expression that ran."""
         if line.span is None:
             return None
-        start, last, stop = line.span
-        place = line.number, start, last, stop
-        for node in ast.walk(self.root):
-            if isinstance(node, ast.expr):
-                if (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == place:
-                    return node
-        return None
+        return self._expressions.get((line.number, *line.span))
+
+    @cached_property
+    def _expressions(self) -> dict[tuple[int | None, ...], ast.expr]:
+        """The expressions by where they begin and end, the outermost of several."""
+        nodes = [node for node in ast.walk(self.root) if isinstance(node, ast.expr)]
+        return {(n.lineno, n.col_offset, n.end_lineno, n.end_col_offset): n for n in reversed(nodes)}
 
     def loop(self, line: SourceLine) -> ast.stmt | None:
         """The innermost loop in whose body a line stands."""
@@ -125,6 +126,45 @@ class SourceTree:
     def replaced(self, node: ast.stmt | ast.expr, text: str) -> Edit:
         """An edit that puts a text in the place of a node."""
         return Edit(node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0, text)
+
+    def bracketed(self, node: ast.expr) -> str:
+        """The text of an expression, in brackets where something is to be appended to it."""
+        text = self.source(node)
+        return text if isinstance(node, ATOMS) else f"({text})"
+
+    def inlined(self, place: ast.expr, node: ast.expr) -> str:
+        """The text of an expression in the place of another one, in brackets where what is around it binds tighter."""
+        outer = self.parents.get(place)
+        loose = isinstance(outer, (ast.stmt, ast.keyword, ast.Tuple, ast.List, ast.Dict, ast.comprehension))
+        loose = loose or (isinstance(outer, ast.Call) and place is not outer.func)
+        return self.source(node) if loose else self.bracketed(node)
+
+    def with_keyword(self, call: ast.Call, keyword: str, value: str) -> Edit:
+        """An edit that gives a call a keyword argument, or another value for it."""
+        known = next((each for each in call.keywords if each.arg == keyword), None)
+        if known is not None:
+            return self.replaced(known.value, value)
+        arguments = [*call.args, *[each.value for each in call.keywords]]
+        text = self.source(call)
+        head = text[: text.rstrip().rindex(")")].rstrip().removesuffix(",")
+        return self.replaced(call, f"{head}{', ' if arguments else ''}{keyword}={value})")
+
+    def unindented(self, block: ast.With) -> Patch:
+        """A patch that leaves the head of a block out, and moves its body to the left."""
+        edits = [self.replaced(block, "")._replace(start=0, last=block.body[0].lineno, stop=0)]
+        if block.body[0].lineno == block.lineno:
+            return self.patch(self.replaced(block, "; ".join(map(self.source, block.body))))
+        width = block.body[0].col_offset - block.col_offset
+        for number in range(block.body[0].lineno, (block.end_lineno or 0) + 1):
+            if self.lines[number - 1][:width].isspace():
+                edits.append(self.replaced(block, "")._replace(first=number, start=0, last=number, stop=width))
+        return self.patch(*edits)
+
+    def moved(self, statement: ast.stmt, after: ast.stmt) -> Patch | None:
+        """A patch that moves a statement behind another one."""
+        if statement.lineno <= after.lineno <= (statement.end_lineno or 0):
+            return None
+        return self.patch(self.removed(statement), self.inserted(after, self.source(statement), after=True))
 
     def put(self, start: ast.stmt | ast.expr, stop: ast.stmt | ast.expr, text: str) -> Edit:
         """An edit that puts a text between the ends of two nodes."""

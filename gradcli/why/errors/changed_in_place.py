@@ -6,9 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import Saved
-from gradcli.recording.runs.source_tree import called, dotted
+from gradcli.recording.runs.source_tree import ATOMS, called, dotted
 from gradcli.why import edits
-from gradcli.why.fixes import ATOMS
 from gradcli.why.gradients.hooks import target_of
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def step_later(story: Story, step: SourceLine | None, backward: SourceLine | Non
     tree = story.tree(step.file)
     if second not in tree.block(first):
         return None
-    return edits.moved(tree, first, second)
+    return tree.moved(first, second)
 
 
 def out_of_place(story: Story, line: SourceLine | None) -> edits.Fix:

@@ -168,21 +168,15 @@ def idle(story: Story) -> Iterator[tuple[int | None, Finding]]:
         if hook.layer is not None:
             late = layer_idle(story, hook)
         else:
-            leaf = {grad.leaf for sweep in sweeps if sweep.time > hook.time for grad in sweep.reached}
-            ran = any(hook.seq in sweep.seqs for sweep in sweeps if sweep.time > hook.time) or hook.mark in leaf
-            before = [sweep for sweep in sweeps if sweep.time < hook.time and passed(story, sweep, hook)]
-            late = before[-1].line if before and not ran else None
+            walked = map(sweeps.__getitem__, story.walked.get(hook.seq, ()))
+            through = [*walked] if hook.seq is not None else [sweep for sweep, _ in story.arrivals.get(hook.mark, ())]
+            late = through[-1].line if through and through[-1].time < hook.time else None
         if late is not None:
             what = story.called(hook.mark) if hook.layer is None else str(hook.layer)
             message = f"the hook on {what} of {story.at(hook.line)} never ran: it was registered after {story.at(late)}"
             fix = f"register the hook before {story.place(late)}"
             patch = earlier(story, hook.line, late)
             yield None, story.find("hook-never-ran", None, hook.line, message, fix=fix, patches=(patch,))
-
-
-def passed(story: Story, sweep: BackwardRecord, hook: Hook) -> bool:
-    """Whether a backward went through the tensor of a hook."""
-    return hook.seq in sweep.seqs if hook.seq is not None else any(grad.leaf == hook.mark for grad in sweep.reached)
 
 
 def layer_idle(story: Story, hook: Hook) -> SourceLine | None:

@@ -15,7 +15,6 @@ from gradcli.base.results.findings import AtNode, Branch, Growth, Masked, Operan
 from gradcli.recording.runs.operand_notes import FailedOperands, MaskedRows, NotedOperand
 from gradcli.recording.runs.source_tree import called
 from gradcli.why import edits
-from gradcli.why.fixes import bracketed
 from gradcli.why.readings import kind_of, reads
 from gradcli.why.story import walk
 
@@ -359,7 +358,7 @@ def one_entry(story: Story, line: SourceLine | None) -> Patch | None:
     if call is None or line is None:
         return None
     tree = story.tree(line.file)
-    edit = edits.with_keyword(tree, call, "unbiased", "False")
+    edit = tree.with_keyword(call, "unbiased", "False")
     return tree.patch(edit._replace(text=f"({edit.text} + 1e-8)"))
 
 
@@ -497,7 +496,7 @@ def slope(story: Story, entry: Entry | None, kind: str) -> edits.Fix:
         text, patch = bounded(story, line, low="1e-8")
         return edits.Fix(f"keep the operand away from 0: clamp it, {text}, or add a small number", (patch,))
     if kind in ("Acos", "Asin", "Atanh"):
-        outer = None if inner is None or line is None else bracketed(story.tree(line.file), inner)
+        outer = None if inner is None or line is None else story.tree(line.file).bracketed(inner)
         text = f"{outer or 'x'} * (1 - 1e-6)"
         patches = () if outer is None or inner is None else (edits.swap(story, line, inner, text),)
         return edits.Fix(f"keep the operand away from 1 and -1: `{text}`", patches)
@@ -516,7 +515,7 @@ def under_root(story: Story, line: SourceLine | None) -> edits.Fix | None:
     tree, numpy = story.tree(line.file), getattr(story.dialect(line), "numpy", "torch")
     others = "".join(f", {tree.source(each)}" for each in node.keywords)
     text = tree.source(node.args[0])
-    inner = f"var({text}{others})" if called(node) == "std" else f"sum({bracketed(tree, node.args[0])} ** 2{others})"
+    inner = f"var({text}{others})" if called(node) == "std" else f"sum({tree.bracketed(node.args[0])} ** 2{others})"
     root = f"{numpy}.sqrt({numpy}.{inner} + 1e-12)"
     what = "has no slope where all entries are 0" if called(node) == "norm" else "has no slope where all are equal"
     fix = f"{called(node)} {what}: add a small number under the root, `{root}`"

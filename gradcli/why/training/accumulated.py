@@ -165,7 +165,7 @@ def reordered(story: Story, zero: SourceLine | None, used: int) -> tuple[str, Pa
     text = " ".join(tree.source(statement).split())
     if used:
         fix = f"zero them once after each step: move `{text}` behind {story.place(steps[-1])}"
-        return fix, edits.moved(tree, statement, step)
+        return fix, tree.moved(statement, step)
     fix = f"zero them just before backward(): move `{text}` to the beginning of the step"
     loop = tree.loop(zero)
     body = getattr(loop, "body", None)

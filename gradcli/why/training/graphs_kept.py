@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.base.results.findings import Histories, Retained
 from gradcli.why import edits
-from gradcli.why.fixes import bracketed
 from gradcli.why.story import walk
 
 if TYPE_CHECKING:
@@ -120,10 +119,10 @@ def detached(story: Story, name: str) -> Patch | None:
         tree = story.tree(file)
         for call in tree.calls("append"):
             if isinstance(call.func, ast.Attribute) and names(tree, call.func.value, name) and len(call.args) == 1:
-                return tree.patch(tree.replaced(call.args[0], f"{bracketed(tree, call.args[0])}.detach()"))
+                return tree.patch(tree.replaced(call.args[0], f"{tree.bracketed(call.args[0])}.detach()"))
         for statement in ast.walk(tree.root):
             if isinstance(statement, ast.AugAssign) and names(tree, statement.target, name):
-                return tree.patch(tree.replaced(statement.value, f"{bracketed(tree, statement.value)}.detach()"))
+                return tree.patch(tree.replaced(statement.value, f"{tree.bracketed(statement.value)}.detach()"))
     return None
 
 

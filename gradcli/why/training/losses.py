@@ -11,7 +11,6 @@ from gradcli.base.results.findings import AtNode
 from gradcli.recording.runs.operand_notes import NotLogarithms, Probabilities
 from gradcli.recording.runs.source_tree import called
 from gradcli.why import edits
-from gradcli.why.fixes import bracketed
 from gradcli.why.readings import kind_of, reads
 from gradcli.why.story import walk
 
@@ -70,7 +69,7 @@ def aligned(story: Story, entry: Entry, column: Entry, row: Entry) -> Patch | No
     tree = story.tree(line.file)
     for inner in ast.walk(node):
         if isinstance(inner, ast.expr) and tree.source(inner) in (name, name.strip("`")):
-            return tree.patch(tree.replaced(inner, f"{bracketed(tree, inner)}{change}"))
+            return tree.patch(tree.replaced(inner, f"{tree.bracketed(inner)}{change}"))
     return None
 
 
@@ -217,10 +216,11 @@ def lost_on_the_way(story: Story) -> Iterator[tuple[None, Finding]]:
 
     A draw whose log-probability is in the loss (REINFORCE) is meant to have none.
     """
-    seen: set[SourceLine | None] = set()
+    seen: set[tuple[SourceLine | None, str]] = set()
     for lost in list(story.entries.values()):
-        if lost.seq is not None or lost.line in seen or lost.inside or not story.held or lost.role == "leaf":
+        if lost.seq is not None or (lost.line, lost.name) in seen or lost.inside or not story.held:
             continue
+        seen.add((lost.line, lost.name))
         end = story.end_at(lost)
         if end is None or not (end.reason in ("no-create-graph", "sampled") or scales_noise(story, lost)):
             continue
@@ -235,13 +235,11 @@ def lost_on_the_way(story: Story) -> Iterator[tuple[None, Finding]]:
         joined, (fix, patches) = joins[0], edits.of_end(story, end)
         if end.reason != "no-create-graph":
             if patches and decoded(story, lost, joins):
-                seen.add(lost.line)
                 message = f"no gradient comes through the draw at {story.at(lost.line)}: {end.what}, and what "
                 message += f"{story.at(joined.line)} makes of it trains nothing before it"
                 yield None, story.find(end.reason, None, lost.line, message, fix=fix, patches=patches)
         elif joined.shape and kind_of(joined.name) in ("Add", "Sub"):
             if not any(story.entries[mark].role == "leaf" for mark in joined.inputs):
-                seen.add(lost.line)
                 message = f"{story.at(joined.line)} adds a constant: {end.what} at {story.at(lost.line)}"
                 yield None, story.find("no-create-graph", None, lost.line, message, fix=fix, patches=patches)
 

@@ -177,7 +177,7 @@ def left_behind(story: Story, mark: int, optimizer: OptimizerRecord, stale: bool
         first, after = story.statement(place), story.statement(born)
         patch = None
         if first is not None and after is not None and born is not None and place.file == born.file:
-            patch = edits.moved(story.tree(place.file), first, after)
+            patch = story.tree(place.file).moved(first, after)
             old = {story.called(other).partition(".")[0] for other in optimizer.held} if stale else set()
             root = story.called(mark).partition(".")[0]
             if patch is not None and len(old) == 1 and root not in old:
