@@ -136,9 +136,9 @@ class FunctionCalls:
             return
         for at, x, sent, ours in zip(call.moved, inputs, call.sent, slopes, strict=True):
             same = any(np.array_equal(x, result) for result in call.results)
-            found = None if sent is None or same else deviation(sent, ours)
-            if found is not None and self.confirmed(call, library, at, sent, ours):
-                yield WrongRule(call.function.__name__, None, at, found.factor)
+            wrong = None if sent is None or same else deviation(sent, ours)
+            if wrong is not None and self.confirmed(call, library, at, sent, ours):
+                yield WrongRule(call.function.__name__, None, at, wrong.factor)
 
     def slopes(self, call: FunctionCall, library: Any) -> list[Any] | None:
         """The derivatives of forward times what came: by the library, else by differences; None if it is not known."""
