@@ -11,7 +11,7 @@ import pytest
 
 import gradcli
 from gradcli.calculator.repeated.compiled import _gradient
-from gradcli.execution.compiler import allocate, emit_numba, schedule
+from gradcli.execution.compiler import emit_numba, schedule
 from gradcli.execution.compiler.numpy_plan import Plan
 from tests.execution.test_plans_random import cases
 from tests.support.attack_programs import ALGORITHMS, algorithm, matrices
@@ -62,7 +62,6 @@ def every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch,
         *BLOCKS,
         *LOOPS,
-        (allocate, "LEAST", 1),
         (schedule, "FEWEST_ROWS", 4),
         (emit_numba, "WORK", 1),
     )

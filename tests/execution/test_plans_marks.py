@@ -1,4 +1,4 @@
-"""Sums of truth values in plans: which entries tie and whether any counts, with the evaluator's bits."""
+"""Ties and masks in plans, with the evaluator's bits: whether any entry counts is asked of truth values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gradcli.execution.compiler.emit_numpy import counted, ties
 from gradcli.execution.compiler.ir import CAST, ENTRY, REDUCE, VIEW, Op, PlanValue
 from gradcli.execution.compiler.numpy_plan import Plan
 from gradcli.execution.compiler.schedule import BlockLoop
@@ -71,28 +70,12 @@ def test_as_the_evaluator(text: str, what: str, small_blocks: None) -> None:
 
 
 def test_no_array_of_zeros_and_ones_is_made() -> None:
-    """Ties are counted, and whether any entry of a column counts is asked of truth values."""
+    """Whether any entry of a column counts is asked of truth values."""
     random = np.random.default_rng(1)
     text = "const X = zeros(5, 4)\nC = zeros(3, 4)\nd = sum(X**2, axis=1)[:, None] - 2*X @ C.T + sum(C**2, axis=1)\n"
     plan = check(text + "sum(min(d, axis=1))", {"X": random.normal(size=(3000, 4)), "C": random.normal(size=(30, 4))})
     large = [op for op in steps(plan) if op.args and op.args[0].size >= 90_000]
-    assert not [op for op in large if op.kind == CAST]
-    assert [op.function for op in large if op.kind == REDUCE and op.args[0].dtype == BOOL] == [np.add, np.logical_or]
-
-
-def test_parts_of_lanes_are_counted_one_by_one() -> None:
-    """As many ties as lanes do not mean one in each, where a block holds a part of them."""
-    x, best, out, total = [PlanValue(place, (4, 2), BOOL) for place in range(4)]
-    marks = PlanValue(5, (4, 2), BOOL)
-    marks.op = Op(ENTRY, ties, (x, best), None, marks, None)
-    step = counted(Op(REDUCE, np.add, (marks,), (0,), PlanValue(6, (2,), FLOAT), None))
-    found = np.empty(2)
-    step(np.array([[True, False], [True, False]]), found)
-    assert found.tolist() == [2, 0]
-    step(np.array([[True, False], [False, False], [False, True], [False, False]]), found)
-    assert found.tolist() == [1, 1]
-    step(np.array([[True, False], [True, False], [False, True], [False, False]]), found)
-    assert found.tolist() == [2, 1]
+    assert [op.function for op in large if op.kind == REDUCE and op.args[0].dtype == BOOL] == [np.logical_or]
 
 
 def made(question_of: Any, number: float, again: bool = False, kept: bool = False) -> list[Op]:
@@ -114,12 +97,13 @@ def made(question_of: Any, number: float, again: bool = False, kept: bool = Fals
         ops.append(Op(ENTRY, np.negative, (total,), None, PlanValue(7, (2,), FLOAT), None))
     for op in ops:
         op.out.op = op
-    return simplified(ops, [answer, *([total] if kept else [])], iter(range(100, 110)))
+    outputs = [answer, *([ops[-1].out] if again else []), *([total] if kept else [])]
+    return simplified(ops, outputs)
 
 
 def test_whether_any_is_asked_of_truth_values() -> None:
     any_, view = made(np.not_equal, 0)
-    assert (any_.kind, any_.function, any_.out.dtype, any_.out.serial) == (REDUCE, np.logical_or, BOOL, 100)
+    assert (any_.kind, any_.function, any_.out.dtype, any_.out.serial) == (REDUCE, np.logical_or, BOOL, 1 << 40)
     assert view.kind == VIEW and view.args == (any_.out,) and view.out.op is view
 
 
@@ -131,26 +115,3 @@ def test_whether_any_is_asked_of_truth_values() -> None:
 def test_sums_that_are_read_otherwise_stay(question_of: Any, number: float, again: bool, kept: bool) -> None:
     found = made(question_of, number, again, kept)
     assert [op.kind for op in found][:2] == [CAST, REDUCE] and found[1].function is np.add
-
-
-@pytest.mark.parametrize(("axis", "counted_at_once"), [(1, True), (0, False)])
-def test_ties_are_counted_along_their_lanes_only(axis: int, counted_at_once: bool) -> None:
-    """Across lanes an entry may be the extreme of several, and another one of none."""
-    x, best, column, marks, counts, total = [
-        PlanValue(place, shape, dtype)
-        for place, (shape, dtype) in enumerate(
-            [((3, 3), FLOAT), ((3,), FLOAT), ((3, 1), FLOAT), ((3, 3), BOOL), ((3, 3), FLOAT), ((3,), FLOAT)]
-        )
-    ]
-    ops = [
-        Op(REDUCE, np.maximum, (x,), (1,), best, None),
-        Op(VIEW, "reshape", (best,), (3, 1), column, None),
-        Op(ENTRY, ties, (x, column), None, marks, None),
-        Op(CAST, FLOAT, (marks,), None, counts, None),
-        Op(REDUCE, np.add, (counts,), (axis,), total, None),
-    ]
-    for op in ops:
-        op.out.op = op
-    found = simplified(ops, [total], iter(range(100, 110)))
-    assert (CAST not in [op.kind for op in found]) == counted_at_once
-    assert found[-1].args == ((marks,) if counted_at_once else (counts,))

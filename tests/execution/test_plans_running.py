@@ -13,10 +13,10 @@ import pytest
 import gradcli
 from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.questions import value_question
-from gradcli.execution.compiler import allocate, schedule
+from gradcli.execution.compiler import schedule
 from gradcli.execution.compiler.numpy_plan import Plan
 from tests.execution.test_plans import judge, question
-from tests.support.forced import BLOCKS, busy_helper, idle, patches
+from tests.support.forced import BLOCKS, busy_helper, patches
 from tests.support.passes import without
 
 LOOPS = "M = detach(max(x))\ne = exp(x - M)\nS = sum(e)\np = e/S\nM + log(S) + sum(p**2)*sum(x)"
@@ -103,16 +103,6 @@ def test_outputs_have_memory_of_their_own(n: int) -> None:
         assert one.flags.writeable and one.flags.c_contiguous
         assert not any(np.shares_memory(one, other) for other in [*first, *second][:place])
     assert all(np.array_equal(one, other) for one, other in zip(first, kept, strict=True))
-
-
-def test_memory_of_long_outputs_is_used_again() -> None:
-    x = np.ones(allocate.LEAST // 8 + 1)
-    plan = Plan(tape_of("x*x + 1", x=x))
-    allocate._KEPT.clear()
-    place = plan.run([x])[0].ctypes.data
-    assert idle() > allocate.LEAST
-    found = plan.run([x])[0]
-    assert found.ctypes.data == place and idle() == 0 and np.all(found == 2)
 
 
 STENCILS = [  # scripts, and how many parts are added up where the gradient stands

@@ -1,10 +1,9 @@
-"""What plans make of steps: entries that nobody reads, pairs of entries, turned blocks, ties; and work that threads share."""
+"""What plans make of steps: entries that nobody reads, pairs of entries, turned blocks; and work that threads share."""
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,10 @@ import pytest
 import gradcli
 from gradcli.calculator.repeated.compiled import _gradient
 from gradcli.execution.compiler import demand, schedule, thread_pool, workspace
-from gradcli.execution.compiler.emit_numpy import KERNELS, kernel, ties
-from gradcli.execution.compiler.ir import CHOICE, ENTRY, REDUCE, VIEW, Op, PlanValue
+from gradcli.execution.compiler.emit_numpy import KERNELS, kernel
+from gradcli.execution.compiler.ir import CHOICE, ENTRY, REDUCE, Op, PlanValue
 from gradcli.execution.compiler.numpy_plan import Plan
 from gradcli.execution.compiler.schedule import BlockLoop, follows
-from gradcli.execution.compiler.simplify import simplified
 from gradcli.execution.compiler.workspace import WIDEST, turned
 from tests.execution.test_plans import judge, question
 from tests.support.forced import busy_helper
@@ -266,50 +264,6 @@ def test_entry_by_entry_steps_are_turned_together() -> None:
             matrices = [x for x in (*op.args, op.out) if x.number is None and x.shape == (6_000, 30) == op.out.shape]
             if op.kind == ENTRY and len(matrices) > 1:
                 assert len({one.serial in chosen for one in matrices}) == 1
-
-
-# --- ties ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["min", "max"])
-def test_ties_and_nan_share_the_gradient_as_before(name: str) -> None:
-    random = np.random.default_rng(1)
-    x = random.integers(0, 4, size=(3_000, 12)).astype(float)
-    x[5, 3], x[6, :], x[2_999, 11], x[7, 2] = np.nan, np.nan, np.nan, np.inf
-    tape, values = question(f"sum({name}(x, axis=1)*v)", {"x": x, "v": np.linspace(1, 2, 3_000)})
-    plan = Plan(tape)
-    steps = [op for event in plan.schedule.events for op in (event.ops if isinstance(event, BlockLoop) else [event])]
-    assert sum(op.function is ties for op in steps) == 1
-    answer, plain = plan.answer(values), tape.run(values, backend="numpy")
-    assert answer is not None
-    for one, other in zip(answer, plain, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, equal_nan=True)
-
-
-@pytest.mark.parametrize(("of", "function", "expected"), [(0, np.maximum, ties), (1, np.maximum, np.bitwise_or),
-                                                          (0, np.add, np.bitwise_or)])  # fmt: skip
-def test_only_the_extreme_of_the_same_lane_has_its_ties(of: int, function: Any, expected: Any) -> None:
-    pair = [PlanValue(1, (40, 5), np.dtype(float)), PlanValue(2, (40, 5), np.dtype(float))]
-    made: list[Op] = []
-
-    def step(
-        kind: str, function: Any, args: tuple[PlanValue, ...], params: Any, shape: tuple[int, ...], dtype: Any
-    ) -> PlanValue:
-        out = PlanValue(10 + len(made), shape, np.dtype(dtype))
-        out.op = Op(kind, function, args, params, out, None)
-        made.append(out.op)
-        return out
-
-    best = step(REDUCE, function, (pair[of],), (1,), (40,), float)
-    column = step(VIEW, "reshape", (best,), (40, 1), (40, 1), float)
-    equal = step(ENTRY, np.equal, (pair[0], column), None, (40, 5), bool)
-    odd = step(ENTRY, np.not_equal, (pair[0], pair[0]), None, (40, 5), bool)
-    either = step(ENTRY, np.bitwise_or, (equal, odd), None, (40, 5), bool)
-    found = simplified(made, [either, best], count(100))
-    assert found[-1].function is expected
-    assert len(found) == (3 if expected is ties else 5)
-    found = simplified(made, [either, equal], count(100))
-    assert found[-1].function is np.bitwise_or  # somebody else reads a part of it
 
 
 # --- choices -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradcli.execution.compiler import allocate, schedule, thread_pool, workspace
+from gradcli.execution.compiler import schedule, thread_pool, workspace
 from gradcli.lowering.iteration import loops
 
 if TYPE_CHECKING:
@@ -41,12 +41,6 @@ def patches(monkeypatch: pytest.MonkeyPatch, *changes: Change) -> None:
     """Each (owner, name, value), as long as a test runs."""
     for owner, name, value in changes:
         monkeypatch.setattr(owner, name, value)
-
-
-def idle() -> int:
-    """The bytes of former results that nobody uses."""
-    kept = tuple(allocate._KEPT)
-    return sum([one.base.nbytes for one in kept if allocate._references(one.base) <= allocate.ALONE])
 
 
 @contextmanager

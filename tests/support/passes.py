@@ -9,8 +9,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from gradcli.execution.compiler import allocate, emit_numba, emit_numpy, numpy_plan, schedule, workspace
 
 if TYPE_CHECKING:
@@ -32,12 +30,8 @@ def _unchanged(recording: RecordedSteps, *_: Any) -> RecordedSteps:
     return recording
 
 
-def _none(*_: Any) -> None:
+def _none(*_: Any, **__: Any) -> None:
     return None
-
-
-def _new_lines(lengths: Any, dtypes: Any) -> list[Any]:
-    return [np.empty(length, dtype) for length, dtype in zip(lengths, dtypes, strict=True)]
 
 
 PASSES: dict[str, Pass] = {
@@ -46,7 +40,7 @@ PASSES: dict[str, Pass] = {
         ((numpy_plan, "restricted", _unchanged),),
     ),
     "marks": Pass(
-        "ties and masks are counted as truth values",
+        "whether a mask has an entry is asked of truth values",
         ((schedule, "simplified", lambda ops, *_: list(ops)),),
     ),
     "blocks": Pass("large arrays are computed block by block in cache", ((schedule, "_labels", lambda ops: ({}, [])),)),
@@ -57,16 +51,17 @@ PASSES: dict[str, Pass] = {
     "overlaps": Pass(
         "parts of a gradient are added up where it stands, block by block", ((workspace, "_overlaps", lambda *_: []),)
     ),
-    "pool": Pass(
-        "memory of large results is used again",
-        ((workspace, "new_arrays", _new_lines),),
-    ),
     "powers": Pass("whole powers are those of positive numbers", ((emit_numpy, "_is_whole", lambda exponent: False),)),
     "native": Pass(
         "long lines and many iterations run as machine code",
         ((emit_numba, "is_there", lambda: False),),
     ),
 }
+
+
+def evaluated() -> None:
+    """Leave everything in this process to the evaluator: there is no plan of any tape."""
+    vars(numpy_plan).update(planned=_none, points_plan=_none)
 
 
 @contextmanager

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from _thread import RLock
 from contextlib import nullcontext
-from importlib import import_module
 
 from gradcli.base.diagnostics import pointing_into
 from gradcli.execution.namespaces import namespace
-from gradcli.graph.types import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,9 +148,8 @@ def _largest(tape: Tape, batched: Collection[str]) -> int:
 
 def rooms(first: Sequence[Any], shapes: Sequence[tuple[int, ...]], count: int) -> list[Any]:
     """Room for all results of each output, of the kind that a block gave."""
-    dtype = namespace("numpy").library.dtype
-    lengths = [count * size_of(shape) for shape in shapes]
-    flat = import_module("gradcli.execution.compiler.allocate").new_arrays(
-        lengths, [dtype(getattr(result, "dtype", "float64")) for result in first]
-    )
-    return [room.reshape(count, *shape) for room, shape in zip(flat, shapes, strict=True)]
+    library = namespace("numpy").library
+    return [
+        library.empty((count, *shape), getattr(result, "dtype", "float64"))
+        for result, shape in zip(first, shapes, strict=True)
+    ]

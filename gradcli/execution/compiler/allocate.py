@@ -1,17 +1,8 @@
-"""Allocates memory: a place in one block for each result of the steps, and a pool for the memory of long results.
-
-Memory is used again as soon as its value has no further reader. The system clears a fresh page when it is first written
-to, which for long arrays takes longer than their computation: so the pool gives memory of former results, to which
-nothing refers anymore. What is kept is bounded, and what does not fit the next results is given back before they are
-made.
-"""
+"""Allocates memory: a place in one block for each result of the steps, which the last reader of a result leaves."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from gradcli.execution.compiler.ir import ADDED, ENTRY, base
 
@@ -22,11 +13,6 @@ if TYPE_CHECKING:
 
 ALIGNED = 64  # bytes
 IN_PLACE = (ENTRY, ADDED)  # kinds of steps that may write over an operand which is not read again
-LEAST = 1 << 22  # bytes of a result from which its memory is kept
-MOST = 1 << 26  # bytes that are kept
-ALONE = 2  # references to memory that only its bytes in `_KEPT` have: theirs, and that of the question
-_KEPT: list[Any] = []  # bytes of results; appending and popping are atomic, so what is taken out is its taker's
-_references = getattr(sys, "getrefcount", lambda _: ALONE + 1)  # results refer to the memory, and so do their views
 
 
 class MemoryLayout:
@@ -120,46 +106,3 @@ def slot(memory: Any, offset: int, shape: tuple[int, ...], dtype: Any) -> Any:
     for n in shape:
         size *= n
     return memory[offset : offset + size].view(dtype).reshape(shape)
-
-
-# --- the pool ---------------------------------------------------------------------------------------------------
-
-
-def new_arrays(lengths: Sequence[int], dtypes: Sequence[Any]) -> list[Any]:
-    """A new array for each length and type, its entries not set.
-
-    >>> [array.shape for array in new_arrays([3, 5], [np.dtype("float64")] * 2)]
-    [(3,), (5,)]
-    """
-    sizes = [length * dtype.itemsize for length, dtype in zip(lengths, dtypes, strict=True)]
-    if max(sizes, default=0) < LEAST:
-        return [np.empty(length, dtype) for length, dtype in zip(lengths, dtypes, strict=True)]
-    free: dict[int, list[Any]] = {}
-    used = []
-    try:
-        while True:
-            block = _KEPT.pop()
-            if _references(block.base) > ALONE:
-                used.append(block)
-            else:
-                free.setdefault(block.nbytes, []).append(block)
-    except IndexError:  # that was all
-        pass
-    reused = [free[size].pop() if free.get(size) else None for size in sizes]
-    free.clear()
-    arrays, room = [], MOST
-    for block, size, length, dtype in zip(reused, sizes, lengths, dtypes, strict=True):
-        if size < LEAST:
-            arrays.append(np.empty(length, dtype))
-            continue
-        if block is None:
-            block = np.empty(size, np.uint8)[:]
-        arrays.append(block.view(dtype))
-        room -= block.base.nbytes
-        if room >= 0:
-            _KEPT.append(block)
-    for block in used:
-        room -= block.base.nbytes
-        if room >= 0:
-            _KEPT.append(block)
-    return arrays

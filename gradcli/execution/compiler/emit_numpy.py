@@ -30,27 +30,6 @@ def kernel(op: Op) -> Kernel:
     return KERNELS[op.kind](op)
 
 
-def ties(x: Any, best: Any, out: Any) -> None:
-    """Which entries equal the extreme of their lane; NaN does, and makes that extreme NaN. So each lane has one."""
-    np.equal(x, best, out)
-    if np.isnan(best).any():
-        np.bitwise_or(out, np.not_equal(x, x), out)
-
-
-def counted(op: Op) -> Callable[[Any, Any], None]:
-    """How many entries of a lane equal its extreme; the block that is requested may hold parts of lanes."""
-    axes, lengths = op.params, [op.args[0].shape[axis] for axis in op.params]
-
-    def count(x: Any, out: Any) -> None:
-        whole = [x.shape[axis] for axis in axes] == lengths
-        if whole and np.count_nonzero(x) == out.size:  # as many as lanes, each of which has one at least
-            out.fill(1)
-        else:
-            np.add.reduce(x, axes, out.dtype, out)
-
-    return count
-
-
 def _entry(op: Op) -> Kernel:
     if op.function is np.power and op.args[0].dtype.kind == "f" and _is_whole(op.args[1].number):
         return _whole_power(op)
@@ -114,10 +93,9 @@ def _choose(condition: Any, x: Any, y: Any, out: Any) -> None:
 
 
 def _reduce(op: Op) -> Kernel:
-    if op.function is np.add and op.args[0].dtype.kind == "b":
-        return counted(op)
     reduce, axes, shape = op.function.reduce, op.params, op.args[0].shape
-    if axes == (len(shape) - 1,) and 1 < shape[-1] < PAIRWISE and op.out.size >= MANY_ROWS:
+    short = axes == (len(shape) - 1,) and 1 < shape[-1] < PAIRWISE and op.out.size >= MANY_ROWS
+    if short and op.args[0].dtype == op.out.dtype:
         return _reduce_by_columns(op.function, len(shape))
     return lambda x, out: reduce(x, axes, None, out)
 

@@ -8,7 +8,6 @@ of blocks come one level later. A view is no work of its own: each reader makes 
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from gradcli.execution.compiler.ir import ADDED, CALL, PRODUCT, REDUCE, VIEW, AxisMap, Op, PlanValue, base
@@ -147,7 +146,7 @@ class Schedule:
 
     def __init__(self, recording: RecordedSteps) -> None:
         moving = [op for op in recording.ops if not op.out.constant]
-        ops = simplified(moving, recording.outputs, itertools.count(1 << 40))  # serials that no value has
+        ops = simplified(moving, recording.outputs)
         self.constants = [op for op in recording.ops if op.out.constant]
         self.inputs = recording.inputs
         self.outputs = recording.outputs

@@ -1,23 +1,21 @@
 """Simplifies steps while they are recorded: equal steps are one, numbers are folded, repeated entries computed once.
 
-The rules are local and change the order of roundings at most. `simplified` then counts truth values that were added up
-as numbers.
+The rules are local and change the order of roundings at most.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.execution.compiler import ir
-from gradcli.execution.compiler.emit_numpy import ties
 from gradcli.execution.compiler.ir import (
     DTYPES,
     Op,
     PlanValue,
     bare,
-    base,
     common,
     in_order,
     made_by,
@@ -26,12 +24,10 @@ from gradcli.execution.compiler.ir import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     Shape = tuple[int, ...]
     from gradcli.graph.node import Node
-
-    Readers = dict[int, list[Op]]
 
 FEW = 1 << 10  # entries up to which a call costs more than what it computes
 
@@ -324,124 +320,47 @@ class StepTable:
 
 
 # --- truth values ----------------------------------------------------------------------------------------------
-#
-# The gradient of a largest or smallest entry counts how many entries of a lane are that, mostly one; masks of branches
-# need only whether any entry of a lane counts. Neither needs an array of zeros and ones, eight times as large.
 
 
-def simplified(ops: Sequence[Op], outputs: Sequence[PlanValue], serials: Iterator[int]) -> list[Op]:
-    """The steps without sums of truth values as numbers, where it matters only whether there are any, or how many tie.
+def simplified(ops: Sequence[Op], outputs: Sequence[PlanValue]) -> list[Op]:
+    """The steps without sums of truth values as numbers that are only compared with 0, as masks of branches are.
 
-    `serials` gives numbers for new values.
+    Whether any entry is true needs no array of zeros and ones, eight times as large.
     """
-    ops = _with_ties(ops, outputs)
-    readers: Readers = {}
-    for op in ops:
-        for arg in op.args:
-            readers.setdefault(arg.serial, []).append(op)
-    kept = {value.serial for value in outputs}
-    instead: dict[int, Op | None] = {}  # by the result of a step; None for those that nothing needs
-    for op in ops:
-        if not _is_of_marks(op):
-            continue
-        marks = made_by(op.args[0]).args[0]
-        views, tests = _zero_tests(op.out, readers, kept)
-        if tests:
-            any_ = PlanValue(next(serials), op.out.shape, marks.dtype)
-            any_.op = Op(ir.REDUCE, np.logical_or, (marks,), op.params, any_, op.node)
-            instead.update({view.out.serial: None for view in views})
-            instead[op.out.serial] = any_.op
-            for test in tests:
-                instead[test.out.serial] = Op(ir.VIEW, ir.RESHAPE, (any_,), test.out.shape, test.out, test.node)
-        elif _counts_ties(op):
-            instead[op.out.serial] = Op(ir.REDUCE, np.add, (marks,), op.params, op.out, op.node)
-    if not instead:
-        return list(ops)
-    steps = []
-    for op in ops:
-        now = instead.get(op.out.serial, op)
-        if now is not None:
-            now.out.op = now
-            steps.append(now)
-    read = {arg.serial for op in steps for arg in op.args} | kept
-    return [op for op in steps if op.kind != ir.CAST or op.out.serial in read]
-
-
-def _with_ties(ops: Sequence[Op], outputs: Sequence[PlanValue]) -> list[Op]:
-    """The same steps; ties are found in one step."""
-    uses: dict[int, int] = {value.serial: 1 for value in outputs}
-    for op in ops:
-        for arg in op.args:
-            uses[arg.serial] = uses.get(arg.serial, 0) + 1
+    others = [arg for op in ops if op.function != ir.RESHAPE and not _is_zero_test(op) for arg in op.args]
+    counts = {_reshaped(value).serial for value in (*others, *outputs)}  # what is read as a number
+    serials = itertools.count(1 << 40)  # that no value has
+    known: dict[int, PlanValue] = {}  # whether any is true, by the sum
     steps: list[Op] = []
-    gone: set[int] = set()
     for op in ops:
-        tied = _tied(op, uses)
-        if tied is not None:
-            gone.update([arg.serial for arg in op.args])
-        steps.append(tied or op)
-    return [op for op in steps if op.out.serial not in gone]
+        total = _reshaped(op.args[0]) if _is_zero_test(op) else None
+        marks = None if total is None or total.serial in counts else _summed_marks(total)
+        if total is None or marks is None:
+            steps.append(op)
+            continue
+        any_ = known.get(total.serial)
+        if any_ is None:
+            any_ = known[total.serial] = PlanValue(next(serials), total.shape, marks.dtype)
+            any_.op = Op(ir.REDUCE, np.logical_or, (marks,), made_by(total).params, any_, op.node)
+            steps.append(any_.op)
+        op.out.op = Op(ir.VIEW, ir.RESHAPE, (any_,), op.out.shape, op.out, op.node)
+        steps.append(op.out.op)
+    return ir.live(steps, outputs)
 
 
-def _tied(op: Op, uses: dict[int, int]) -> Op | None:
-    """The step that marks what equals the extreme of its lane, and NaN: NaN is where that extreme is NaN too."""
-    if op.kind != ir.ENTRY or op.function is not np.bitwise_or or any(uses[arg.serial] != 1 for arg in op.args):
-        return None
-    equal, odd = [arg.op for arg in op.args]
-    if equal is None or odd is None or equal.kind != ir.ENTRY or odd.kind != ir.ENTRY:
-        return None
-    if equal.function is not np.equal or odd.function is not np.not_equal or odd.args[0] is not odd.args[1]:
-        return None
-    x, best = odd.args[0], equal.args[1]
-    reduction = base(best).op
-    if equal.args[0] is not x or reduction is None or reduction.kind != ir.REDUCE or reduction.args[0] is not x:
-        return None
-    if reduction.function not in (np.minimum, np.maximum) or x.shape != op.out.shape:
-        return None
-    tied = Op(ir.ENTRY, ties, (x, best), None, op.out, op.node)
-    op.out.op = tied
-    return tied
+def _is_zero_test(op: Op) -> bool:
+    return op.function is np.not_equal and ir.is_zero(op.args[1]) and op.out.shape == op.args[0].shape
 
 
-def _is_of_marks(op: Op) -> bool:
-    """Whether a step adds up truth values."""
-    below = op.args[0].op if op.kind == ir.REDUCE and op.function is np.add else None
-    return (
-        below is not None and below.kind == ir.CAST and below.args[0].dtype.kind == "b" and below.args[0].number is None
-    )
+def _reshaped(value: PlanValue) -> PlanValue:
+    """What reshapes show."""
+    while value.op is not None and value.op.function == ir.RESHAPE:
+        value = value.op.args[0]
+    return value
 
 
-def _counts_ties(op: Op) -> bool:
-    """Whether a sum of truth values counts the ties of lanes in each of them."""
-    marking = made_by(op.args[0]).args[0].op
-    if marking is None or marking.kind != ir.ENTRY or marking.function is not ties:
-        return False
-    x, best = marking.args
-    lanes = base(best).op
-    return lanes is not None and lanes.kind == ir.REDUCE and lanes.args[0] is x and lanes.params == op.params
-
-
-def _zero_tests(total: PlanValue, readers: Readers, kept: set[int]) -> tuple[list[Op], list[Op]]:
-    """The steps that compare a sum with 0, and the views between, if nothing else reads the sum."""
-    views: list[Op] = []
-    tests: list[Op] = []
-    left = [total]
-    while left:
-        value = left.pop()
-        if value.serial in kept:
-            return [], []
-        for reader in readers.get(value.serial, ()):
-            if reader.kind == ir.VIEW and reader.function == ir.RESHAPE:
-                views.append(reader)
-                left.append(reader.out)
-            elif _is_zero_test(reader, value):
-                tests.append(reader)
-            else:
-                return [], []
-    return views, tests
-
-
-def _is_zero_test(op: Op, value: PlanValue) -> bool:
-    if op.kind != ir.ENTRY or op.function is not np.not_equal or op.args[0] is not value or op.out.shape != value.shape:
-        return False
-    return ir.is_zero(op.args[1])
+def _summed_marks(total: PlanValue) -> PlanValue | None:
+    """The truth values that a sum adds up."""
+    cast = total.op.args[0].op if total.op is not None and total.op.function is np.add else None
+    summed = cast is not None and made_by(total).kind == ir.REDUCE and cast.kind == ir.CAST
+    return cast.args[0] if cast is not None and summed and cast.args[0].dtype.kind == "b" else None

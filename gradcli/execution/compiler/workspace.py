@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.execution.compiler import ir
-from gradcli.execution.compiler.allocate import lay_out, new_arrays, slot
+from gradcli.execution.compiler.allocate import lay_out, slot
 from gradcli.execution.compiler.emit_numpy import entry, kernel, operand, show_view
 from gradcli.execution.compiler.ir import Op, PlanValue, base, in_order, index_of
 from gradcli.execution.compiler.schedule import BlockLoop, follows, root, steps_of
@@ -180,10 +180,9 @@ class Workspace(Arrays):
             cells[serial] = inputs[place]
         rooms = {} if room is None else self._rooms(room, inputs)
         cells.update(rooms)
-        fresh = [value for serial, value in self.fresh.items() if serial not in rooms]
-        memory = new_arrays([value.size for value in fresh], [value.dtype for value in fresh])
-        for value, line in zip(fresh, memory, strict=True):
-            cells[value.serial] = line.reshape(value.shape)
+        for serial, value in self.fresh.items():
+            if serial not in rooms:
+                cells[serial] = np.empty(value.shape, value.dtype)
         for step in self.program:
             step()
         outputs = []
