@@ -24,8 +24,8 @@ from tests.benchmarks.load import Seen
 from tests.support.passes import PASSES
 
 MODULES = (
-    "cold", "scalar", "points", "gradbench", "network", "stencils", "gradchecks", "hessians", "sparse_matrices",
-    "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch", "files", "loops",
+    "cold", "scalar", "points", "gradbench", "network", "stencils", "plans", "gradchecks", "hessians",
+    "sparse_matrices", "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch", "files", "loops",
 )  # fmt: skip
 
 

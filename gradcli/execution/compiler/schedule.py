@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SHARE = 16  # of the largest array, from which an array is large
 PATIENCE = 64  # how many values are looked at for each axis, to see whether classes may be joined
-WORTH = 1 << 19  # bytes that the steps of a loop write, below which blocks gain nothing
+WORTH = 1 << 19  # bytes that the steps of a loop write, or read of what others wrote, below which blocks gain nothing
 ENTRIES = 1 << 15  # entries of the largest array in a block, at least; where all are lines, exactly
 MOST_ENTRIES = 1 << 17  # at most, so that there are enough blocks for all threads
 PIECES = 4  # blocks that an array is cut into before they grow
@@ -253,17 +253,22 @@ def _labels(ops: list[Op]) -> tuple[dict[int, int], list[tuple[dict[int, int], i
         if count < 2 * FEWEST_ROWS or max(shapes[serial].size for serial in at) < 2 * ENTRIES:
             continue
         mine = [op for op in ops if op.kind != VIEW and follows(op, at)]
-        weight = sum(max([op.out.nbytes, *[a.nbytes for a in op.args if a.serial in at]]) for op in mine)
+        weight = sum([_written(op) for op in mine])
         if len(mine) > 1 and weight >= WORTH:
             candidates.append((weight, at, count, mine))
     candidates.sort(key=lambda candidate: -candidate[0])
     for _, at, count, mine in candidates:
         free = [op for op in mine if op.out.serial not in labels]
-        if len(free) > 1 and sum(max([op.out.nbytes, *[a.nbytes for a in op.args]]) for op in free) >= WORTH:
+        if len(free) > 1 and sum([_written(op) for op in free]) >= WORTH:
             for op in free:
                 labels[op.out.serial] = len(chosen)
             chosen.append((at, count))
     return labels, chosen
+
+
+def _written(op: Op) -> int:
+    """The bytes of the largest array that a step computes or that was computed for it: inputs are in no cache yet."""
+    return max([op.out.nbytes, *[x.nbytes for x in op.args if base(x).op is not None and not x.constant]])
 
 
 def _rows(loop: BlockLoop) -> int:
