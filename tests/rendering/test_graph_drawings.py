@@ -16,7 +16,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.interfaces.cli import main
 from gradcli.rendering.document import Style
 from gradcli.rendering.graphs import formats
-from gradcli.rendering.graphs.layout import ascending, inversions, layout, ranks
+from gradcli.rendering.graphs.layout import FAR, ascending, inversions, layout, ranks
 from gradcli.rendering.graphs.picture import picture
 from tests.rendering.test_schema import validator
 
@@ -259,15 +259,15 @@ def test_other_commands_have_no_drawings(tmp_path: Path) -> None:
 
 def test_too_large_a_drawing_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "deep.grad"
-    path.write_text("y = x\nfor i in range(3000):\n    y = sin(y)\ny\n")
+    path.write_text("y = x\nfor i in range(9000):\n    y = sin(y)\ny\n")
     assert main(["graph", str(path), "--max-nodes", "100000", "--output", str(tmp_path / "a.svg")]) == 2
     assert "GC510" in capsys.readouterr().err
     assert not (tmp_path / "a.svg").exists()
     assert main(["graph", str(path), "--max-nodes", "100000", "--format", "dot"]) == 0
-    assert capsys.readouterr().out.count(" -> ") == 3000
+    assert capsys.readouterr().out.count(" -> ") == 9000
     assert main(["graph", str(path), "--max-nodes", "100000"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3003
+    assert len(lines) == 9003
     assert max(map(len, lines)) < 400
 
 
@@ -310,14 +310,46 @@ def test_layers_crossings_and_places() -> None:
     assert ascending([3.0, 1.0, 2.0, 9.0]) == [2.0, 2.0, 2.0, 9.0]
 
 
-def test_arrows_from_one_box_through_many_layers_share_a_straight_line() -> None:
+def test_long_arrows_run_in_lanes_at_the_left() -> None:
     """A leaf that each step of a long chain reads: few bends an arrow, a narrow drawing, and nothing left of it."""
     steps = range(2, 402)
     arrows = [(step - 1, step) for step in steps] + [(0, step) for step in steps]
     found = layout([(40.0, 30.0)] * 402, arrows)
-    assert max(len(route) for route in found.routes) < 80
+    assert max(len(route) for route in found.routes) <= 2 + 2 * FAR
     assert found.width < 400
     assert min(x for route in found.routes for x, _ in route) >= 0
+    lanes = {x for route in found.routes[-300:] for x, _ in route[1:-1]}
+    assert len(lanes) == 1 and min(lanes) < min(x - 20 for x, _ in found.places)
+
+
+def test_terms_of_a_long_sum_stand_above_it() -> None:
+    """Each term reads one leaf: it stands in the layer above its addition, not at the top."""
+    count = 300
+    arrows = [(0, term) for term in range(1, count + 1)] + [(term, count + term) for term in range(1, count + 1)]
+    arrows += [(count + term, count + term + 1) for term in range(1, count)]
+    found = layout([(40.0, 30.0)] * (2 * count + 1), arrows)
+    heights = sorted({y for _, y in found.places})
+    for term in range(1, count + 1):
+        assert heights.index(found.places[count + term][1]) - heights.index(found.places[term][1]) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_large_graphs_with_lanes_have_no_overlaps(seed: int) -> None:
+    """Boxes stay apart, lanes lie left of all boxes, and arrows that are in one lane at once come from one box."""
+    choose = random.Random(seed)
+    count = 200
+    arrows = [(end - 1, end) for end in range(1, count)] + [(choose.randrange(end), end) for end in range(1, count)]
+    found = layout([(40.0, 30.0)] * count, arrows)
+    assert len(set(found.places)) == count
+    taken: dict[float, list[tuple[float, float, int]]] = {}
+    for (start, end), route in zip(arrows, found.routes, strict=True):
+        x = route[1][0]
+        if end - start > 20:
+            assert len(route) == 6 and x < min(place[0] for place in found.places) - 20
+            taken.setdefault(x, []).append((route[1][1], route[-2][1], start))
+    for spans in taken.values():
+        for (top, bottom, one), (other_top, other_bottom, other) in itertools.combinations(spans, 2):
+            assert one == other or bottom < other_top or other_bottom < top
 
 
 def test_a_tree_is_drawn_without_crossings() -> None:

@@ -77,9 +77,9 @@ LIMITS: dict[str, CodeDoc] = {
     ),
     "GC510": CodeDoc(
         "drawing too large",
-        "The drawing of a graph would have more than 1,500 boxes.",
-        "Nobody can read so many boxes, and a browser takes minutes to draw them.",
-        "y = 1*x\nfor i in range(2000):\n    y = sin(y)\ny  # with --max-nodes 5000 --format svg",
+        "The drawing of a graph would have more than 8,000 boxes.",
+        "Nobody can read so many boxes, and a browser takes long to draw them.",
+        "y = 1*x\nfor i in range(9000):\n    y = sin(y)\ny  # with --max-nodes 20000 --format svg",
         "Leave --max-nodes out, so that each source line becomes one box, or use --format dot or json.",
     ),
     "GC511": CodeDoc(

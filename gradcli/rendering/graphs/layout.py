@@ -2,7 +2,8 @@
 
 The layered drawing of Sugiyama, Tagawa and Toda (1981): longest-path layers, waypoints for long arrows, orders by
 barycentres, then the positions closest to their neighbours that keep the distances (isotonic regression). An arrow that
-points back is laid out as one that points forward.
+points back is laid out as one that points forward. Where most arrows are long, those through many layers run in lanes
+at the left, one for each box that they come from, and nothing makes room for them.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from gradcli.base.records import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 SWEEPS = 12
+SWEPT = 200_000  # boxes and waypoints times sweeps
 LEAST, MOST, STEPS = 4, 300, 40_000  # rounds towards straight arrows, and boxes times rounds
-LONG = 6  # waypoints a box above which arrows from one box share theirs
+LONG = 6  # waypoints a box, above which long arrows run in lanes
+FAR = 8  # layers from which an arrow is long then
 STRAIGHT = 6.0  # how much more a bend in a chain or a long arrow counts than a slope beside others
 GAP, RISE = 28.0, 52.0  # between boxes of a layer, and between layers
 WAYPOINT = 14.0
-RIGID = 50.0  # weight of a waypoint that arrows share, which boxes do not push aside
 SLIGHT = 4.0  # bends that are not drawn
 
 
@@ -48,8 +50,8 @@ def layout(
     """
     down = [(min(start, end), max(start, end)) for start, end in arrows]
     rank = ranks(len(sizes), down)
-    waypoints = sum(max(rank[end] - rank[start] - 1, 0) for start, end in down)
-    graph = Layers(sizes, rank, weights or [1.0] * len(sizes), shared=waypoints > LONG * len(sizes))
+    lanes = sum(max(rank[end] - rank[start] - 1, 0) for start, end in down) > LONG * len(sizes)
+    graph = Layers(sizes, lowered(rank, down) if lanes else rank, weights or [1.0] * len(sizes), lanes)
     chains = [graph.chain(start, end) for start, end in down]
     graph.order()
     turned = [chain if start <= end else chain[::-1] for chain, (start, end) in zip(chains, arrows, strict=True)]
@@ -73,17 +75,34 @@ def ranks(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
     return rank
 
 
+def lowered(rank: Sequence[int], arrows: Sequence[tuple[int, int]]) -> list[int]:
+    """The layers with boxes closer to their readers where that shortens arrows; those from one box count once."""
+    low = list(rank)
+    readers: list[list[int]] = [[] for _ in rank]
+    alone = [0] * len(rank)  # arrows to a box from those that nothing else reads
+    for start, end in arrows:
+        readers[start].append(end)
+    for boxes in readers:
+        if len(boxes) == 1:
+            alone[boxes[0]] += 1
+    for box in reversed(range(len(rank))):
+        if readers[box] and alone[box] <= 1:
+            low[box] = max(rank[box], min(low[reader] for reader in readers[box]) - 1)
+    return low
+
+
 class Layers:
     """Boxes and waypoints by layer, while their orders and positions are computed."""
 
     def __init__(
-        self, sizes: Sequence[tuple[float, float]], rank: Sequence[int], weights: Sequence[float], shared: bool
+        self, sizes: Sequence[tuple[float, float]], rank: Sequence[int], weights: Sequence[float], lanes: bool
     ) -> None:
         self.sizes = list(sizes)
         self.weight = list(weights)
         self.rank = list(rank)
         self.count = len(self.sizes)
-        self.trunks: list[list[int]] | None = [[box] for box in range(self.count)] if shared else None
+        self.far = FAR if lanes else len(rank)
+        self.reach: dict[int, int] = {}  # the layer to which the lane of a box goes
         self.above: list[list[int]] = [[] for _ in sizes]
         self.below: list[list[int]] = [[] for _ in sizes]
         self.rows: list[list[int]] = [[] for _ in range(max(rank, default=0) + 1)]
@@ -91,12 +110,14 @@ class Layers:
             self.rows[layer].append(box)
 
     def chain(self, start: int, end: int) -> list[int]:
-        """An arrow as a chain of neighbours in adjacent layers, through waypoints of its own."""
+        """An arrow as a chain of neighbours in adjacent layers, through waypoints of its own, unless it has a lane."""
         low, high = self.rank[start], self.rank[end]
-        if low >= high:
+        if high - low > self.far:
+            self.reach[start] = max(self.reach.get(start, 0), high - 1)
+        if not 0 < high - low <= self.far:
             return [start, end]
-        chain = self.trunks[start] if self.trunks else [start]
-        for layer in range(low + len(chain), high):
+        chain = [start]
+        for layer in range(low + 1, high):
             point = len(self.sizes)
             self.sizes.append((WAYPOINT, 0.0))
             self.weight.append(1.0)
@@ -106,8 +127,8 @@ class Layers:
             self.rows[layer].append(point)
             self._join(chain[-1], point)
             chain.append(point)
-        self._join(chain[high - low - 1], end)
-        return [*chain[: high - low], end]
+        self._join(chain[-1], end)
+        return [*chain, end]
 
     def _join(self, upper: int, lower: int) -> None:
         self.below[upper].append(lower)
@@ -118,7 +139,7 @@ class Layers:
     def order(self) -> None:
         """Sort layers by the mean position of neighbours, down and up in turn, and keep the best order seen."""
         best, fewest = [list(row) for row in self.rows], self.crossings()
-        for sweep in range(SWEEPS):
+        for sweep in range(self.sweeps()):
             down = sweep % 2 == 0
             step = -1 if down else 1
             for layer in range(1, len(self.rows)) if down else reversed(range(len(self.rows) - 1)):
@@ -129,6 +150,10 @@ class Layers:
             if not fewest:
                 break
         self.rows = best
+
+    def sweeps(self) -> int:
+        """How often layers are sorted and moved: less where there are very many boxes and waypoints."""
+        return max(2, min(SWEEPS, SWEPT // max(len(self.sizes), 1)))
 
     def _sort(self, row: list[int], adjacent: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
         position = {box: place for place, box in enumerate(adjacent)}
@@ -160,17 +185,21 @@ class Layers:
                 x[box] = left + self.sizes[box][0] / 2
                 left += self.sizes[box][0] + GAP
         rounds = min(max(STEPS // max(len(x), 1), LEAST), MOST)
-        for sweep in range(SWEEPS + rounds):
+        sweeps = self.sweeps()
+        for sweep in range(sweeps + rounds):
             down = sweep % 2 == 0
             for row in self.rows if down else reversed(self.rows):
-                self._settle(row, x, (down, not down) if sweep < SWEEPS else (True, True))
+                self._settle(row, x, (down, not down) if sweep < sweeps else (True, True))
         y = self._heights()
         left = min((x[box] - self.sizes[box][0] / 2 for box in range(len(x))), default=0.0)
+        lanes = self._lanes()
+        left -= GAP + WAYPOINT * max(lanes.values()) if lanes else 0.0
         points = [(x[box] - left, y[self.rank[box]]) for box in range(len(x))]
         width = max((points[box][0] + self.sizes[box][0] / 2 for box in range(len(x))), default=0.0)
         height = y[-1] + max((self.sizes[box][1] for box in self.rows[-1]), default=0.0) / 2 if self.rows else 0.0
         tall = [max((self.sizes[box][1] for box in row), default=0.0) / 2 for row in self.rows]
-        routes = tuple(tuple(self._passed(chain, points, tall)) for chain in chains)
+        beside = {box: WAYPOINT * lane for box, lane in lanes.items()}
+        routes = tuple(tuple(self._passed(chain, points, y, tall, beside)) for chain in chains)
         return Layout(tuple(points[: self.count]), routes, width, height)
 
     def _settle(self, row: Sequence[int], x: list[float], sides: tuple[bool, bool]) -> None:
@@ -185,7 +214,7 @@ class Layers:
                 total += pull
                 moment += pull * x[other]
             wanted.append(moment / total if near else x[box])
-            weights.append(self.weight[box] if box < self.count or not self.trunks else RIGID)
+            weights.append(self.weight[box])
         offsets, at = [], 0.0
         for place, box in enumerate(row):
             if place:
@@ -200,17 +229,37 @@ class Layers:
         upper, lower = (box, other) if self.rank[box] < self.rank[other] else (other, box)
         chained = self._heavy(self.below[upper]) == 1 and self._heavy(self.above[lower]) == 1
         chained |= min(upper, lower) >= self.count
-        beside = self.trunks and box >= self.count > other
-        return self.weight[other] * (STRAIGHT if chained else 1 / RIGID if beside else 1.0)
+        return self.weight[other] * (STRAIGHT if chained else 1.0)
 
     def _heavy(self, boxes: Sequence[int]) -> int:
         return sum(self.weight[box] == 1.0 for box in boxes)
 
+    def _lanes(self) -> dict[int, int]:
+        """The lane of each box with long arrows, counted from the left; one lane serves several boxes in turn."""
+        lanes: dict[int, int] = {}
+        ends: list[int] = []  # the layer to which each lane is taken
+        for box in sorted(self.reach, key=lambda box: self.rank[box]):
+            lane = next((lane for lane, end in enumerate(ends) if end < self.rank[box]), len(ends))
+            ends[lane : lane + 1] = [self.reach[box]]
+            lanes[box] = lane
+        return lanes
+
     def _passed(
-        self, chain: Sequence[int], points: Sequence[tuple[float, float]], tall: Sequence[float]
+        self,
+        chain: Sequence[int],
+        points: Sequence[tuple[float, float]],
+        y: Sequence[float],
+        tall: Sequence[float],
+        lanes: Mapping[int, float],
     ) -> Iterator[tuple[float, float]]:
-        down = -1.0 if self.rank[chain[0]] < self.rank[chain[-1]] else 1.0
+        first, last = self.rank[chain[0]], self.rank[chain[-1]]
+        down = -1.0 if first < last else 1.0
         yield points[chain[0]]
+        if abs(last - first) > self.far:
+            x = lanes[chain[0] if first < last else chain[-1]]
+            for layer in (first - int(down), last + int(down)):
+                yield x, y[layer] + tall[layer] * down
+                yield x, y[layer] - tall[layer] * down
         passed = chain[1:-1]
         while passed:
             x = points[passed[0]][0]

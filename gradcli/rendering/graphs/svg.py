@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TALL, AIR = 13.0, 4.0  # of a word, and between a word and its curve
 TURNS = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)  # places along a curve, the best first
-CELL = 48.0  # of the grid in which neighbours are looked up
+GRID = 48.0  # of the grid in which neighbours are looked up
 WORST = 8.0  # points of other curves that a word may hide before it is left out
 
 
@@ -35,12 +35,13 @@ class Labels:
 
     def __init__(self, boxes: Sequence[Area], curves: Sequence[Sequence[Point]]) -> None:
         self.areas: dict[tuple[int, int], list[Area]] = {}
-        self.points: dict[tuple[int, int], list[tuple[float, float, int]]] = {}
+        self.points: dict[tuple[int, int], dict[tuple[int, int], tuple[float, float, int]]] = {}
         for box in boxes:
             self._take(box)
         for at, curve in enumerate(curves):
-            for x, y in curve:
-                self.points.setdefault((int(x // CELL), int(y // CELL)), []).append((x, y, at))
+            for x, y in curve:  # where many curves share their way, one stands for all
+                cell = self.points.setdefault((int(x // GRID), int(y // GRID)), {})
+                cell.setdefault((round(x / 2), round(y / 2)), (x, y, at))
         self.curves = curves
 
     def _take(self, area: Area) -> None:
@@ -69,7 +70,7 @@ class Labels:
             100.0 for other in {near for cell in cells(area) for near in self.areas.get(cell, ())} if meet(area, other)
         )
         for cell in cells(area):
-            for x, y, at in self.points.get(cell, ()):
+            for x, y, at in self.points.get(cell, {}).values():
                 if area[0] - 1 <= x <= area[2] + 1 and area[1] <= y <= area[3]:
                     hidden += 0.5 if at == own else 2.0
         return hidden
@@ -77,8 +78,8 @@ class Labels:
 
 def cells(area: Area) -> Iterator[tuple[int, int]]:
     """The cells of the grid that an area touches."""
-    for column in range(int(area[0] // CELL), int(area[2] // CELL) + 1):
-        for row in range(int(area[1] // CELL), int(area[3] // CELL) + 1):
+    for column in range(int(area[0] // GRID), int(area[2] // GRID) + 1):
+        for row in range(int(area[1] // GRID), int(area[3] // GRID) + 1):
             yield column, row
 
 
@@ -183,7 +184,7 @@ def tip(points: Sequence[Point]) -> str:
     return f'<polygon class="tip" points="{x:.1f},{y:.1f} {x - 4:.1f},{back:.1f} {x + 4:.1f},{back:.1f}"/>'
 
 
-MOST_DRAWN = 1500  # boxes; a larger drawing is not legible
+MOST_DRAWN = 8_000  # boxes, for which a drawing takes some five seconds
 CELL, LINE, PAD = 7.3, 17.0, 12.0  # of a character, a line, and around the words
 SMALL_CELL = 6.8  # of a character beside an arrow
 MARGIN, TITLE, LEGEND = 24.0, 34.0, 56.0
@@ -218,7 +219,7 @@ STYLE = """
 
 
 def svg(picture: Picture, backward: bool = False) -> str:
-    """The whole drawing, with its style; raises GradcliError GC510 for more than 1,500 boxes."""
+    """The whole drawing, with its style; raises GradcliError GC510 for more than 8,000 boxes."""
     if len(picture.boxes) > MOST_DRAWN:
         raise error(
             "GC510",
