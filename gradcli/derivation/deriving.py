@@ -103,6 +103,13 @@ class ScalarScript(NamedTuple):
         """Sizes by which a formula is derived for all sizes."""
         return dict(zip(self.assumed.symbols, probes([self.script], place), strict=False))
 
+    def at_large(self) -> tuple[dict[str, int], Lowered]:
+        """The first sizes that stand for all at which no array is too large, and the program there."""
+        for place in range(PAIRS[-1][-1]):
+            with suppress(GradcliError):
+                return self.primes(place), self.lowered(self.primes(place))
+        return self.primes(PAIRS[-1][-1]), self.lowered(self.primes(PAIRS[-1][-1]))
+
     def marked(self, place: int) -> tuple[dict[str, int], dict[int, str]]:
         """Such sizes, and the marks that stand for them in texts."""
         sizes = self.primes(place)
@@ -226,9 +233,9 @@ def with_parts(derivation: Derivation, source: Source, limits: Limits) -> Deriva
     if not assigned and all(len(text) <= LONG for text in derivation.text.values()):
         return derivation
     subject = subject_of(source, None, derivation.assumes, limits, scalar=False)
-    sizes = subject.primes(0)
     try:
-        short, parts = named_parts(derivation.text, subject.lowered(sizes), sizes)
+        sizes, lowered = subject.at_large()
+        short, parts = named_parts(derivation.text, lowered, sizes)
     except GradcliError:  # a loop or a function: there are no parts to be named
         return derivation
     if not parts:
@@ -241,9 +248,8 @@ def with_steps(derivation: Derivation, source: Source, limits: Limits) -> Deriva
     """The derivations with the lines that lead to the first derivative with respect to each leaf."""
     leaves = [leaf for leaf in derivation.formula if "," not in leaf]
     subject = subject_of(source, leaves, derivation.assumes, limits, scalar=False)
-    sizes = subject.primes(0)
+    sizes, lowered = subject.at_large()
     names = {size: f"size_of_{name}" for name, size in sizes.items()}  # a name that parses
-    lowered = subject.lowered(sizes)
 
     def put(text: str, shown: Callable[[str], str]) -> str:
         for name in sizes:
@@ -292,10 +298,10 @@ def emitted(script: str | Source, derivation: Derivation, limits: LimitsLike = N
             for seed in range(12):
                 yield from islice(places(lowered, seed), 1)
 
-        primes = subject.primes(0)
-        symbols = {size: name for name, size in primes.items()}
-        shapes = {name: leaf.node.shape for name, leaf in subject.lowered(primes).program.leaves.items()}
-        return self_contained(derivation, lowered, sizes, points, lambda text: simple(text, shapes, symbols))
+        general = subject.at_large()
+        symbols = {size: name for name, size in general[0].items()}
+        shapes = {name: leaf.node.shape for name, leaf in general[1].program.leaves.items()}
+        return self_contained(derivation, lowered, sizes, points, lambda text: simple(text, shapes, symbols), general)
 
 
 def along(
@@ -314,8 +320,7 @@ def along(
     """
     subject = subject_of(source, wrt, shapes, limits, scalar=False)
     assumed = subject.assumed
-    sizes = subject.primes(0)
-    lowered = subject.lowered(sizes)
+    sizes, lowered = subject.at_large()
     leaves = leaf_names(lowered)
     taken = names_in(subject.script)
     if len(leaves) > 1:
@@ -392,7 +397,7 @@ def derived(
     subject = subject_of(source, wrt, shapes, limits, scalar=not jacobian)
     assumed = subject.assumed
     small = subject.small()
-    lowered = subject.lowered(small[0] if small else subject.primes(0))
+    lowered = subject.lowered(small[0]) if small else subject.at_large()[1]
     expression = lowered.text
     if jacobian:
         subject = with_rows(subject)
@@ -498,8 +503,7 @@ def proof_for_all_sizes(subject: ScalarScript, claims: Mapping[str, str]) -> ind
 
 def with_rows(subject: ScalarScript) -> ScalarScript:
     """The script with its output times a cotangent, summed; the script itself where the output is a number."""
-    sizes = subject.primes(0)
-    lowered = subject.lowered(sizes)
+    sizes, lowered = subject.at_large()
     (output, *others) = lowered.program.outputs
     if others:
         raise error("GC307", f"a Jacobian in closed form needs one output, and this is {len(others) + 1} values")
@@ -575,10 +579,9 @@ def reason_text(reason: NoFormula, source: Source) -> str:
 
 def factored_texts(subject: ScalarScript, texts: list[str]) -> list[str]:
     """Formulas of numbers, those that SymPy proposes in front, the shortest first."""
-    (ours, *_) = texts
-    if "." in ours:
+    if "." in texts[0]:
         return texts  # decimals stay
-    node = lower(parse(Source(ours), subject.limits), limits=subject.limits).program.outputs[0]
+    node = lower(parse(Source(texts[0]), subject.limits), limits=subject.limits).program.outputs[0]
     oracle = oracle_client.shared()
     with oracle:
         exact = Exact(oracle, [node], SECONDS)
@@ -587,14 +590,7 @@ def factored_texts(subject: ScalarScript, texts: list[str]) -> list[str]:
             proposed = exact.ask("factor", node=node).get("texts", [])
         except oracle_client.NoAnswer:
             return texts
-    return [*sorted(filter(is_formula, proposed), key=len), *texts]
-
-
-def is_formula(text: str) -> bool:
-    """Whether the language has a text."""
-    with suppress(GradcliError):
-        return bool(parse(Source(text)).statements)
-    return False
+    return [*sorted(proposed, key=len), *texts]
 
 
 def own_names(lowered: Lowered) -> set[str]:

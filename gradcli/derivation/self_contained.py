@@ -23,6 +23,7 @@ from gradcli.language.syntax import (
     Assign,
     Binary,
     Call,
+    Comprehension,
     Declare,
     ExpressionStatement,
     Name,
@@ -30,6 +31,7 @@ from gradcli.language.syntax import (
     Tuple,
     Unary,
     names_in,
+    nodes_of,
 )
 from gradcli.language.unparse import unparse
 from gradcli.lowering import lower
@@ -94,6 +96,8 @@ def written(lowered: Lowered) -> SelfContainedScript:
     for statement in lowered.script.statements:
         if isinstance(statement, (Assert, Declare)):
             continue
+        if any(isinstance(node, Comprehension) for node in nodes_of(statement)):
+            return SelfContainedScript({}, None)
         if isinstance(statement, Assign) and len(statement.targets) == 1 and statement.operator is None:
             name = statement.targets[0].id
             if name in leaves:
@@ -196,15 +200,18 @@ def self_contained(
     sizes: Mapping[str, int],
     places: Callable[[], Iterator[dict[str, Any]]],
     simple: Callable[[str], str],
+    general: tuple[dict[str, int], Lowered],
 ) -> SelfContained:
     """A script with its gradient as a function of its leaves; `places` are points for a test.
 
-    `simple` replaces functions in a formula that other languages lack.
+    `simple` replaces functions that other languages lack; `general` is the program at sizes that stand for all.
     Raises GradcliError GC512 if the value has no formula, or no point gives numbers.
     """
     program = lowered.program
     axes = {name: derivation.assumes.get(name) or list(leaf.node.shape) for name, leaf in program.leaves.items()}
-    output = written(lowered).output or value_text(lowered)
+    output = written(lowered).output or value_text(*general) or value_text({}, lowered)
+    if not output:
+        raise error("GC512", "the value of the script has no closed form, so it is not a function on its own")
     texts = {"": simple(output), **{leaf: simple(text) for leaf, text in derivation.text.items() if "," not in leaf}}
     shown, parts = named_parts(texts, lowered, sizes, 0, simple)
     value = shown.pop("")
@@ -280,14 +287,11 @@ def place_of(size: str, leaves: Mapping[str, list[str | int]]) -> tuple[str, int
     return next(((name, axes.index(size)) for name, axes in leaves.items() if size in axes), None)
 
 
-def value_text(lowered: Lowered) -> str:
-    """The output as a formula of the leaves."""
+def value_text(sizes: Mapping[str, int], lowered: Lowered) -> str:
+    """The output as a formula of the leaves, with the names of sizes; empty where it has none."""
     (output,) = lowered.program.outputs
     with building(output.builder, reachable([output])):
-        text = next(formula_texts(output), None)
-    if text is None:
-        raise error("GC512", "the value of the script has no closed form, so it is not a function on its own")
-    return text
+        return next(formula_texts(output, None, {size: name for name, size in sizes.items()}), "")
 
 
 def sample(

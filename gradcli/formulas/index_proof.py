@@ -74,7 +74,6 @@ from gradcli.formulas.normal_form import (
     lowest,
     passes,
     pattern,
-    square,
     undecided,
 )
 from gradcli.graph.building import building
@@ -681,9 +680,9 @@ DERIVATIVES: dict[str, Callable[[Sum], Sum]] = {  # of functions of one number t
     "log": lambda x: power(x, -1),
     "sin": function("cos"),
     "cos": lambda x: scaled(function("sin")(x), -1),
-    "atan": lambda x: power(add(ONE, square(x)), -1),
-    "asin": lambda x: power(add(ONE, scaled(square(x), -1)), -HALF),
-    "acos": lambda x: scaled(power(add(ONE, scaled(square(x), -1)), -HALF), -1),
+    "atan": lambda x: power(add(ONE, power(x, 2)), -1),
+    "asin": lambda x: power(add(ONE, scaled(power(x, 2), -1)), -HALF),
+    "acos": lambda x: scaled(power(add(ONE, scaled(power(x, 2), -1)), -HALF), -1),
     "lgamma": function("digamma"),
-    "erf": lambda x: times(scaled(single(Irrational("pi"), -HALF), 2), exponential(scaled(square(x), -1))),
+    "erf": lambda x: times(scaled(single(Irrational("pi"), -HALF), 2), exponential(scaled(power(x, 2), -1))),
 }

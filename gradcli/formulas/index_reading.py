@@ -232,15 +232,14 @@ class Reader:
         """Truth values are 1 and 0. What is compared with 0 for equality is taken to differ from it."""
         left, right = yield from self._operands(node, at)
         name = node.primitive.name
-        places = order_of(name, left, right)
-        if places is not None:
+        if (places := order_of(name, left, right)) is not None:
             return places
         if name in ("equal", "not_equal") and not (left and right):
             inner = left or right
-            differs = inner if not inner or _is_truth(inner) or is_order(inner) else ONE
+            differs = inner if not inner or getattr(_only(inner), "name", "") in TRUTHS or is_order(inner) else ONE
             return differs if name == "not_equal" else negated(differs)
-        if name == "greater" and not right and (inside := _inside_of(left, "relu")) is not None:
-            left = inside
+        if name == "greater" and not right and getattr(_only(left), "name", "") == "relu":
+            left = _only(left).args[0]
         return single(EntrywiseCall(name, (), (left, right)))
 
     def _larger(self, node: Node, at: At) -> Rule:
@@ -280,8 +279,10 @@ class Reader:
             return add(limited(condition, chosen), limited(negated(condition), other) if other else ZERO)
         if chosen == ONE and not other:
             return condition
-        if not other and key(_condition_of(chosen)) == key(condition):
-            return chosen  # where(c, where(c, x, 0), 0)
+        bases = [base for base, _ in chosen[0].factors] if len(chosen) == 1 and not other else []
+        zero = [base.args[0] for base in bases if getattr(base, "name", "") == "where" and not base.args[2]]
+        if key(condition) in map(key, [*zero, *map(single, bases)]):
+            return chosen  # where(c, where(c, x, 0), 0), where(c, c*x, 0)
         return single(EntrywiseCall("where", (), (condition, chosen, other)))
 
     def _sum(self, node: Node, at: At) -> Rule:
@@ -305,11 +306,8 @@ class Reader:
         return over(times(left, right, entries=False), index, self.names)
 
     def _permute(self, node: Node, at: At) -> Rule:
-        axes = node.params["axes"]
-        inner: list[Any] = [None] * len(at)
-        for place, axis in enumerate(axes):
-            inner[axis] = at[place]
-        return (yield node.args[0], tuple(inner))
+        places = sorted(range(len(at)), key=lambda place: node.params["axes"][place] % len(at))
+        return (yield node.args[0], tuple([at[place] for place in places]))
 
     def _broadcast(self, node: Node, at: At) -> Rule:
         inner = [0 if n == 1 else i for n, i in zip(node.args[0].shape, at, strict=True)]
@@ -323,8 +321,7 @@ class Reader:
         return (yield x, tuple([self._part(*part) for part in parts]))
 
     def _unslice(self, node: Node, at: At) -> Rule:
-        (x,) = node.args
-        return (yield from self._put(x, at, node.params["start"], node.params["step"], node.shape))
+        return (yield from self._put(node.args[0], at, node.params["start"], node.params["step"], node.shape))
 
     def _concat(self, node: Node, at: At) -> Rule:
         axis = node.params["axis"] % len(at)
@@ -502,21 +499,13 @@ def _counts(flat: Sequence[Any]) -> bool:
 
 def negated(truth: Sum) -> Sum:
     """The opposite of a truth value."""
-    base = truth[0].factors[0][0] if len(truth) == 1 and len(truth[0].factors) == 1 and is_order(truth) else None
+    base = _only(truth)
     if isinstance(base, Less):
         return before(base.right, affine(1, [(base.left, 1)]))
     if isinstance(base, Delta):
         return add(before(*base), before(base.right, base.left))
     value = value_of(truth)
     return single(EntrywiseCall("not", (), (truth,))) if value is None else ZERO if value else ONE
-
-
-def _condition_of(total: Sum) -> Sum:
-    """The condition outside of which a sum is 0: that of a `where`, or a truth value itself."""
-    base = total[0].factors[0][0] if len(total) == 1 and len(total[0].factors) == 1 else None
-    if isinstance(base, EntrywiseCall) and base.name == "where" and total == single(base) and not base.args[2]:
-        return base.args[0]
-    return total
 
 
 def _linear(whole: Whole) -> Sum:
@@ -587,22 +576,10 @@ def is_diagonal(node: Node) -> bool:
     return (node.params["start"], node.params["step"], node.shape) == ((0,), (shape[0] + 1,), shape[:1])
 
 
-def _is_truth(total: Sum) -> bool:
-    """Whether a sum is one truth value."""
-    return len(total) == 1 and len(total[0].factors) == 1 and _name_of(total[0].factors[0][0]) in TRUTHS
-
-
-def _name_of(base: Any) -> str:
-    return base.name if isinstance(base, EntrywiseCall) else ""
-
-
-def _inside_of(total: Sum, name: str) -> Sum | None:
-    """The argument of a call that a sum is."""
-    if len(total) == 1 and total[0].coefficient == 1 and len(total[0].factors) == 1:
-        base, exponent = total[0].factors[0]
-        if isinstance(base, EntrywiseCall) and base.name == name and exponent == 1:
-            return base.args[0]
-    return None
+def _only(total: Sum) -> Any:
+    """The base that a sum is; None for other sums."""
+    base = total[0].factors[0][0] if len(total) == 1 and total[0].factors else None
+    return base if total == single(base) else None
 
 
 RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
@@ -632,6 +609,7 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "max": Reader._whole,
     "min": Reader._whole,
     EIGENVECTORS: Reader._whole,
+    **dict.fromkeys(("svd_u", "svd_v"), lambda reader, node, at: refused("it reads singular vectors one by one")),
     "frechet": Reader._exponential_along,
     **dict.fromkeys(("triu", "tril"), Reader._beside_diagonal),
 }

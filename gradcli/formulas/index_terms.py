@@ -316,11 +316,7 @@ def _power_key(factor: Factor, names: Mapping[Index, str]) -> str:
 
 def base_key(base: Any, names: Mapping[Index, str]) -> str:
     """The key of a base."""
-    return _base_key(base, names) if names else _kept(_KEYS, base, _own_key)
-
-
-def _own_key(base: Any) -> str:
-    return _base_key(base, {})
+    return _base_key(base, names) if names else _kept(_KEYS, base, lambda own: _base_key(own, {}))
 
 
 def _base_key(base: Any, names: Mapping[Index, str]) -> str:

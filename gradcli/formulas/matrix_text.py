@@ -258,8 +258,13 @@ class MatrixWriter:
 
     def term(self, term: Term, axes: Axes) -> Text:
         """A term with a positive coefficient; the text has the axes that it reads, and broadcasts along the others."""
+        if len(axes) > 2:
+            return self._entrywise(term, axes)
         term = self._bordered(term, axes)
         bound = term.bound
+        wide = next((base for base, _ in term.factors if len(free_of(base)) > 2), None)
+        if wide is not None:
+            return self._reduced(term, wide, axes)
         if len(bound) > MOST_BOUND:
             raise NoFormula("it sums over many indices")
         turned = [bound[i:] + bound[:i] for i in range(len(bound))]
@@ -272,6 +277,48 @@ class MatrixWriter:
         if not texts:
             raise NoFormula("it is a product over more than two axes")
         return min(texts, key=lambda text: self.length(text.tree))
+
+    def _reduced(self, term: Term, wide: Any, axes: Axes) -> Text:
+        """A term with a base over three axes, of which one is summed over: sum((x[:, None] - c)**2, axis=-1)."""
+        for index in [i for i in free_of(wide) if i in term.bound]:
+            group = tuple([factor for factor in term.factors if index in free_of(factor[0])])
+            left = {i for base, _ in group for i in free_of(base)} - {index}
+            if len(left) > 2:
+                continue
+            inner = Term(Fraction(1), group, (index,))
+            if term != inner or not left.issubset(axes):
+                rest = [factor for factor in term.factors if factor not in group]
+                bound = tuple([i for i in term.bound if i is not index])
+                return self.term(merged(term.coefficient, (*rest, (BracketedSum((inner,)), Fraction(1))), bound), axes)
+            own, texts = tuple([i for i in axes if i in left]), []
+            for place in range(3):
+                inside = self.term(term._replace(bound=()), (*own[:place], index, *own[place:])).tree
+                axis = trees.keyword("axis", trees.number(place if place < 2 else -1))
+                texts.append(trees.call("sum", [inside], [axis]))
+            return Text(min(texts, key=self.length), own)
+        raise NoFormula("it has more than two axes")
+
+    def _entrywise(self, term: Term, axes: Axes) -> Text:
+        """A product over three axes, entry by entry: what lacks some of them has new ones."""
+        covers = tuple([i for i in axes if i in free_of_term(term)])
+        if len(covers) < 3:
+            start = axes.index(covers[0]) if covers else len(axes)
+            places: list[Item] = [trees.part() if i in covers else NewAxis(trees.NOWHERE) for i in axes[start:]]
+            while places and is_whole(places[-1]):
+                places.pop()
+            tree = self.sum((term,), covers).tree
+            return Text(trees.subscript(tree, places) if places else tree, covers)
+        if term.bound:
+            raise NoFormula("it has more than three axes")
+        wide = [factor for factor in term.factors if len(free_of(factor[0])) > 2]
+        narrow = term._replace(factors=tuple([factor for factor in term.factors if factor not in wide]))
+        parts = [narrow] if len(free_of_term(narrow)) < 3 else [narrow._replace(factors=(f,)) for f in narrow.factors]
+        whole = trees.chain("*", [self._entrywise(part, axes).tree for part in parts])
+        for base, exponent in wide:
+            tree = self._power(base, abs(exponent), axes)
+            alone = exponent > 0 and whole_number(whole) == 1
+            whole = tree if alone else trees.operation("*" if exponent > 0 else "/", whole, tree)
+        return Text(whole, covers)
 
     def _bordered(self, term: Term, axes: Axes) -> Term:
         """A term that is 0 outside part of its axes, with that part in a border of zeros."""
@@ -308,8 +355,6 @@ class MatrixWriter:
         groups: dict[frozenset[Index], list[ArrayFactor]] = {}
         for base, exponent in factors:
             indices = frozenset(free_of(base))
-            if len(indices) > 2:
-                raise NoFormula("it has more than two axes")
             groups.setdefault(indices, []).append(ArrayFactor(indices, ((base, exponent),)))
         left = list(order)
         while left:

@@ -99,11 +99,6 @@ def below(x: Sum) -> Sum:
     return above(scaled(x, -1))
 
 
-def square(x: Sum) -> Sum:
-    """x**2."""
-    return times(x, x)
-
-
 def opposite(truth: Sum) -> Sum:
     """1 where a truth value is 0, 0 where it is 1."""
     return add(ONE, scaled(truth, -1))

@@ -135,7 +135,8 @@ def _without_totals(term: Term) -> Term:
 def _base(base: Any, names: FreshIndices) -> Any:
     if isinstance(base, BracketedSum):
         inside = shortened(base.inside, names)
-        return inside if inside != base.inside or not _stays(inside) else base
+        stays = len(inside) > 1 or (inside and inside[0].bound)
+        return base if stays and inside == base.inside else inside
     if isinstance(base, EntrywiseCall):
         base = base._replace(args=tuple([shortened(arg, names) for arg in base.args]))
         alike = base.name == "where" and key(base.args[1]) == key(base.args[2])
@@ -152,10 +153,6 @@ def _unshifted(whole: Whole) -> Whole:
     own, inside = whole.args[0]
     varying = tuple([term for term in inside if own[-1] in free_of_term(term)])
     return whole._replace(args=((own, varying),)) if varying else whole
-
-
-def _stays(inside: Sum) -> bool:
-    return len(inside) > 1 or bool(inside and inside[0].bound)
 
 
 # --- softmax: exp(x[i]) over the sum of exp(x[k]) ------------------------------------------------------------------
@@ -182,15 +179,11 @@ def _softmax(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, 
             if axis is None:
                 continue
             count = min(raised, -exponent)
-            own = names.index(index.size)
-            whole = Whole("softmax", (), (((own,), names.put(inside, {index: own})),), (axis,))
-            if set(free(inside)) - {index}:  # rows of a matrix
-                rest = tuple(i for i in free(inside) if i != index)
-                if len(rest) != 1:
-                    continue
-                row = names.index(rest[0].size)
-                array = ((row, own), names.put(inside, {index: own, rest[0]: row}))
-                whole = Whole("softmax", (), (array,), (rest[0], axis))
+            rows = [i for i in free(inside) if i != index]  # of a matrix
+            if len(rows) > 1:
+                continue
+            own = {i: names.index(i.size) for i in (*rows, index)}
+            whole = Whole("softmax", (), ((tuple(own.values()), names.put(inside, own)),), (*rows, axis))
             changed[place] = base, exponent + count
             changed[other] = top, raised - count
             changed.append((_unshifted(whole), count))
@@ -254,11 +247,8 @@ def _beside_one(base: Any) -> tuple[str, Sum, Fraction, Fraction] | None:
 def _opposite(base: Any) -> EntrywiseCall | None:
     """sigmoid(-u), where a base is 1 - sigmoid(u)."""
     name, inside, coefficient, exponent = _beside_one(base) or ("", ZERO, 0, 0)
-    return (
-        EntrywiseCall("sigmoid", (), (scaled(inside, -1),))
-        if (name, coefficient, exponent) == ("sigmoid", -1, 1)
-        else None
-    )
+    known = (name, coefficient, exponent) == ("sigmoid", -1, 1)
+    return EntrywiseCall("sigmoid", (), (scaled(inside, -1),)) if known else None
 
 
 def _one_and_exponential(base: Any) -> Sum | None:
@@ -320,7 +310,7 @@ def _powers(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, .
 
 def _conjugates(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """(1 - x)*(1 + x) as 1 - x**2."""
-    brackets = [factor for factor in factors if isinstance(factor[0], BracketedSum) and len(factor[0].inside) == 2]
+    brackets = [f for f in factors if f[1].denominator == 1 and len(getattr(f[0], "inside", ())) == 2]
     for pair in combinations(brackets, 2):
         (left, exponent), (right, raised) = pair
         product = _expanded(left.inside, right.inside) if exponent == raised else left.inside + right.inside
@@ -422,14 +412,11 @@ def _opened(base: Any, exponent: Fraction) -> Sum:
 
 
 def _expanded(left: Sum, right: Sum) -> Sum:
-    parts = []
-    for x in left:
-        for y in right:
-            if x.bound or y.bound:
-                parts.append(times((x,), (y,)))
-            else:
-                parts.append((merged(x.coefficient * y.coefficient, (*x.factors, *y.factors)),))
-    return add(*parts)
+    def both(x: Term, y: Term) -> Sum:
+        plain = not (x.bound or y.bound)
+        return (merged(x.coefficient * y.coefficient, (*x.factors, *y.factors)),) if plain else times((x,), (y,))
+
+    return add(*[both(x, y) for x in left for y in right])
 
 
 def _weight(total: Sum) -> int:

@@ -172,11 +172,17 @@ FORMULAS: list[tuple[str, str, str, str, str]] = [
     ("Bishop (2006), 9.14", r"\sum_{n=1}^N \log \sum_{k=1}^K \pi_k e^{-(x_n - \mu_k)^2}", "mu", "x 4, mu 3, pi_ 3 +", "sum(log(exp(-(x[:, None] - mu)**2)@pi_))"),
     ("Rendle, Factorization machines (2010)", r"\sum_{i<j} x_i x_j v_i^\top v_j", "v", "x 4, v 4 3", "(sum((x@v)**2) - sum((x**2)@v**2))/2"),
     ("Cameron and Trivedi, Poisson regression (2013)", r"\sum_{i=1}^n [y_i \mathbf{x}_i^\top \boldsymbol\beta - \exp(\mathbf{x}_i^\top \boldsymbol\beta)]", "beta", "y 4, x 4 3, beta 3", "sum(y*(x@beta) - exp(x@beta))"),
+    ("Coulomb in three dimensions", r"\sum_{i<j} \frac{q_i q_j}{\lVert \mathbf{r}_i - \mathbf{r}_j \rVert}", "r", "q 4, r 4 3", "sum([q[i]*q[j]/sqrt(sum((r[i] - r[j])**2)) for i in range(4) for j in range(i + 1, 4)])"),
+    ("MacQueen, k-means (1967)", r"\sum_{i=1}^N \min_k \lVert \mathbf{x}_i - \boldsymbol\mu_k \rVert^2", "mu", "x 5 2, mu 3 2", "sum([min([sum((x[i] - mu[k])**2) for k in range(3)]) for i in range(5)])"),
+    ("Bishop (2006), 9.14 in d dimensions", r"\sum_{i=1}^n \log \sum_{k=1}^K \pi_k e^{-\|x_i - \mu_k\|^2}", "mu", "x 5 2, mu 3 2, pi_ 3 +", "sum([log(sum([pi_[k]*exp(-sum((x[i] - mu[k])**2)) for k in range(3)])) for i in range(5)])"),
+    ("Belkin and Niyogi, Laplacian eigenmaps (2003)", r"\sum_{i,j} W_{ij} \|\mathbf{x}_i - \mathbf{x}_j\|^2", "x", "W 4 4, x 4 2", "sum([W[i, j]*sum((x[i] - x[j])**2) for i in range(4) for j in range(4)])"),
+    ("Broomhead and Lowe, radial basis functions (1988)", r"\sum_{i=1}^n \sum_{j=1}^m W_{ij} \exp(-\frac{\|x_i - c_j\|^2}{2 s^2})", "c", "W 4 3, x 4 2, c 3 2, s +", "sum([W[i, j]*exp(-sum((x[i] - c[j])**2)/(2*s**2)) for i in range(4) for j in range(3)])"),
+    ("Schroff, Kalenichenko and Philbin, FaceNet (2015)", r"\sum_{i=1}^N \max(0, \|a_i - p_i\|^2 - \|a_i - q_i\|^2 + \alpha)", "a", "a 4 2, p 4 2, q 4 2, alpha +", "sum([maximum(0, sum((a[i] - p[i])**2) - sum((a[i] - q[i])**2) + alpha) for i in range(4)])"),
+    ("MacQueen (1967), soft", r"\sum_{i,k} R_{ik} \|x_i - \mu_k\|^2", "mu", "R 4 3 +, x 4 2, mu 3 2", "sum(R*sum((x[:, None] - mu)**2, axis=2))"),
 ]
 
 # what is derived at one size, entry by entry
 ONE_SIZE: list[tuple[str, str, str, str, str]] = [
-    ("MacQueen (1967), soft", r"\sum_{i,k} R_{ik} \|x_i - \mu_k\|^2", "mu", "R 4 3 +, x 4 2, mu 3 2", "sum(R*sum((x[:, None] - mu)**2, axis=2))"),
     ("Cobb and Douglas (1928)", r"A \prod_{i=1}^n x_i^{a_i}", "x", "A, x 4 +, a 4", "A*prod(x**a)"),
 ]
 

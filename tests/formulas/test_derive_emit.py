@@ -35,6 +35,8 @@ SCRIPTS = [
     "sum(relu(W@x + b))",
     "logsumexp(A@x)",
     "norm(A@x - b)",
+    r"\sum_{i=1}^n \log(1 + e^{-y_i w^\top x_i})",
+    "loss = sum(X[i, j]*v[j] for i in range(len(X)) for j in range(len(v)) if i < j)\nloss**2",
     "trace(X.T@B@X@C)",
     "log(det(X.T@X))",
     "a @ inv(X) @ b",
@@ -268,6 +270,16 @@ def test_negative_steps_and_columns_of_parts() -> None:
     with pytest.raises(GradcliError, match="GC512"):
         source_file(function_of("sum(A*x[None, :])"), "c")
     assert "torch.flip(A, (1,))[:, 0]" in source_file(function_of("sum(A[:, ::-1][:, 0]**2 * x)"), "torch")
+
+
+@pytest.mark.parametrize("target", ["numpy", "torch"])
+def test_sums_over_three_axes(target: str) -> None:
+    script = r"\sum_{i=1}^n \log \sum_{k=1}^K \pi_k e^{-\|x_i - \mu_k\|^2}"
+    written = source_file(function_of(script), target)
+    assert "x[:, None]" in written
+    if target == "numpy":
+        exec(written, values := {"__name__": "written"})
+        values["test_values"]()
 
 
 def test_a_wrong_formula_fails_its_own_test() -> None:

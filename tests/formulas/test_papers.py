@@ -17,7 +17,15 @@ NUMPY = {
     name: getattr(np, name)
     for name in "sum exp log cosh sqrt abs tanh cos sin maximum prod diag trace kron arange".split()
 }
-NUMPY |= {"det": np.linalg.det, "inv": np.linalg.inv, "max": np.max, "range": range, "e": np.e, "pi": np.pi}
+NUMPY |= {
+    "det": np.linalg.det,
+    "inv": np.linalg.inv,
+    "max": np.max,
+    "min": np.min,
+    "range": range,
+    "e": np.e,
+    "pi": np.pi,
+}
 
 
 def point(shapes: str, seed: int) -> dict[str, Any]:
