@@ -18,6 +18,7 @@ from gradcli.checks.differences.step_sequences import UNMOVED, Neighbourhood, su
 from gradcli.checks.differences.survey import FAR
 from gradcli.checks.oracle.oracle_client import NoAnswer
 from gradcli.graph.arrays import subscript
+from gradcli.primitives.comparison import COMPARISONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,7 +140,10 @@ def reverse(case: Case, entry: int) -> Row | None:
 def enclosure(case: Case, entry: int) -> Row:
     """The derivative enclosed in balls by power series of the value."""
     answer = case.exact.ask("enclosure", derivative=case.subject.derivative(entries=[entry]))
-    return {"reason": f"branches of {answer['reason']} meet at the point"} if answer.get("problem") == "tie" else answer
+    if answer.get("problem") != "tie":
+        return answer
+    symbols = {comparison.name: symbol for symbol, comparison in COMPARISONS.items()}
+    return {"reason": f"branches of {symbols.get(answer['reason'], answer['reason'])} meet at the point"}
 
 
 def sympy(case: Case, entry: int) -> Row:

@@ -121,8 +121,8 @@ def fitted(
 ) -> list[int] | None:
     """The width of each column, or None if the grid does not fit into `room` cells.
 
-    Text and code may be wrapped to `least` cells, inside a word if necessary; None: nothing may be wrapped. Numbers may
-    be wrapped at spaces, unless they have to stay whole.
+    Text and code may be wrapped to `least` cells, inside a word if it is longer than `COMFORT`; None: nothing may be
+    wrapped. Numbers may be wrapped at spaces, unless they have to stay whole.
     """
     texts = [[column.title, *(row[at] for row in rows)] for at, column in enumerate(columns)]
     room -= GAP * (len(columns) - 1)
@@ -148,12 +148,12 @@ def fitted(
 
 
 def smallest(column: Column, cells: Sequence[str], least: int) -> int:
-    """The width below which a column would break a number, or become hard to read."""
+    """The width below which a column would break a number or a word, or become hard to read."""
     longest = max((width(word) for cell in cells for word in cell.split()), default=0)
     if column.kind in ("number", "digits", "verdict"):
         return longest
     widest = max((width(cell) for cell in cells[1:]), default=0)
-    return max(min(least, widest), *map(width, column.title.split() or [""]))
+    return max(min(least, widest), min(longest, COMFORT), *map(width, column.title.split() or [""]))
 
 
 def table(columns: Sequence[Column], rows: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> Table:

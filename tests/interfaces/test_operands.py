@@ -35,7 +35,7 @@ PATHS = [
     "x", "x-y", "x-1", "2", "1.5", "1e-3", "-2", "x.y", "a-b/c-d", "~/grads", "~user/grads", "$HOME/grads", "%TEMP%/x", "C:/grads",
     "C:\\grads", "\\\\server\\share", "grads:w", "a,b", "grads/[ab].grad", "grads/?.grad", "grads/{a,b}", "@org/grads", "packages/@org/grads", "|x|",
     "x²", "√x", "file.grad", "grads/missing.grad", "missing(1).grad", "a+b.grad", "'x'", '"x"', "x!", "x#y", "x&y", "x;y", ".", "..x",
-    "...", "π", "naïve", "x'", "[1,2]", "`x`", "x\u200by", "grad\u00adient",
+    "...", "π", "naïve", "x'", "[1,2]", "`x`", "grads/w*d", "grads/(a)", "./a*b", "../a*b", "/a*b", "~/a*b", "jobs=4", "x = 2", "x=[1, 2]", "f = x", "grads ", " grads/w.grad ", " ", "grads\t", "x\u200by", "grad\u00adient",
 ]  # fmt: skip
 
 
@@ -93,6 +93,13 @@ def test_what_exists_is_a_path(name: str, folder: Path, capsys: pytest.CaptureFi
         ("./grds", "did you mean ./grads?"),
         ("grads/v.grad", "did you mean grads/w.grad?"),
         ("Grads", "did you mean grads?"),
+        ("grads ", "did you mean grads?"),
+        (" grads/w.grad", "did you mean grads/w.grad?"),
+        ("jobs=4", "write --jobs 4"),
+        ("fail-fast=1", "write --fail-fast"),
+        ("x = 2", "a point stands behind --at, as --at x=2"),
+        ("grads/a*b", "to check the expression write -e 'grads/a*b'"),
+        ("", "name a .grad file or a folder; without an argument the current folder is checked"),
         ("nothing-here", "to check the expression write -e 'nothing - here'"),
         ("a/b", "to check the expression write -e a/b"),
         ("x", "to check the expression write -e x"),
@@ -103,7 +110,7 @@ def test_the_way_out_is_named(operand: str, hint: str, capsys: pytest.CaptureFix
     assert cli.main(["check", operand]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == f"help: {hint}"
-    if "-e" in hint:
+    if "write -e" in hint:
         assert cli.main(["check", *shlex.split(hint.partition("write ")[2])]) == 0
 
 

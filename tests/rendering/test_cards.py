@@ -221,3 +221,32 @@ def test_numbers_of_a_screen_look_alike() -> None:
     report = check_script("x**3*y", at={"x": 2, "y": 3}, claims={"x": "3*x**2*y + 1"}, witnesses="all", steps=True)
     for show in ("failing", "all"):
         assert not re.search(r"\d\.0\b(?!\d|e)", text(report, show)), text(report, show)
+
+
+@pytest.mark.parametrize("cells", range(40, 101, 5))
+def test_no_word_of_a_table_is_broken(cells: int) -> None:
+    """A long name of a check takes the column that it needs, or each row becomes a list of facts."""
+
+    def backward_of_a_layer_norm(x: Any, g: Any) -> Any:
+        return 2.5 * x * g, x * x
+
+    report = check_callable(
+        lambda x, g: np.sum(x**2 * g), backward_of_a_layer_norm, at={"x": np.ones(2), "g": np.ones(2)}
+    )
+    console = Console(file=StringIO(), width=cells)
+    console.print(*tables.render(verdicts.reports([report], Style()), cells), sep="\n")
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert len(re.findall(r"(?<!\S)backward_of_a_layer_norm:", shown)) == 3  # two rows and a card
+    assert max(map(len, shown.splitlines())) <= cells
+
+
+def test_what_is_wrong_comes_first_and_last() -> None:
+    """Of a failing report the right parts have a row each, behind the wrong ones, and no witnesses below them."""
+    report = check_callable(
+        lambda a, b, c: a * b * c, lambda a, b, c: (b * c, 2 * a * c, a * b), at=(1.0, 2.0, 3.0), witnesses="all"
+    )
+    shown = text(report)
+    rows = re.findall(r"^(?:FAIL|ok) +\w+ +callable (\w)", shown, re.MULTILINE)
+    assert rows == ["b", "a", "c"]
+    assert re.findall(r"^(\w+) callable (\w), line", shown, re.MULTILINE) == [("DISAGREES", "b")]
+    assert shown.count("agrees with the claim") == 1 and "agrees with the claim" in text(report, "all")

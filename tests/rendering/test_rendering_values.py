@@ -27,7 +27,7 @@ def test_numbers_read_back(value: float) -> None:
 def test_float32_reads_back_with_its_own_digits(value: float) -> None:
     text = number(np.float32(value))
     assert np.float32(text) == np.float32(value)
-    assert len(text) <= len(repr(value))
+    assert len(text.strip("-.0")) <= len(repr(value).strip("-.0"))
 
 
 @pytest.mark.parametrize(

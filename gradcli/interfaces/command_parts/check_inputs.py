@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from gradcli.base.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.interfaces.commands import room
-from gradcli.interfaces.options.check_options import FILES, FUNCTION, KINDS
+from gradcli.interfaces.options.check_options import FILES, FUNCTION, KINDS, SECTIONS
 from gradcli.interfaces.options.shared_options import is_file, joined_point
 from gradcli.language.values import NAME, value_end
 
@@ -24,7 +24,9 @@ else:
 
 
 RANGE = re.compile(r"\s*\w+\s*=[^][():@=]+:[^][():@=]+")
-OPERATOR = re.compile(r"[()*+^=<>\s]|[^/]@")  # the @ of a scoped folder, such as packages/@team, is none
+OPERATOR = re.compile(r"[()*+^=<>]|[^/]@")  # the @ of a scoped folder, such as packages/@team, is none
+PATH = re.compile(r"[.~]*/")  # how no expression begins
+ASSIGNMENT = re.compile(r"\s*([^\W\d][\w-]*)\s*=\s*([^()*+^=<>@\s]*|\[[^()*+^=<>@]*\])\s*")  # jobs=4, x = 2
 PERMITTED = ("kink", "inconclusive", "empty")  # the words of --allow
 SHOWN = ("failing", "all", "files", "summary")
 
@@ -32,10 +34,16 @@ SHOWN = ("failing", "all", "files", "summary")
 def is_expression(target: str) -> bool:
     """Whether a target is an expression: it does not exist as a file, and holds an operator or a blank.
 
-    What is made of letters, digits and `_ - . /` alone is always a path, so a folder that was renamed is an error.
+    What is made of letters, digits and `_ - . /` alone is always a path, so a folder that was renamed is an error. So
+    is a pattern in a folder that exists, which no file matches, and a name with a value: both would pass.
     """
-    text = OPERATOR.search(target) is not None
-    return target == "-" or (text and not is_file(target) and not os.path.exists(target))
+    if target == "-" or target.endswith("\n"):  # standard input, and `-e`
+        return True
+    if is_file(target) or os.path.exists(target) or PATH.match(target) or ASSIGNMENT.fullmatch(target):
+        return False
+    if OPERATOR.search(target) is None:
+        return re.search(r"\s", target.strip()) is not None and not os.path.exists(target.strip())
+    return "/" not in target or not os.path.isdir(target.partition("/")[0])
 
 
 def for_this_kind(
@@ -163,14 +171,19 @@ def existing(paths: Sequence[str], at: Sequence[str] = ()) -> list[str]:
     return list(paths)
 
 
-def reading(path: str) -> str | None:
-    """What a path that does not exist may mean: another one beside it, or an expression."""
-    if (near := nearest(path.rstrip("/"))) is not None:
+def reading(path: str) -> str:
+    """What a path that does not exist may mean: another one beside it, an option or a point, or an expression."""
+    if (pair := ASSIGNMENT.fullmatch(path)) is not None:
+        name, value = pair.groups()
+        own = [option for options in SECTIONS.values() for option in options if f"--{name}" in option.spellings]
+        shown = "" if own and own[0].kind == "flag" else f" {visible(value, 200)}"
+        return f"write --{name}{shown}" if own else f"a point stands behind --at, as --at {name}=2"
+    if (near := nearest(path.strip().rstrip("/"))) is not None:
         return f"did you mean {visible(near, 200)}?"
     try:
         text = language.unparse(language.parse(language.Source(path)))
     except GradcliError:
-        return None
+        return "name a .grad file or a folder; without an argument the current folder is checked"
     from shlex import quote
 
     return f"to check the expression write -e {visible(quote(path if ';' in path else text), 200)}"

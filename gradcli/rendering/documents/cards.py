@@ -35,7 +35,6 @@ BEHIND = ("agree_bits", "judged", "convention", "pieces", "graph")
 LAST = (*BEHIND, "taylor_rates", "noise", "decades", "library", "basis", "compared", "oracles", "seed")
 NAMED = ("function",)  # evidence that stands in the title
 JUDGED = ("exact", "claimed", "differences", "float", "returned")  # the numbers that disagree: the brightest on a card
-AGREES = {"claim": "agrees with the claim", "reverse mode": "agrees with reverse mode"}  # by the first witness
 SLOPES = ("left", "right", "returned")  # lists with an entry for each entry of the leaf; that of a number stands alone
 WORDS = {
     "exact_value": "exact",
@@ -114,11 +113,13 @@ def witness_table(table: Mapping[str, Any], style: Style) -> Iterator[Block]:
         for at, row in enumerate(table["rows"])
         if "value" in row
     )
+    judged = str(table["rows"][0]["witness"])
+    name = {"claim": "the claim", "hand-written rule": "the rule"}.get(judged, judged)
     columns = (
         Column("witness"),
         Column("derivative", "digits"),
         Column("bound", "number", 1),
-        Column(AGREES.get(table["rows"][0]["witness"], "agrees"), "text"),
+        Column(f"agrees with {name}", "text"),
     )
     entry = f"worst entry: {table['entry']}" if table["entry"] else ""
     yield Grid(columns, rows, note=entry)

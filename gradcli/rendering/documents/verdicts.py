@@ -88,11 +88,13 @@ def passed_line(report: Any) -> Line:
 def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any], Replay] | None) -> Iterator[Block]:
     """The checks of one file as rows, then a card for each that failed (or for each, with `--show all`).
 
-    Of a check that passed, witnesses and differences for a sequence of steps are shown where there are any; those of
-    a gradient only where a claim does not show them already.
+    What failed comes first. Where all passed, witnesses and differences for a sequence of steps are shown where there
+    are any; those of a gradient only where a claim does not show them already.
     """
     yield Line(title(report), "code")
     kept, own = (report.checks, ()) if show == "all" else parted(report.checks)
+    kept = sorted(kept, key=lambda check: ("FAIL", "?", "ok").index(mark(check)))
+    failing = bool(kept) and not kept[0].passed
     rows = tuple((mark(check), check.verdict, subject(check), place(check), headline(check, show)) for check in kept)
     if rows:
         columns = (
@@ -108,7 +110,9 @@ def one_report(report: Any, style: Style, show: str, replay: Callable[[Any, Any]
     for check in (*kept, *own):  # claims first, as in the rows
         if show == "all" or not check.passed:
             yield from card(check, style, replay(report, check) if replay else None, show == "all")
-        elif not check.evidence.keys().isdisjoint(TABLES) and not (check in own and any(shows(x, check) for x in kept)):
+        elif failing or check.evidence.keys().isdisjoint(TABLES):
+            continue
+        elif check not in own or not any(shows(claim, check) for claim in kept):
             yield from table_card(check, style)
 
 
