@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Notes on settings with which a check may pass that fails by the defaults."""
-    if not wanted(config) and not any(argument.partition("::")[0].endswith(SUFFIX) for argument in config.args):
+    if not wanted(config) and not any(argument.partition("::")[0].lower().endswith(SUFFIX) for argument in config.args):
         return []
     from gradcli.base.diagnostics import GradcliError
     from gradcli.interfaces.commands import declaration
@@ -87,7 +87,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScriptFile | None:
-    if file_path.suffix != SUFFIX or not parent.session.isinitpath(file_path):
+    if file_path.suffix.lower() != SUFFIX or not parent.session.isinitpath(file_path):
         return None
     script: ScriptFile = ScriptFile.from_parent(parent, path=file_path)
     return script

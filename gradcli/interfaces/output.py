@@ -93,7 +93,7 @@ class Output:
         known = {end: form for end, forms in SUFFIXES.items() for form in forms[::-1] if form in formats}
         values = {end: (self.settings[name], fit) for end, (name, fit) in self.endings.items()}
         own = {end: self.format for end, (value, fit) in values.items() if (value in fit if fit else value)}
-        if ending not in known | own:
+        if ending not in known | own or path == "-":
             written = " ".join(filter(None, sorted({**known, **own})))
             hint = f"let its name end in one of {written}, or choose a format with --format"
             raise error("GC721", f"no format for the ending of {visible(path, 200)}", help=hint)
@@ -212,10 +212,9 @@ class Output:
     def expect(self, path: str) -> None:
         """Raise GradcliError GC690 where a report file could not be written later, or has the name of a script."""
         place = os.path.realpath(path)
-        if path.endswith((".grad", ".py")):
-            raise error(
-                "GC690", f"{visible(path, 200)} is the name of a script, not of a report", help="name another file"
-            )
+        if path.endswith((".grad", ".py")) or path == "-":
+            what = "is no name of a file" if path == "-" else "is the name of a script, not of a report"
+            raise error("GC690", f"{visible(path, 200)} {what}", help="name another file")
         known = os.path.lexists(place)
         if os.path.isdir(place) or not os.access(place if known else os.path.dirname(place), os.W_OK):
             problem = "is a directory" if os.path.isdir(place) else "no such folder, or no permission"
@@ -244,7 +243,7 @@ class Output:
 def standard_input() -> BinaryIO:
     """Standard input as bytes; GC601 where it is closed."""
     if sys.stdin is None:
-        raise error("GC601", "cannot read standard input: it is closed")
+        raise error("GC601", "cannot read standard input: it is closed", help="leave out <&-, or name a file")
     return sys.stdin.buffer
 
 

@@ -79,7 +79,7 @@ def block(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
         head, *rest = map(visible, diagnostic.help.splitlines())
         yield f"{paint('help', 'help')}: {head}"
         yield from (f"      {line}" for line in rest)
-    elif diagnostic.severity == "error" and diagnostic.span is not None:
+    elif diagnostic.severity == "error":
         yield f"{paint('help', 'help')}: gradcli explain {diagnostic.code}"
 
 

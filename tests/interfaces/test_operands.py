@@ -5,7 +5,10 @@ A folder that was renamed, an option that is unknown or a pattern that matches n
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from gradcli.interfaces.options.check_options import EXPRESSION, FILE, FILES, FU
 from tests.support.rows import every
 
 WRONG = "x = 2\nassert grad(x**2, x) == 3*x\nx**2\n"
+ROOT = Path(cli.__file__).parents[2]
 RIGHT = "x = 2\nassert grad(x**2, x) == 2*x\nx**2\n"
 
 
@@ -171,14 +175,38 @@ def test_an_option_that_is_none_judges_nothing(
         (["--json", "w.grad"], "w.grad is the name of a script"),
         (["grads", "--write-baseline", "w.grad"], "w.grad is the name of a script"),
         (["grads", "--json", "r.txt", "--junit", "r.txt"], "two reports cannot be written to r.txt"),
+        (["grads", "--json", ""], "--json has no name"),
+        (["grads", "--baseline", ""], "--baseline has no name"),
+        (["grads", "--cache="], "--cache has no name"),
+        (["grads", "-o", ""], "--output has no name"),
+        (["grads", "-o", "-"], "no format for the ending of -"),
+        (["grads", "--junit", "-"], "- is no name of a file"),
+        (["pipe.grad"], "pipe.grad is neither a file nor a folder"),
+        (["grads", "pipe.grad"], "pipe.grad is neither a file nor a folder"),
+        (["link.grad"], "help: it is a link to nowhere, which does not exist"),
     ],
 )
 def test_what_would_do_nothing_or_overwrite_a_script_is_refused(
     words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    os.mkfifo("pipe.grad")
+    os.symlink("nowhere", "link.grad")
     assert cli.main(["check", *words]) == 2
     printed = capsys.readouterr()
-    assert not printed.out and problem in printed.err
+    assert not printed.out and problem in printed.err and "help: " in printed.err
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_standard_input_is_judged_where_it_is_a_pipe(name: str) -> None:
+    words = [sys.executable, "-m", "gradcli", "check", name]
+    done = subprocess.run(words, input=WRONG, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 1 and "2 checks: 1 passed, 1 failed" in done.stdout
+
+
+def test_the_ending_of_a_script_may_be_in_capitals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "grads" / "w.grad").rename(folder / "grads" / "W.GRAD")
+    assert cli.main(["check"]) == 1
+    assert "W.GRAD" in capsys.readouterr().out
 
 
 def test_one_file_keeps_its_report_in_the_folder_of_cache(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def walk(folder: str, docs: bool, read: set[str]) -> Iterator[str]:
         )
         rules |= {os.path.join(absolute, name): known for name in folders}
         for name in files:
-            wanted = not name.startswith(".") and (name.endswith(SUFFIX) or (docs and is_document(name)))
+            wanted = not name.startswith(".") and (name.lower().endswith(SUFFIX) or (docs and is_document(name)))
             path = os.path.join(absolute, name)
             if wanted and not is_ignored(known, path, False) and (os.path.isfile(path) or not os.path.exists(path)):
                 yield os.path.normpath(os.path.join(place, name))

@@ -37,7 +37,7 @@ def is_expression(target: str) -> bool:
     What is made of letters, digits and `_ - . /` alone is always a path, so a folder that was renamed is an error. So
     is a pattern in a folder that exists, which no file matches, and a name with a value: both would pass.
     """
-    if target == "-" or target.endswith("\n"):  # standard input, and `-e`
+    if target in ("-", "/dev/stdin") or target.endswith("\n"):  # standard input, and `-e`
         return True
     if is_file(target) or os.path.exists(target) or PATH.match(target) or ASSIGNMENT.fullmatch(target):
         return False
@@ -167,7 +167,12 @@ def existing(paths: Sequence[str], at: Sequence[str] = ()) -> list[str]:
         if not os.path.exists(path):
             text = is_expression(path)
             hint = joined_point(at, paths) or ("several targets have to be files or folders" if text else reading(path))
+            if os.path.lexists(path):
+                hint = f"it is a link to {visible(os.readlink(path), 200)}, which does not exist"
             raise error("GC601", f"no such file or folder `{visible(path, 200)}`", help=hint)
+        if not os.path.isfile(path) and not os.path.isdir(path):  # a pipe, a device
+            hint = "pass the script on standard input: gradcli check - < FILE"
+            raise error("GC721", f"{visible(path, 200)} is neither a file nor a folder", help=hint)
     return list(paths)
 
 

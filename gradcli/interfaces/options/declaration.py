@@ -156,7 +156,10 @@ class Declaration(NamedTuple):
         return self.function.__module__.rpartition(".")[2]
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Raise GradcliError for options on the command line that do not go together."""
+        """Raise GradcliError for options on the command line that do not go together, or name no file."""
+        for option in self.options:
+            if option.metavar in ("FILE", "FOLDER") and "" in (value := arguments.get(option.name), *(value or ())):
+                raise error("GC721", f"{option.spellings[0]} has no name", help=f"write {option.spellings[0]} FILE")
         for name, others in self.conflicts.items():
             for other in others:
                 if name in arguments and other in arguments:

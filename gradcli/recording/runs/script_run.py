@@ -100,7 +100,7 @@ def read(path: str) -> bytes:
     shown = visible(path, 200)
     if path == "-":
         if sys.stdin is None:
-            raise error("GC601", "cannot read standard input: it is closed")
+            raise error("GC601", "cannot read standard input: it is closed", help="leave out <&-, or name a file")
         return sys.stdin.buffer.read()
     if path.endswith(".grad"):
         raise error("GC721", f"{shown} is a script, not a Python file", help=f"gradcli grad {shown}")
