@@ -137,7 +137,7 @@ def commands() -> str:
 def paragraphs(docstring: str) -> tuple[str, str, str]:
     """The prose of a command's docstring, and its examples with a prompt."""
     lines = [line.removeprefix("    ") for line in docstring.strip().splitlines()]
-    text, found, examples = "\n".join(lines).partition("Examples:\n")
+    text, found, examples = "\n".join(lines).replace("Details:\n\n", "").partition("Examples:\n")
     shown = "\n".join(f"$ {line.strip()}" for line in examples.strip().splitlines())
     return prose(text.strip()), found, shown
 

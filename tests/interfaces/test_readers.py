@@ -298,14 +298,18 @@ def test_help_has_two_tiers(capsys: pytest.CaptureFixture[str]) -> None:
         assert full(line.split()) is None
         shown.append(capsys.readouterr().out)
     short, same, again, whole, grad, grad_all = shown
-    assert short == same == again and grad == grad_all
+    assert short == same == again
+    for one, wanted, detail in ((short, whole, "Verdicts: PROVED"), (grad, grad_all, "--order N adds")):
+        assert detail not in one and detail in wanted and "Details" not in wanted
+        assert len(one.splitlines()) < 0.8 * len(wanted.splitlines())
+    assert " --limit " not in grad and " --limit " in grad_all
     declared = declaration("check")
     for option in declared.options:
         assert (option.spellings[0] in whole) and (f" {option.spellings[0]} " in short) == (
             option.name in declared.common
         )
     hidden = len(declared.options) - len(declared.common)
-    assert f"gradcli check --help-all shows {hidden} more options." in " ".join(short.split())
+    assert f"gradcli check --help-all shows {hidden} more options, and details." in " ".join(short.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -75,6 +75,11 @@ def audit(
     and solve_ivp, and functions marked with @gradcli.gradient_of(f). Up to three calls of each are checked
     against finite differences of the function, at the point of the call and near it.
 
+    Exit codes: that of the command if it is not 0, else 1 (a gradient is wrong), 3 (some undecided, none
+    wrong), 5 (no gradient was called) or 0.
+
+    Details:
+
     The command keeps its input, its output and its exit code. The report follows its output. For each wrong
     gradient it names a command with --again, which reruns the program and checks that call alone.
 
@@ -89,9 +94,6 @@ def audit(
     differences), STOCHASTIC, STATE CHANGED, and KINK or UNDEFINED at the point. DISAGREES fails the run if
     the code is in the current folder, or of the package that --only or --pairs names; in other packages it
     is only reported.
-
-    Exit codes: that of the command if it is not 0, else 1 (a gradient is wrong), 3 (some undecided, none
-    wrong), 5 (no gradient was called) or 0.
 
     Examples:
       gradcli audit -- python train.py --epochs 1

@@ -59,15 +59,17 @@ def check(
     rule (rigorous balls, finite differences, symbolic algebra). Each `assert a == b` in a script and each
     --claim is checked too. In a folder, every .grad file is checked; without an argument, the current folder.
 
+    Exit codes: 0 all passed, 1 a check failed, 2 usage or syntax, 3 some undecided, none failed, 4 internal
+    error, 5 nothing to check.
+
+    Details:
+
     What exists is a path. Any other argument is an expression if it holds one of ( ) * + @ ^ = < > or a blank, else
     a path that does not exist, which is an error: for the expressions a/b and x-y write -e a/b and -e x-y.
 
     Verdicts: PROVED, CERTIFIED and AGREES pass. IMPRECISE: the rule is right, but its number is not.
     DISAGREES: wrong, with a counterexample. KINK, BOUNDARY, DISCONTINUOUS, UNDEFINED describe the point.
     INCONCLUSIVE: not decided, with the reason.
-
-    Exit codes: 0 all passed, 1 a check failed, 2 usage or syntax, 3 some undecided, none failed, 4 internal
-    error, 5 nothing to check.
 
     Examples:
       gradcli check "x**2*sin(y)" --claim "x = 2*x*sin(y)"

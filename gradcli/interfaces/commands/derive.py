@@ -53,6 +53,11 @@ def derive(
     script uses them otherwise, and sizes that have to agree are one symbol. The assumptions are printed;
     --shape overrides them. A gradient has the shape of its leaf.
 
+    With --emit the value and the gradient are a function for NumPy, PyTorch, JAX or C, in a file that does
+    not need gradcli and has a test of its values at one point: run it, or test it with pytest.
+
+    Details:
+
     Every formula is checked like a hand-written claim before it is shown, at three choices of sizes, and has to be
     the same at all sizes; where algebra proves it for every size, the verdict says so. With --hessian and --order
     each formula is checked as a derivative of the one before it. In --format json `formula` is in the script
@@ -61,9 +66,6 @@ def derive(
     With --steps the derivation precedes the formula: a line for each operation with its rule. For a number the
     lines are derivatives, for an array differentials: d(A @ x) = A @ dx. Every line is proved by its normal
     form.
-
-    With --emit the value and the gradient are a function for NumPy, PyTorch, JAX or C, in a file that does
-    not need gradcli and has a test of its values at one point: run it, or test it with pytest.
 
     With --quiz you enter the gradient yourself; a wrong answer is diagnosed like a wrong claim.
 

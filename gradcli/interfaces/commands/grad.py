@@ -43,6 +43,8 @@ def grad(
     shape; a leaf that the output does not depend on gets zeros. Every point is allowed: the result is what the
     formulas give in floating point, with a note if the point lies outside the domain.
 
+    Details:
+
     With --points every row of a file is a point: its columns are named x, w[0], A[0,1]. Results stream to
     the file of --output; an interrupted run continues where it stopped. With --cluster the workers of a Dask
     cluster compute them.

@@ -38,11 +38,13 @@ def graph(
     Without a point the graph has types only; with one it holds values, and for a scalar output what each
     node sends back. Above --max-nodes nodes, the nodes of a source line become one box.
 
+    The ending of the output file chooses the format: .svg, .html, .dot, .mmd, .json.
+
+    Details:
+
     A Python file is run; what it prints is not shown. Its graph is that of its last backward. A file that
     imports torch runs on the installed PyTorch where there is one, else (and with --on gradcli) on gradcli's
     tensors, and the title says so.
-
-    The ending of the output file chooses the format: .svg, .html, .dot, .mmd, .json.
 
     Examples:
       gradcli graph "(x*y+x)**2" --at x=2,y=3

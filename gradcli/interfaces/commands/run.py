@@ -37,6 +37,8 @@ def run(
     with PyTorch's semantics. A missing name is an error that suggests the nearest one. The exit code is the
     file's own.
 
+    Details:
+
     --trace prints, after the output of the file, the graphs that it built: operations in forward order,
     each backward, what was added into .grad and what .grad is then, with source lines. --backward 3 shows the
     third backward and the operations that it went through, --last the last one. --output writes to a file.

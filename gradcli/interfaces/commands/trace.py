@@ -50,6 +50,8 @@ def trace(
     Backward: which node sends which cotangent to which (the cotangent times the local partial), and what
     the receiver holds then.
 
+    Details:
+
     A node passes its cotangent on only when every node that reads it has contributed. With --why-topo the
     depth-first order, which passes cotangents on too early, is shown beside the right one, with the wrong
     gradient that it gives.

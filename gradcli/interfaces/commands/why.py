@@ -68,6 +68,8 @@ def why(
     optimizer that does not move it, a loss that is not what is meant, dead units, vanishing or exploding,
     the first NaN. A script is explained at its point.
 
+    Details:
+
     --fix shows each fix as a patch, runs the file with it, and says whether that helps; your file stays as
     it is. --fix --write then asks, and writes the patches that help. --tables adds tables of the training
     steps and of the parameters, --html a page with the graph.

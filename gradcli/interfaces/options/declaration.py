@@ -125,9 +125,10 @@ RENAMED = {"--out": "--output"}  # in every command
 class Declaration(NamedTuple):
     """A command: the annotated function that it calls, its operands and its options.
 
-    The function takes the output first, then every operand and option by name. Its docstring is the help
-    text. `groups` are named tuples whose fields are options: the function takes the tuple, called as its class is, in
-    place of them. Options stand in the help under their `headings`; where some are `common`, it shows only these.
+    The function takes the output first, then every operand and option by name. Its docstring is the help text; the
+    short help leaves out its `Details:`, and where some options are `common`, all others. `groups` are named tuples
+    whose fields are options: the function takes the tuple, called as its class is, in place of them. Options stand
+    in the help under their `headings`.
 
     `short` has what a short spelling stands for, `{"-q": "--show=summary"}`; `renamed` what earlier spellings
     stand for, which take a value if the option does and it is not given here.

@@ -52,6 +52,8 @@ SECTIONS = {
     **{option.name: "Point and numbers" for option in EVALUATION},
     **{option.name: "Output" for option in OUTPUT},
 }
+# those of them that the short help leaves out
+RARE = SECTIONS.keys() - {"at", "wrt", "dtype", "format", "output"}
 
 
 def full(argv: Sequence[str], colour: bool = False) -> ParsedCommand | None:
@@ -155,23 +157,26 @@ def built(chosen: str | None, colour: bool, everything: bool) -> tuple[Any, list
     for name, (_, summary) in COMMANDS.items():
         if name == chosen:
             declared = declaration(name)
-            hidden = 0 if everything or not declared.common else len(declared.options) - len(declared.common)
-            more = f"gradcli {name} {HELP_ALL} shows {hidden} more options." if hidden else None
-            function = receiver(name, declared, calls, hidden=bool(hidden))
-            app.command(name, help=help_text(declared), epilog=more, cls=GroupedOptions)(function)
+            names = {option.name for option in declared.options}
+            hidden = set[str]() if everything else names - (declared.common or names - RARE)
+            more = f"gradcli {name} {HELP_ALL} shows {len(hidden)} more options, and details." if hidden else None
+            function = receiver(name, declared, calls, hidden)
+            app.command(name, help=help_text(declared, everything), epilog=more, cls=GroupedOptions)(function)
         else:
             app.command(name, help=summary)(lambda: None)
     return get_command(app), calls
 
 
-def help_text(declared: Declaration) -> str:
-    """The docstring, laid out for typer: examples stay as they are."""
-    text = inspect.cleandoc(declared.function.__doc__ or "")
+def help_text(declared: Declaration, everything: bool) -> str:
+    """The docstring, laid out for typer: examples stay as they are; its details only if `everything` is shown."""
+    text, _, rest = inspect.cleandoc(declared.function.__doc__ or "").partition("Details:\n\n")
+    details, _, examples = rest.rpartition("Examples:\n")
+    text = f"{text}{details if everything else ''}Examples:\n{examples}" if rest else text
     return text.replace("Examples:\n", "\b\nExamples:\n")
 
 
-def receiver(name: str, declared: Declaration, calls: list[ParsedCommand], *, hidden: bool) -> Callable[..., None]:
-    """The function whose signature typer reads; it only records the arguments. `hidden`: help has common options."""
+def receiver(name: str, declared: Declaration, calls: list[ParsedCommand], hidden: set[str]) -> Callable[..., None]:
+    """The function whose signature typer reads; it only records the arguments. Help leaves out `hidden` options."""
 
     def receive(**arguments: Any) -> None:
         values = {key: tuple(value) if isinstance(value, list) else value for key, value in arguments.items()}
@@ -202,7 +207,7 @@ def receiver(name: str, declared: Declaration, calls: list[ParsedCommand], *, hi
                 min=option.low,
                 max=option.high,
                 show_default=False,
-                hidden=hidden and option.name not in declared.common,
+                hidden=option.name in hidden,
             ),
         )
     annotate(receive, parameters)
