@@ -17,7 +17,6 @@ from gradcli.calculator.answers import (
     ask_value,
     diagnose_answer,
     point_of,
-    unused,
 )
 from gradcli.calculator.questions import (
     gradient_question,
@@ -30,6 +29,7 @@ from gradcli.calculator.questions import (
 )
 from gradcli.calculator.repeated.prepared import PreparedScript
 from gradcli.language.limits import limits_of
+from gradcli.lowering import unused_values
 from gradcli.lowering.points import read_point
 
 TYPE_CHECKING = False
@@ -286,4 +286,4 @@ def _prepared(
     known = limits_of(limits)
     point, notes = read_point(at, known)
     lowered = prepare(script, point, wrt, known, relax=relax, dtype=dtype)
-    return lowered, point, (*notes, *unused(lowered, point))
+    return lowered, point, (*notes, *unused_values(lowered, point))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.base.diagnostics import Diagnostic, did_you_mean, visible
+from gradcli.base.diagnostics import Diagnostic
 from gradcli.base.results.calculations import Evaluation, Gradient, Hessian, Jacobian
 from gradcli.calculator.notes import kinks
 from gradcli.calculator.notes.convention import conjugated, real_part_note
@@ -241,14 +241,3 @@ def diagnose_answer(
 
     problems = explain(question.tape, values, results, dtype=dtype, forward=set(lowered.program.nodes()))
     return (*result, *(problem.with_source(lowered.source) for problem in problems))
-
-
-def unused(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:
-    """A note for each name of the point that the script does not use."""
-    leaves, notes = lowered.program.leaves, []
-    for name in point:
-        if name not in leaves:
-            guess = did_you_mean(name, leaves)
-            hint = f"did you mean `{guess}`?" if guess else None
-            notes.append(Diagnostic("GC211", f"the script does not use `{visible(name)}`", help=hint, severity="note"))
-    return notes

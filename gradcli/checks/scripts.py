@@ -31,7 +31,7 @@ from gradcli.graph.node import dependents, is_reader, reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.lowering import LoweringMode, lower
+from gradcli.lowering import LoweringMode, lower, missing_values, unused_values
 from gradcli.lowering.lowered import Lowered
 from gradcli.lowering.points import array_of, read_point
 
@@ -227,7 +227,10 @@ def prepared(
         point, notes = read_point(at, limits)
         mode = LoweringMode(loops="node", plane=settings.plane)
         lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims, mode=mode)
-        notes = (*lowered.notes, *notes)
+        strange = [note for note in unused_values(lowered, point) if note.help or not source.path]  # no folder's point
+        if strange and (missing := missing_values(lowered, point)):
+            raise GradcliError(*missing)  # the point that is meant is another one
+        notes = (*lowered.notes, *notes, *strange)
         settings = settings.of_file(lowered)
         namespace(settings.backend, settings.dtype)
         expected = room("inline_results") if lowered.script.expected else None

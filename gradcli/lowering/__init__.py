@@ -252,6 +252,17 @@ def with_own_names(script: Script, taken: Collection[str]) -> Script:
     return script
 
 
+def unused_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:
+    """A note for each name of the point that the script does not use."""
+    leaves, notes = lowered.program.leaves, []
+    for name in point:
+        if name not in leaves:
+            guess = did_you_mean(name, leaves)
+            hint = f"did you mean `{guess}`?" if guess else None
+            notes.append(Diagnostic("GC211", f"the script does not use `{visible(name)}`", help=hint, severity="note"))
+    return notes
+
+
 def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:
     """An error for each leaf that the outputs need and that has a value neither in the script nor at the point."""
     needed = {node.params["name"] for node in lowered.program.nodes() if node.primitive.name == "leaf"}

@@ -594,6 +594,8 @@ BAD: list[tuple[str, Any, Any, str]] = [
     ("exits", lambda x: sys.exit(3), total, "f calls sys.exit(3)"),
     ("f returns None", lambda x: None, total, "f returns None"),
     ("df returns None", total, lambda x: None, "df returns None"),
+    ("df returns (None,)", total, lambda x: (None,), "df returns no gradient of any argument"),
+    ("df returns {}", total, lambda x: {}, "df returns no gradient of any argument"),
     ("text", lambda x: "high", total, "f returns the text 'high'"),
     ("df returns text", total, lambda x: "up", "df returns the text 'up'"),
     ("objects", lambda x: {"loss": 1}, total, "f returns a dict"),

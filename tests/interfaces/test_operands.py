@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import gradcli
+from gradcli.base.diagnostics import GradcliError
 from gradcli.interfaces import cli
 from gradcli.interfaces.command_parts.check_inputs import for_this_kind
 from gradcli.interfaces.commands import declaration
@@ -194,6 +196,27 @@ def test_what_would_do_nothing_or_overwrite_a_script_is_refused(
     assert cli.main(["check", *words]) == 2
     printed = capsys.readouterr()
     assert not printed.out and problem in printed.err and "help: " in printed.err
+
+
+@pytest.mark.parametrize(("script", "at"), [("relu(x)", "X=0"), ("abs(x)*y", "y=1,z=0"), ("x**2", "z=2")])
+def test_a_point_of_other_names_judges_nothing(script: str, at: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The leaf that is meant would have a random value."""
+    assert cli.main(["check", script, "--at", at]) == 2
+    assert "error[GC202]: `x` has no value" in capsys.readouterr().err
+    with pytest.raises(GradcliError, match="GC202"):
+        gradcli.check(script, at=[at])
+
+
+def test_a_value_that_nothing_uses_is_noted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "x**2", "--at", "x=1,z=2"]) == 0
+    assert "note[GC211]: the script does not use `z`" in capsys.readouterr().err
+    (folder / "grads" / "free.grad").write_text("v**2\n")
+    assert cli.main(["check", "grads", "--at", "q=2", "-k", "free"]) == 0  # a point may be for some scripts of a folder
+
+
+def test_a_leaf_that_no_output_reads_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "-e", "x\n1"]) == cli.main(["check", "-e", "x*y\ny"]) == 0
+    assert "1 check: 1 passed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])

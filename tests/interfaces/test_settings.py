@@ -188,6 +188,21 @@ def test_mistakes_are_refused(text: str, expected: list[str], tmp_path: Path) ->
     assert codes("check", tmp_path) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding", "code"),
+    [
+        ("[tool]\ngradcli = 3\n", "utf-8", "GC723"),
+        ("[[tool.gradcli]]\ndigits = 3\n", "utf-8", "GC723"),
+        ("[tool.gradcli.check]\nrequire = 'certified'\n", "utf-16", "GC724"),
+    ],
+)
+def test_settings_of_a_project_that_are_no_table_or_no_text(
+    text: str, encoding: str, code: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding=encoding)
+    assert codes("check", tmp_path) == [code]
+
+
 def test_a_key_of_a_command_says_where_it_belongs(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.gradcli]\nrequire = "certified"\n')
     with pytest.raises(GradcliError) as caught:

@@ -85,7 +85,14 @@ def ran(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.skipif(not {"--github", "--sarif", "--markdown"} <= set(OPTIONS), reason="needs `check --github`")
 @pytest.mark.parametrize(
     ("paths", "options", "code"),
-    [("right.grad", "", 0), (".", "", 1), (".", "--exclude wrong.grad", 0), ("r*.grad wrong.grad", "--jobs 1", 1)],
+    [
+        ("right.grad", "", 0),
+        (".", "", 1),
+        (".", "--exclude wrong.grad", 0),
+        ("r*.grad wrong.grad", "--jobs 1", 1),
+        ("r*t", "", 2),
+        ("a+b", "", 2),
+    ],
 )
 def test_the_check_of_the_action_runs_as_it_stands(paths: str, options: str, code: int, folder: Path) -> None:
     reports = {"JUNIT": "report.xml", "SARIF": "report.sarif", "MARKDOWN": "report.md"}
@@ -118,7 +125,7 @@ def asked(folder: Path, code: int = 0, **more: str) -> tuple[list[str], subproce
     ("given", "words"),
     [
         ({"PATHS": "."}, ["--github", "--", "."]),
-        ({"PATHS": "*.grad  a/b"}, ["--github", "--", "right.grad", "wrong.grad", "a/b"]),
+        ({"PATHS": "*.grad  a/b"}, ["--github", "--", "right.grad", "wrong.grad", "./a/b"]),
         (
             {"PATHS": ".", "OPTIONS": "--exclude *.grad\n-x"},
             ["--exclude", "*.grad", "-x", "--github", "--", "."],

@@ -146,4 +146,4 @@ def test_diagnostics() -> None:
     ]
     compare("diagnostics", f"{diagnostic_text.render(found)}\n\n{diagnostic_text.render(found, colour=True)}\n")
     many = [Diagnostic("GC112", f"problem {number}") for number in range(30)]
-    assert diagnostic_text.render(many).endswith("problem 19\n... and 10 more")
+    assert diagnostic_text.render(many).endswith("problem 19\nhelp: gradcli explain GC112\n\n... and 10 more")

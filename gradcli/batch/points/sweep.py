@@ -17,11 +17,10 @@ from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.batch.points import decimals, sources
 from gradcli.batch.points.column_names import block_of, missing, used_groups
 from gradcli.batch.points.result_table import Results, TextWorkers, is_text, written_before
-from gradcli.calculator.answers import unused
 from gradcli.calculator.questions import prepare
 from gradcli.calculator.repeated.compiled import CompiledScript
 from gradcli.language.source import Source as Script
-from gradcli.lowering import missing_values
+from gradcli.lowering import missing_values, unused_values
 from gradcli.lowering.points import read_point
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def answer_points(
     groups = used_groups(path, [group for group in table.groups if group.name not in point], leaves)
     if errors := missing_values(lowered, {**shapes, **point}):
         raise GradcliError(*missing(path, table.groups, errors))
-    notes = (*notes, *unused(lowered, point), *unread(path, [name for name in shapes if name not in leaves]))
+    notes = (*notes, *unused_values(lowered, point), *unread(path, [name for name in shapes if name not in leaves]))
     table.only([group.name for group in groups])
     shared = {name: value for name, value in point.items() if name in leaves}
     width = max(1, sum(int(np.prod(group.shape, dtype=int)) for group in groups))

@@ -48,7 +48,8 @@ def sampled(
     one is returned.
     """
     used = leaf_names(outputs)
-    missing = [leaf for name, leaf in leaves.items() if name not in known and name in used]
+    missing = [leaf for name, leaf in leaves.items() if name not in known]
+    missing.sort(key=lambda leaf: leaf.name not in used)  # what no output reads changes no value of another
     first: dict[str, Floats] = {}
     for low, high in RANGES if missing else ():
         generator = np.random.default_rng(seed)

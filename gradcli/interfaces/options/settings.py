@@ -148,7 +148,7 @@ def nearest(folder: str, settings: CommandSettings) -> tuple[str, Table] | None:
         if os.path.isfile(shared) and mentions(shared) and trusted(shared, settings.notes):
             tool = read(shared, settings).get("tool")
             table = tool.get("gradcli") if isinstance(tool, dict) else None
-            if isinstance(table, dict):
+            if table is not None:
                 return shared, checked(table, shared, settings)
     return None
 
@@ -193,7 +193,7 @@ def personal(environment: Mapping[str, str], settings: CommandSettings) -> tuple
 
 def mentions(path: str) -> bool:
     """Whether a file may contain settings: the files of most projects need no parsing, which costs 10 ms."""
-    text = content(path).translate(None, b" \t\"'")
+    text = content(path).translate(None, b" \t\"'\0")  # UTF-16 has the last
     return b"tool.gradcli" in text or b"[tool]" in text
 
 
@@ -222,8 +222,11 @@ def read(path: str, settings: CommandSettings) -> Table:
     return {}
 
 
-def checked(table: Table, path: str, settings: CommandSettings) -> Table:
+def checked(table: Any, path: str, settings: CommandSettings) -> Table:
     """The table; keys that are unknown and values that do not fit are problems (GC722, GC723)."""
+    if not isinstance(table, dict):
+        settings.problems.append(Diagnostic("GC723", f"`tool.gradcli` in {visible(path, 200)} has to be a table"))
+        return {}
     faults = [*wrong(table, COMMON, path, ""), *wrong_limits(table.get("limits", {}), path)]
     for command in COMMANDS:
         if command in table:

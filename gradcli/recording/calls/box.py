@@ -118,9 +118,10 @@ class BlackBox:
             self.role, self.library, self.arguments, (self.shape or ()) if self.kind == JACOBIAN else ()
         )
         first = raw if self.kind == PAIR else self._derived(self.x, weights, at_the_point=True)
-        if first is None:
-            raise Failed(self.role, f"{self.role} returns None", help="does it end without `return`?")
-        names = self.form.covered(first)
+        names = () if first is None else self.form.covered(first)
+        if not names:
+            what = "None" if first is None else "no gradient of any argument"
+            raise Failed(self.role, f"{self.role} returns {what}", help="does it end without `return`?")
         self.misshapen = self.form.misshapen(first, names)
         self._lay_out([name for name in names if name not in self.misshapen])
         self._gathered(first, weights)
