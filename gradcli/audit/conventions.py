@@ -97,7 +97,8 @@ class PairedCall:
             return
         state = [name for name in ("theta", *getattr(self.owner, "__dict__", ())) if hasattr(self.owner, name)]
         arguments = [name for name, content in self.at.items() if moves(content)]
-        attributes = [STATE + name for name in dict.fromkeys(state) if moves(getattr(self.owner, name))]
+        plain = [x for x in dict.fromkeys(state) if not of_objects(getattr(self.owner, x))]
+        attributes = [STATE + name for name in plain if moves(getattr(self.owner, name))]
         for names in (arguments, self.remade(), attributes if self.owner is not None else []):
             whole = {name: isinstance(self.content(name), int) for name in names}
             yield sorted(names, key=lambda name: whole[name])[:MOST_ARGUMENTS]
@@ -120,11 +121,11 @@ class PairedCall:
 
     def put(self, name: str, moved: Any) -> None:
         """Let an attribute hold other numbers: an array of its own kind, which knows more than numbers, keeps them."""
-        held = getattr(self.owner, name)
-        if isinstance(held, np.ndarray) and type(held) is not np.ndarray:
-            held[...] = moved
-        else:
+        content = getattr(self.owner, name)
+        if held(content) is content:
             setattr(self.owner, name, moved)
+        else:
+            content[...] = moved
 
     def outputs(self, changed: Arguments) -> list[Floats]:
         """What the function returns, as arrays; with the derivatives before the last one, which may be theirs."""
@@ -156,9 +157,7 @@ class PairedCall:
         if monotonic() > self.ends:
             raise OutOfTime
         for name in changed:
-            if name.startswith(STATE):
-                self.put(name.removeprefix(STATE), changed[name])
-            elif name.startswith(MADE):
+            if name.startswith(MADE):
                 anew = type(self.owner)(**{**self.kept, name.removeprefix(MADE): changed[name]})
                 function = MethodType(function.__func__, anew)
         at = {name: own_copy(changed.get(name, content)) for name, content in self.at.items()} | (fixed or {})
@@ -166,7 +165,19 @@ class PairedCall:
         if key not in self.orders:
             self.orders[key] = order_of(function, at)
         ordered, named = self.orders[key]
-        return function(*[at[name] for name in ordered], **{name: at[name] for name in named})
+        before = {name: held(self.content(name)) for name in changed if name.startswith(STATE)}
+        try:
+            for name in before:
+                self.put(name.removeprefix(STATE), changed[name])
+            return function(*[at[name] for name in ordered], **{name: at[name] for name in named})
+        finally:
+            for name, content in before.items():
+                self.put(name.removeprefix(STATE), content)
+
+
+def held(content: Any) -> Any:
+    """What is put back behind a call: the content of an attribute, or a copy of an array of its own kind."""
+    return np.array(content) if isinstance(content, np.ndarray) and type(content) is not np.ndarray else content
 
 
 def order_of(function: Any, at: Arguments) -> tuple[list[str], list[str]]:
@@ -189,17 +200,22 @@ def order_of(function: Any, at: Arguments) -> tuple[list[str], list[str]]:
 def kept_of(owner: Any) -> Arguments:
     """The arguments of an object's class, where the object keeps all that have no default under their names."""
     kept: Arguments = {}
-    held = getattr(owner, "__dict__", {})
+    attributes = getattr(owner, "__dict__", {})
     with suppress(TypeError, ValueError):  # a class without a signature
-        for x in inspect.signature(type(owner)).parameters.values() if held else ():
+        for x in inspect.signature(type(owner)).parameters.values() if attributes else ():
             if x.kind in (x.VAR_POSITIONAL, x.VAR_KEYWORD):
                 continue
-            name = next((name for name in (x.name, f"_{x.name}", f"{x.name}_") if name in held), None)
+            name = next((name for name in (x.name, f"_{x.name}", f"{x.name}_") if name in attributes), None)
             if name is not None:
-                kept[x.name] = held[name]
+                kept[x.name] = attributes[name]
             elif x.default is x.empty:
                 return {}
     return kept
+
+
+def of_objects(content: Any) -> bool:
+    """Whether a list holds objects, which may be numbers, but not only that: an array in its place is none of them."""
+    return isinstance(content, (list, tuple)) and not all(isinstance(x, (int, float, list, tuple)) for x in content)
 
 
 def moves(content: Any) -> bool:
@@ -263,8 +279,6 @@ def slopes(call: PairedCall, argument: str) -> Slopes:
             rough, fine = ((moved(k, step) - moved(k, -step)) / (2 * step) for step in (h, h / 2))
             columns.append((4 * fine - rough) / 3)
             doubts.append(np.abs(fine - rough))
-    if argument.startswith(STATE):
-        call.put(argument.removeprefix(STATE), x if isinstance(content, np.ndarray) else content)
     sizes = [y.size for y in call.outputs({})]
     whole = np.stack(columns, axis=-1)
     return Slopes(

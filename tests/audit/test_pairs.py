@@ -322,9 +322,10 @@ def test_an_attribute_that_is_an_array_of_its_own_kind_stays_it() -> None:
     class Owner:
         def __init__(self) -> None:
             self.width = np.array([0.7]).view(Parameter)
+            self.parameters = [self.width]
 
     def value(x: Any) -> Any:
-        assert isinstance(owner.width, Parameter)
+        assert isinstance(owner.width, Parameter) and isinstance(owner.parameters, list)
         return owner.width[0] ** 2 * x.sum()
 
     def slope(x: Any) -> Any:
@@ -334,6 +335,7 @@ def test_an_attribute_that_is_an_array_of_its_own_kind_stays_it() -> None:
     row = pairs.Pair("m:C.f_grad", "m:C.f", "X_grad -> X")._asdict() | {"guessed": True}
     (check,) = judging.answer(lambda: PairedCall(row, value, slope, owner, (V,), {}), {"timeout": 10.0})["checks"]
     assert (check["leaf"], check["verdict"]) == ("width", "AGREES")
+    assert owner.width[0] == 0.7
 
 
 def test_a_vector_that_is_no_gradient_is_told_from_one_of_another_function() -> None:
