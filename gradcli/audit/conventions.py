@@ -48,7 +48,7 @@ class DerivativePart(NamedTuple):
     f(x), then that of x), "transposed", "entrywise" (the shape of x: of a function of entries or rows), "columns" (of
     columns), "diagonal" (of each output by its own entry of x, on which others depend, too), "total" (the gradient of
     the sum of the outputs).
-    `flat`: both are 0, which says nothing.
+    `flat`: both are 0, which says nothing; `whole`: the part holds 0, 1 and 2 alone, as others may by accident.
     """
 
     argument: str
@@ -60,6 +60,7 @@ class DerivativePart(NamedTuple):
     factor: float
     gap: float
     flat: bool
+    whole: bool
 
     @property
     def convention(self) -> list[Any]:
@@ -87,6 +88,10 @@ class PairedCall:
         self.off = {} if flag is None else {pair["flag"]: False if flag.default is flag.empty else flag.default}
         self.ends = float("inf")
         self.orders: dict[Any, tuple[list[str], list[str]]] = {}  # of each function, and the names of its arguments
+        usual = {x.name: x.default for x in bound.signature.parameters.values() if type(x.default) is bool}
+        usual.pop(pair["flag"], None)
+        if self.at.keys() & usual and not any(np.isfinite(y).any() for y in self.outputs({})):
+            self.at |= usual  # such as a flag that saves the computation of the value
         self.kept = kept_of(owner) if inspect.ismethod(value) and inspect.ismethod(derivative) else {}
 
     def candidates(self) -> Iterator[list[str]]:
@@ -95,11 +100,12 @@ class PairedCall:
         if by.startswith(STATE) or moves(self.at.get(by)):
             yield [by]
             return
-        state = [name for name in ("theta", *getattr(self.owner, "__dict__", ())) if hasattr(self.owner, name)]
         arguments = [name for name, content in self.at.items() if moves(content)]
-        plain = [x for x in dict.fromkeys(state) if not of_objects(getattr(self.owner, x))]
-        attributes = [STATE + name for name in plain if moves(getattr(self.owner, name))]
-        for names in (arguments, self.remade(), attributes if self.owner is not None else []):
+        theta, attributes = (
+            [STATE + x for x in names if not of_objects(content := getattr(self.owner, x, None)) and moves(content)]
+            for names in (["theta"], getattr(self.owner, "__dict__", ()))
+        )
+        for names in (arguments, theta, self.remade(), attributes):
             whole = {name: isinstance(self.content(name), int) for name in names}
             yield sorted(names, key=lambda name: whole[name])[:MOST_ARGUMENTS]
 
@@ -372,8 +378,11 @@ def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> list[li
                 for j, output in enumerate(outputs[: p + 1] if call.pair["kind"] == "together" else outputs):
                     for layout, claimed, right in layouts(part, output, measured, j):
                         factor, gap = compared(claimed * call.pair["sign"], right, measured.doubt, call)
-                        flat = not claimed.any() and not right.any()
-                        fitting.append(DerivativePart(argument, p, axis, j, layout, place, factor, gap, flat))
+                        flat, whole = (
+                            not claimed.any() and not right.any(),
+                            bool(np.isin(abs(claimed), (0, 1, 2)).all()),
+                        )
+                        fitting.append(DerivativePart(argument, p, axis, j, layout, place, factor, gap, flat, whole))
             fitting.sort(key=lambda x: (x.gap > 0, x.factor != 1, x.flat, x.gap))
             rows.append(fitting)
         best = max(best, rows, key=agreement)

@@ -1,12 +1,12 @@
 """Decides what the judged calls of pairs say that were recognised by their names.
 
-A pair is a guess, and so is the reading of its derivative. A reading counts where it agrees. One that does not agree
-refutes only where the same reading agreed at another call of the pair, for two other parts of the derivative, or for
-other pairs of the same rule in its module or package, of which fewer agree with nothing. Invented arguments may lie
-outside of a domain: with these, three other pairs have to agree, none may disagree, and a pair that agrees at another
-call is not accused; nor is one that agrees for an object of which other attributes are set: those may be for its caller
-to apply. Else the pair is one to LOOK at, or UNPAIRED. A pair that the file confirms is no guess: its least
-wrong reading counts.
+A pair is a guess, and so is the reading of its derivative. A reading counts where it agrees, but not in whole numbers,
+which agree by accident. One that does not agree refutes only where the same reading agreed at another call of the pair,
+for two other parts of the derivative, or for other pairs of the same rule in its module or package, of which fewer
+agree with nothing. Invented arguments may lie outside of a domain: with these, three other pairs have to agree, none
+may disagree, and a pair that agrees at another call is not accused; nor is one that agrees for an object of which other
+attributes are set: those may be for its caller to apply. Else the pair is one to LOOK at, or UNPAIRED. A pair that the
+file confirms is no guess: its least wrong reading counts.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Support:
             self.unset[key, answer["call"]] = answer.get("unset", [])
             for row in answer.get("checks", []):
                 reading = row["reading"]
-                if reading["agrees"] and not reading["flat"]:
-                    agreeing += 1
+                agreeing += reading["agrees"] and not reading["flat"]
+                if reading["agrees"] and not reading["whole"]:
                     for name in names_of(pair, row, reading["factor"]):
                         self.agreeing[name].add((key, answer["call"], reading["convention"][0]))
         if not agreeing:

@@ -117,8 +117,9 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
                 answer = judged(subject, seconds / 2, 0.0 if first else BY_VALUES, code)
             if answer["checks"][0]["verdict"] == "DISAGREES" and conventions.is_gradient(call, reading) is False:
                 answer["checks"][0]["message"] += NO_GRADIENT
-            fits = {"agrees": reading.gap == 0, "factor": reading.factor, "flat": reading.flat, "gap": reading.gap}
-            checks.append({**answer["checks"][0], "reading": {**fits, "convention": reading.convention}})
+            fits = {"agrees": reading.gap == 0, "convention": reading.convention}
+            fits |= {name: getattr(reading, name) for name in ("factor", "gap", "flat", "whole")}
+            checks.append({**answer["checks"][0], "reading": fits})
             notes += answer["notes"]
     point = {name: packed(numbers(value)) for name, value in call.at.items() if conventions.moves(value)}
     unset = sorted(name for name, value in getattr(call.owner, "__dict__", {}).items() if value is None)

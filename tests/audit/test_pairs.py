@@ -359,25 +359,28 @@ def test_a_vector_that_is_no_gradient_is_told_from_one_of_another_function() -> 
 # --- what guesses allow ----------------------------------------------------------------------------------------------
 
 
-def called(agrees: bool, factor: float = 1.0, part: int = 0, leaf: str = "x") -> dict[str, Any]:
+def called(agrees: bool, factor: float = 1.0, part: int = 0, leaf: str = "x", whole: bool = False) -> dict[str, Any]:
     """A row of a judged call."""
     verdict = "AGREES" if agrees and factor == 1 else "DISAGREES"
     reading = {
         "agrees": agrees,
         "factor": factor,
         "flat": False,
+        "whole": whole,
         "gap": 0.0 if agrees else 0.5,
         "convention": [part, None, 0, "jacobian", 0],
     }
     return {"leaf": leaf, "verdict": verdict, "message": "", "evidence": {}, "reading": reading}
 
 
-R, W, M = called(True), called(False), called(True, -1.0)
+R, W, M, N = called(True), called(False), called(True, -1.0), called(True, whole=True)
 GUESSES: dict[str, tuple[dict[str, list[dict[str, Any]]], str]] = {
     # the calls of pairs of one rule; the verdict of the first call of `a`
     "nothing else": ({"a": [W]}, "LOOK"),
     "another call agrees": ({"a": [W, R]}, "DISAGREES"),
     "a sibling agrees": ({"a": [W], "b": [R]}, "DISAGREES"),
+    "a sibling agrees, but in whole numbers": ({"a": [W], "b": [N]}, "LOOK"),
+    "another call agrees, but in whole numbers": ({"a": [W, N]}, "LOOK"),
     "as many siblings do as do not": ({"a": [W], "b": [R], "c": [W]}, "LOOK"),
     "more siblings do": ({"a": [W], "b": [R], "c": [W], "d": [R]}, "DISAGREES"),
     "minus, alone": ({"a": [M]}, "LOOK"),
