@@ -309,9 +309,10 @@ def layouts(part: Floats, output: Floats, by: Slopes, j: int) -> Iterator[tuple[
     """The layouts whose shape fits, each with the entries that it claims and those that were measured."""
     S, T, measured = output.shape, by.x.shape, by.columns[j]
     shape = stripped(part.shape)
-    if shape == stripped(S + T):
+    flat = [(s, t) for s in (S, (output.size,)) for t in (T, (by.x.size,))]  # each axis, or all of them as one
+    if shape in [stripped(s + t) for s, t in flat]:
         yield "jacobian", part.reshape(output.size, -1)[:, by.entries], measured
-    elif shape == stripped(T + S):
+    elif shape in [stripped(t + s) for s, t in flat]:
         yield "transposed", part.reshape(-1, output.size).T[:, by.entries], measured
     elif shape == stripped(T):
         claimed, total = part.reshape(-1)[by.entries], measured.sum(axis=0)

@@ -42,7 +42,7 @@ IMPORT, CALL, PAIR, DOCTESTS, MODULE = 60.0, 3.0, 1.0, 20.0, 300.0  # seconds
 REPORTED = 70  # the exit code of a process that has written down what went wrong
 POINTS = 2  # at which a derivative is called
 MOST_CLASSES, MOST_OBJECTS = 4, 4  # that are made: of the derivative's own class, and of those that inherit it
-# parameters that are whole numbers, which are 2, and the shapes of the first and of all other parameters, in the order of trying
+# parameters that are whole numbers, which are 2, and the shapes of the first and of all other parameters, in this order
 WHOLE = re.compile(r"[nmklij]|order|deg|degree|n?dim|size|num|index|idx|(n|num)_\w+|\w+_(order|degree|index|dim)")
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
     ((), ()), ((4,), ()), ((4,), (4,)), ((2,), ()), ((3,), ()), ((3,), (3,)), ((1,), ()),

@@ -222,6 +222,7 @@ LAYOUTS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]
     "Jacobian": (lambda x: X.T @ x**2, lambda x: X.T * 2 * x, (V,), "x", "jacobian", 1.0),
     "transposed": (lambda x: X.T @ x**2, lambda x: (X.T * 2 * x).T, (V,), "x", "transposed", 1.0),
     "an axis of 1": (lambda x: X.T @ x**2, lambda x: (X.T * 2 * x)[:, None], (V,), "x", "jacobian", 1.0),
+    "one axis for two": (lambda a: a * X, lambda a: X.reshape(-1), (0.3,), "x", "jacobian", 1.0),
     "entrywise": (np.sin, np.cos, (V,), "x", "entrywise", 1.0),
     "rows": (lambda x: np.sum(x**3, axis=1), lambda x: 3 * x**2, (X,), "x", "entrywise", 1.0),
     "columns": (lambda x: np.sum(x**3, axis=0), lambda x: 3 * x**2, (X,), "x", "columns", 1.0),
