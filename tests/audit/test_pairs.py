@@ -154,11 +154,13 @@ def test_an_audit_of_a_package_needs_no_command(package: Path) -> None:
 
 PROGRAM = """
 import numpy as np
-from planted import quartic_grad, square_grad, Wave
+from planted import quartic_grad, square_grad, Kernel, Wave
 for k in range(2):
     quartic_grad(np.array([0.5, 1.5]) + k)
 square_grad(np.array([0.5, 1.5]))
 Wave().fit_deriv(np.array([0.1, 0.4]), 0.5, 2.0)
+x = np.array([0.1, 0.4, 0.8])
+Kernel()(x), Kernel()(x, False), Kernel()(x, eval_gradient=False), Kernel()(2 * x, True)
 """
 
 
@@ -167,14 +169,18 @@ def test_a_file_of_pairs_and_a_command(package: Path, confirmed: bool, code: int
     """A guess that nothing supports is no accusation; a confirmed pair is one. Only what the command calls is judged."""
     (package / "program.py").write_text(PROGRAM)
     listed = [
-        pair for pair in scan(str(package / "planted"))[0] if "quartic" in pair.derivative or "Wave" in pair.value
+        pair
+        for pair in scan(str(package / "planted"))[0]
+        if any(name in pair.derivative for name in ("quartic", "Wave", "Kernel"))
     ]
     listed = [pair._replace(confirmed=confirmed) for pair in listed]
     (package / "pairs.toml").write_text(pairs.written(listed, "planted"))
     done = run(package, "audit", "--pairs", "pairs.toml", "--json", "found.json", "--", sys.executable, "program.py")
     found = json.loads((package / "found.json").read_text())
     verdicts = {row["name"]: row["verdict"] for row in found["gradients"]}
-    assert verdicts == {"planted.quartic_grad": word, "planted.Wave.fit_deriv": "AGREES"}
+    agreeing = {"planted.Wave.fit_deriv": "AGREES", "planted.Kernel.__call__": "AGREES"}
+    assert verdicts == {"planted.quartic_grad": word, **agreeing}
+    assert [row["calls"] for row in found["gradients"] if "Kernel" in row["name"]] == [1]  # with the flag
     assert done.returncode == code, done.stderr
 
 
@@ -296,7 +302,7 @@ def test_an_object_is_made_anew_of_other_numbers(count: int, slip: float) -> Non
     generator = np.random.default_rng(5)
     y, owner = generator.uniform(1, 2, count), Normal(generator.uniform(0, 1, (2, count)), slip=slip)
     row = pairs.Pair("m:Normal.d_score", "m:Normal.score", "d_score -> score")._asdict() | {"guessed": True}
-    found = judging.answer(lambda: PairedCall(row, owner.score, owner.d_score, owner, (y,), {}), {"timeout": 30.0})
+    found = judging.answer(lambda: PairedCall(row, owner.score, owner.d_score, owner, (y,), {}), {"timeout": 300.0})
     agreeing = {check["leaf"] for check in found["checks"] if check["verdict"] in ("AGREES", "PROVED")}
     assert agreeing == ({"params"} if slip == 1.0 else {"where"}), found
     assert bool(found["notes"]) == (count == 30)

@@ -62,7 +62,7 @@ def counting(
     derivative: Any,
     first: Callable[[], HandWrittenGradient | None],
     subject: Callable[[tuple[Any, ...], Arguments], Any],
-    applies: Callable[[tuple[Any, ...]], bool] = lambda args: True,
+    applies: Callable[[tuple[Any, ...], Arguments], bool] = lambda args, options: True,
 ) -> Any:
     """A derivative that counts the calls that it `applies` to.
 
@@ -73,7 +73,7 @@ def counting(
     gradients: list[HandWrittenGradient | None] = []  # once it was called
 
     def note(args: tuple[Any, ...], options: Arguments) -> None:
-        if not recorder.watching() or not applies(args):
+        if not recorder.watching() or not applies(args, options):
             return
         if not gradients:
             with recorder.guarded():
@@ -161,7 +161,12 @@ def watched(owner: Any, name: str, derivative: Any, is_method: bool, row: Argume
         value = function if own else getattr(holder, row["value"].rpartition(":")[2].rpartition(".")[2])
         return PairedCall(row, value, function, holder if is_method else None, args[is_method:], options)
 
-    def applies(args: tuple[Any, ...]) -> bool:
+    names = [*signature(derivative).parameters] if row["flag"] else []
+    place = names.index(row["flag"]) if row["flag"] in names else -1
+
+    def applies(args: tuple[Any, ...], options: Arguments) -> bool:
+        if row["flag"] and not options.get(row["flag"], 0 <= place < len(args) and args[place]):
+            return False  # it returns no derivative
         return not is_method or owner is next((kind for kind in type(args[0]).__mro__ if kind in owners), owner)
 
     return counting(derivative, first, subject, applies)
