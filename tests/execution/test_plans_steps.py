@@ -304,6 +304,30 @@ def test_choices_are_those_of_numpy(share: float, kind: str) -> None:
     assert KERNELS[CHOICE] is not None
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("of", ["arrays", "a column", "a row of every other entry", "a number"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_choices_between_arrays_have_the_bits_of_numpy(share: float, of: str, dtype: str) -> None:
+    """Zeros of both signs, infinities, and the bits of NaN, which carry a payload."""
+    random = np.random.default_rng(4)
+    shape = (60, 40)
+    condition = random.uniform(size=shape) < share
+    x, y = random.normal(size=(2, *shape)).astype(dtype)
+    x[:3, :4] = y[5:8, 2:6] = [-0.0, np.inf, np.nan, -np.inf]
+    x[20:22].view(f"i{x.itemsize}")[...] |= np.array(np.inf, dtype).view(f"i{x.itemsize}") + 7
+    if of == "a column":
+        condition, y = condition[:, :1], y[:, :1]
+    if of == "a row of every other entry":
+        y = np.broadcast_to(random.normal(size=80).astype(dtype)[None, ::2], shape)
+    values = [PlanValue(at, one.shape, one.dtype) for at, one in enumerate((condition, x, y))]
+    if of == "a number":
+        y = np.asarray(-0.0, dtype)
+        values[2].number = y[()]
+    made = np.empty(shape, dtype)
+    kernel(Op(CHOICE, None, tuple(values), None, PlanValue(4, shape, x.dtype), None))(condition, x, y, made)
+    assert made.tobytes() == np.where(condition, x, y).tobytes()
+
+
 # --- short rows ----------------------------------------------------------------------------------------------------
 
 

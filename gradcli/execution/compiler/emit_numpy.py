@@ -69,15 +69,17 @@ def entry(ufunc: Any) -> Kernel:
 def _choice(op: Op) -> Kernel:
     x, y = op.args[1:]
     dtype = op.out.dtype
-    if not (
-        x.dtype == y.dtype == dtype
-        and dtype.kind == "f"
-        and op.out.size >= LONG
-        and ir.is_zero(y)
-        and not np.signbit(y.number)
-    ):
+    if not (x.dtype == y.dtype == dtype and dtype.kind == "f" and op.out.size >= LONG):
         return _choose
     whole = BITS[dtype.itemsize]
+
+    def by_bits(
+        condition: Any, x: Any, y: Any, out: Any
+    ) -> None:  # a copy under a mask takes long where that is random
+        chosen, y = out.view(whole), y.view(whole)
+        np.bitwise_xor(x.view(whole), y, chosen)
+        np.bitwise_and(chosen, np.negative(condition.view(np.int8)), chosen)
+        np.bitwise_xor(chosen, y, chosen)
 
     def or_zero(condition: Any, x: Any, y: Any, out: Any) -> None:
         if SPARSE * x.size <= out.size and (x == 1).all():
@@ -85,7 +87,7 @@ def _choice(op: Op) -> Kernel:
         else:
             np.bitwise_and(x.view(whole), np.negative(condition.view(np.int8)), out.view(whole))
 
-    return or_zero
+    return or_zero if ir.is_zero(y) and not np.signbit(y.number) else by_bits
 
 
 def _choose(condition: Any, x: Any, y: Any, out: Any) -> None:
