@@ -270,7 +270,7 @@ def test_records_of_runs_import_no_library_of_tensors() -> None:
 BUDGETS = {
     "checks": (68, 17_822),
     "eager": (71, 15_106),
-    "execution": (43, 8_467),
+    "execution": (43, 8_462),
     "formulas": (10, 4_710),
     "why": (23, 5_046),
 }

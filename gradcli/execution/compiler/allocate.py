@@ -31,15 +31,8 @@ class MemoryLayout:
         known = self._free.get(length)
         if known:
             self.offsets[value.serial] = known.pop()
-            return
-        fitting = [n for n in self._free if length < n <= 2 * length and self._free[n]]
-        if fitting:
-            best = min(fitting)
-            offset = self._free[best].pop()
-            self._free.setdefault(best - length, []).append(offset + length)
         else:
-            offset, self.size = self.size, self.size + length
-        self.offsets[value.serial] = offset
+            self.offsets[value.serial], self.size = self.size, self.size + length
 
     def leave(self, value: PlanValue, nbytes: int) -> None:
         """The place of a value that is not read again."""
