@@ -25,7 +25,7 @@ from gradcli.language.source import Source
 from gradcli.language.syntax import Call, FunctionDef, Name, nodes_of
 from gradcli.lowering.assigned_names import assigned_names
 from gradcli.lowering.lowered import Claim, Lowered, shape_help
-from gradcli.lowering.names import NO_CLAIMS, USUAL, LoweringMode
+from gradcli.lowering.names import IMAGINARY, NO_CLAIMS, USUAL, LoweringMode
 from gradcli.lowering.operands import ScriptList, number, tagged
 from gradcli.lowering.script_pass import ScriptPass
 from gradcli.lowering.shapes.open_shapes import OpenCount
@@ -196,6 +196,8 @@ def _claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     inner.builder, inner.sizes = lowerer.builder, lowerer.sizes
     inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
     known = {**lowerer.scope, **{name: leaf.node for name, leaf in lowerer.leaves.items()}}
+    for name in IMAGINARY - known.keys() if lowerer.mode.plane else ():
+        known[name] = lowerer.builder.call("times_i", lowerer.builder.constant(1))
     inner.scope = {**known, **{name + OWN: value for name, value in known.items()}}
     inner.functions, inner.hand_written = dict(lowerer.functions), dict(lowerer.hand_written)
     inner.ruled = lowerer.ruled
@@ -209,11 +211,12 @@ def _claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
         if name not in lowerer.leaves:
             if name not in lowerer.at:
                 guess = did_you_mean(name, known)
+                hint = "give it a value with --at; complex numbers need --dtype complex128" if name in IMAGINARY else ""
                 raise error(
                     "GC202",
                     f"the claim reads `{visible(name)}`, which is no name of the script",
                     inner.uses.get(name),
-                    help=f"did you mean `{guess}`?" if guess else "give it a value with --at",
+                    help=hint or (f"did you mean `{guess}`?" if guess else "give it a value with --at"),
                     source=source,
                 )
             known_leaf.const = True

@@ -55,6 +55,7 @@ class Poisoned(Exception):
 
 
 POISON = object()
+IMAGINARY = frozenset("ij")  # names of the imaginary unit, at complex points and in claims about them
 
 
 class LoweringMode(NamedTuple):

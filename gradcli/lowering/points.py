@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from gradcli.language.syntax import Expression
 
 RANDOM_ARRAYS = 1000  # counted from here in points, so that they differ from those of the script
-IMAGINARY = frozenset("ij")
 _SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
@@ -106,6 +105,7 @@ class _Reading:
         from gradcli.execution.evaluate import evaluate
         from gradcli.language.syntax import ExpressionStatement, Script
         from gradcli.lowering import LoweringMode, lower
+        from gradcli.lowering.names import IMAGINARY
 
         statement = ExpressionStatement(expression, expression.span)
         script = Script((statement,), source, None, (), expression.span)

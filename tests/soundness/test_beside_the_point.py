@@ -11,7 +11,7 @@ import pytest
 import gradcli
 from gradcli.checks import check_script
 from gradcli.checks.callables import recorded
-from gradcli.checks.decide import assumptions, numerical, refutation, verdict
+from gradcli.checks.decide import assumptions, chosen_points, numerical, refutation, verdict
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.survey import Survey
 
@@ -47,7 +47,32 @@ def of_steps() -> Check:
 
 
 def of_steps_by_values() -> Check:
-    return gradcli.check(lambda x: math.floor(float(x) * 1e5) / 1e5, lambda x: 1.0, at=0.3333333).checks[0]
+    return gradcli.check(lambda x: math.floor(float(x) * 3e4) / 3e4, lambda x: 1.0, at=0.3333333).checks[0]
+
+
+def of_decimals() -> Check:
+    return gradcli.check(lambda x: 1e6 + round(float(x), 9), lambda x: 1.0, at=1.3).checks[0]
+
+
+def of_single_precision() -> Check:
+    """Whose values are those of float32 near the point alone."""
+    return gradcli.check(lambda x: math.floor(float(x) * 2**24) / 2**24, lambda x: 1.0, at=0.7).checks[0]
+
+
+def of_a_smooth_tie() -> Check:
+    return check_script("x*abs(x)", at={"x": 0.0}, claims={"x": "3*abs(x)"}).checks[-1]
+
+
+def of_a_smooth_tie_recorded() -> Check:
+    return gradcli.check(lambda x: np.sum(np.maximum(x, 0) ** 2), lambda x: 2 * x, at=np.array([0.0, 1.0])).checks[0]
+
+
+def of_decimals_of_the_point() -> Check:
+    return check_script("x**2", at={"x": 1.1}, claims={"x": "round(2*x*1e15)/1e15"}).checks[-1]
+
+
+def of_a_branch() -> Check:
+    return gradcli.check(lambda x: float(x) ** 2, lambda x: 2 * float(x) if x >= 1 else 3 * float(x), at=1.0).checks[0]
 
 
 def of_differences() -> Check:
@@ -73,17 +98,25 @@ def wave(x: Any) -> Any:
 
 
 OFF = [
-    (refutation, "right_by_structure", lambda *_: None, of_structure, "DISAGREES", "CERTIFIED"),
+    (refutation, "right_here_only", lambda *_: None, of_structure, "DISAGREES", "CERTIFIED"),
     (verdict, "leave_other_branches", lambda *_: None, of_a_square, "PROVED", "DISAGREES"),
     (numerical.ByDifferences, "only_here", lambda *_: None, at_the_point_only, "DISAGREES", "INCONCLUSIVE"),
     (Survey, "seen_closer", lambda *_: False, of_steps, "DISAGREES", "INCONCLUSIVE"),
     (step_sequences, "stepped", lambda *_: False, of_steps_by_values, "INCONCLUSIVE", "AGREES"),
+    (step_sequences, "in_decimals", lambda *_: False, of_decimals, "INCONCLUSIVE", "AGREES"),
+    (Survey, "in_single", lambda *_: True, of_single_precision, "INCONCLUSIVE", "AGREES"),
+    (refutation, "right_here_only", lambda *_: None, of_a_smooth_tie, "DISAGREES", "CERTIFIED"),
+    (refutation, "right_here_only", lambda *_: None, of_a_smooth_tie_recorded, "DISAGREES", "CERTIFIED"),
+    (refutation, "by_luck", lambda *_: False, of_decimals_of_the_point, "DISAGREES", "CERTIFIED"),
+    (chosen_points, "rescaled", lambda x, *_: [x * 1.02, x * 1.03], of_a_branch, "INCONCLUSIVE", "AGREES"),
     (recorded, "error_of_differences", lambda *_: 0.0, of_differences, "IMPRECISE", "DISAGREES"),
     (assumptions.Proof, "texts", lambda *_: [], of_a_box_of_data, "INCONCLUSIVE", "PROVED"),
 ]
 
 
-@pytest.mark.parametrize(("place", "name", "off", "case", "right", "wrong"), OFF, ids=[row[1] for row in OFF])
+@pytest.mark.parametrize(
+    ("place", "name", "off", "case", "right", "wrong"), OFF, ids=[f"{row[1]} {row[3].__name__}" for row in OFF]
+)
 def test_each_comparison_beside_the_point_is_needed(
     place: Any, name: str, off: Any, case: Callable[[], Check], right: str, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,3 +261,47 @@ def test_a_zero_of_a_box_is_found_wherever_it_lies_in_it(
     text: str, claim: str, right: str, box: tuple[float, float]
 ) -> None:
     assert check_script(text, at={"x": 0.5}, claims={"x": claim}, box={"x": box}).checks[-1].verdict == right
+
+
+RIGHT_AT_TIES = {  # smooth at the point, where kinks cancel: a right slope, and others that are right there alone
+    ("x*abs(x)", "x=0"): ("2*abs(x)", "2*x", "3*abs(x)", "x**2"),
+    ("relu(x)**2", "x=0"): ("2*relu(x)", "2*x", "3*relu(x)"),
+    ("abs(x)**3", "x=0"): ("3*x*abs(x)", "3*x**2", "3*abs(x)"),
+    ("norm(x)**2", "x=[0,0]"): ("2*x", "3*x", "2*abs(x)"),
+    ("hypot(x, y)**2", "x=0,y=0"): ("2*x", "3*x"),
+    ("sqrt(x**4)", "x=0"): ("2*x", "3*x"),
+    ("where(x == 0, 1, sin(x)/x)", "x=0"): ("where(x == 0, 0, cos(x)/x - sin(x)/x**2)", "x", "-sin(x)"),
+    ("where(x >= 1, x**2, 2*x - 1)", "x=1"): ("where(x >= 1, 2*x, 2)", "2*x", "2*x**2"),
+    ("where(x == 0, 0, exp(-1/x**2))", "x=0"): ("where(x == 0, 0, 2*exp(-1/x**2)/x**3)", "x", "x**9"),
+    ("elu(x)", "x=0"): ("where(x > 0, 1, exp(x))", "1 + x**2", "where(x > 0, 1, 1 + x)"),
+    ("maximum(x, y)*minimum(x, y)", "x=1,y=1"): ("y", "x", "x*y"),
+    ("sum(sort(x)**2)", "x=[1,1]"): ("2*x", "2*x[0]*ones(2)", "2*x**2"),
+    ("sum(svdvals(A)**2)", "A=[[1,0],[0,1]]"): ("2*A", "2*A@A"),
+}
+
+
+@pytest.mark.parametrize(("text", "at"), RIGHT_AT_TIES, ids=[text for text, _ in RIGHT_AT_TIES])
+def test_where_kinks_cancel_a_claim_is_right_on_both_sides_too(text: str, at: str) -> None:
+    right, *wrong = RIGHT_AT_TIES[text, at]
+    leaf = at[0]
+    assert check_script(text, at=[at], claims={leaf: right}).checks[-1].passed
+    for claim in wrong:
+        assert check_script(text, at=[at], claims={leaf: claim}).checks[-1].verdict == "DISAGREES", claim
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "claim", "warned"),
+    [
+        ("x**2*y", "x=3,y=1", "2*x", True),
+        ("x**2*y", "x=3,y=1", "2*x*y**2", True),
+        ("x**2*y", "x=3,y=2", "x*y**2", True),
+        ("sum(w*x**2)", "x=[1,2],w=[1,1]", "2*x", True),
+        ("x**2*y", "x=3,y=1", "2*x*y", False),
+        ("x**2*abs(y)", "x=3,y=1", "2*x*y", False),
+    ],
+)
+def test_a_claim_that_needs_the_value_of_another_leaf_has_a_warning(
+    text: str, at: str, claim: str, warned: bool
+) -> None:
+    check = check_script(text, at=[at], claims={"x": claim}).checks[-1]
+    assert check.passed and ("; warning: wrong where " in check.message) is warned, check.message

@@ -304,7 +304,7 @@ def standing(box: BlackBox, known: Recorded, subject: Subject, verdict: Outcome)
     right = verdict.verdict in GOOD
     if not (np.isfinite(known.sent[str(subject.leaf)]) if right else known.refutes):
         return None
-    if (subject.surfaces or verdict.verdict in GOOD[1:]) and not backed(box, known, subject, verdict.verdict):
+    if (subject.surfaces or verdict.verdict in GOOD[1:]) and not backed(box, known, subject, verdict):
         rounded = verdict.verdict in DECIDED and any(surface.node.primitive.whole_steps for surface in subject.surfaces)
         text = f"{verdict.message.partition('; ')[0]}; but finite differences do not confirm it: f is {ROUNDED}"
         return Outcome("INCONCLUSIVE", text, verdict.evidence) if rounded else None
@@ -317,7 +317,7 @@ def standing(box: BlackBox, known: Recorded, subject: Subject, verdict: Outcome)
     return verdict if sure else None
 
 
-def backed(box: BlackBox, known: Recorded, subject: Subject, verdict: str) -> bool:
+def backed(box: BlackBox, known: Recorded, subject: Subject, outcome: Outcome) -> bool:
     """Whether differences of the function's own values do not contradict a verdict on its recording.
 
     A graph that compares values, as a bisection does, may be smooth between two jumps that are closer than floats: its
@@ -325,7 +325,7 @@ def backed(box: BlackBox, known: Recorded, subject: Subject, verdict: str) -> bo
     where the graph jumps between whole numbers alone. And what is no proof may not be wrong at points nearby whose
     numbers are longer: a claim may be rounded as the point is.
     """
-    leaf, both = str(subject.leaf), evaluator(sides(subject))
+    leaf, both, verdict = str(subject.leaf), evaluator(sides(subject)), outcome.verdict
     part = box.slices[leaf]
 
     def gap_at(values: Floats) -> float:
@@ -339,9 +339,9 @@ def backed(box: BlackBox, known: Recorded, subject: Subject, verdict: str) -> bo
     rounded = all(surface.node.primitive.whole_steps for surface in subject.surfaces)
     if not subject.surfaces or (verdict in GOOD and rounded):
         return True
-    survey, _ = surveyed(box, known, subject)
+    survey, exact_at = surveyed(box, known, subject, outcome)
     if verdict == "DISAGREES":
-        seen, exact = farthest_off(box, known, subject)
+        seen, exact = farthest_off(survey, exact_at, part)
         siding = (seen.seen.estimate.reason is None or seen.seen.still) and abs(seen.slope - exact) <= seen.slack
         return siding or (rounded and survey.seen_closer(seen, exact, seen.claimed))
     alone = np.zeros(box.x.size)
@@ -352,19 +352,26 @@ def backed(box: BlackBox, known: Recorded, subject: Subject, verdict: str) -> bo
     return any(finding.seen.estimate.reason is not None or suspicious(finding.seen) for finding in findings)
 
 
-def surveyed(box: BlackBox, known: Recorded, subject: Subject) -> tuple[Survey, Floats]:
-    """A survey of the function, in which nothing is measured, with what is judged as the claim; and the derivative."""
-    part, claims = box.slices[str(subject.leaf)], np.zeros((1, box.x.size))
-    exact, claims[0, part] = (y.reshape(-1) for y in evaluated(sides(subject), subject.values))
-    noise = np.array([known.unit * np.abs(known.weights) @ np.abs(box.value(box.x))])
+def surveyed(box: BlackBox, known: Recorded, subject: Subject, outcome: Outcome) -> tuple[Survey, Floats]:
+    """A survey of the function, in which nothing is measured, with what is judged as the claim; and the derivative.
+
+    It is one of the point of the counterexample, where the outcome has one.
+    """
+    leaf, shown, x = str(subject.leaf), outcome.evidence.get("counterexample"), box.x.copy()
+    part, claims = box.slices[leaf], np.zeros((1, x.size))
+    place = np.asarray(shown["at"].get(leaf)) if isinstance(shown, dict) else np.empty(0)
+    if place.dtype == x.dtype and place.size == part.stop - part.start:
+        x[part] = place.reshape(-1)
+    values = {**subject.values, leaf: x[part].reshape(box.shape_of(leaf))}
+    exact, claims[0, part] = (y.reshape(-1) for y in evaluated(sides(subject), values))
+    noise = np.array([known.unit * np.abs(known.weights) @ np.abs(box.value(x))])
     noise = noise if known.unit > EPSILON else np.zeros(1)
     seed, weights = subject.settings.seed or 0, known.weights[None]
-    return Survey(box.values, box.x, box.slices, claims, seed, weights=weights, noise=noise), exact
+    return Survey(box.values, x, box.slices, claims, seed, weights=weights, noise=noise), exact
 
 
-def farthest_off(box: BlackBox, known: Recorded, subject: Subject) -> tuple[SlopeFinding, float]:
+def farthest_off(survey: Survey, exact: Floats, part: slice) -> tuple[SlopeFinding, float]:
     """What differences say of the entry that is farthest off, and its derivative."""
-    (survey, exact), part = surveyed(box, known, subject), box.slices[str(subject.leaf)]
     at = int(np.argmax(np.abs(exact - survey.claims[0, part])))
     (seen,) = survey.along_entries([part.start + at])
     return seen, float(exact[at])
@@ -382,7 +389,7 @@ def as_sent(box: BlackBox, known: Recorded, subject: Subject, verdict: Outcome) 
     if verdict.verdict != "DISAGREES":
         return verdict
     if not subject.surfaces and box.library.name != EAGER:
-        seen, exact = farthest_off(box, known, subject)
+        seen, exact = farthest_off(*surveyed(box, known, subject, verdict), box.slices[str(subject.leaf)])
         if seen.seen.estimate.reason is None and abs(seen.slope - exact) > FAR * seen.slack:
             text = (
                 f"{verdict.message.partition('; ')[0]}; but finite differences give {seen.slope!r} +- {seen.bound:.1g}"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 RANGES = ((-2.0, 2.0), (0.1, 2.0), (0.05, 0.95), (1.1, 4.0), (5.0, 60.0))  # where free names are looked for
 TRIES = 24
 LONG = 15  # digits
+DISTANCES = (2.0**-6, 2.0**-16, 2.0**-26)  # of points on both sides of a given one, relatively
 APART = 0.04  # how far points near a given one of a black box lie, relatively
 EQUAL = "equal or 0 in the same entries"
 
@@ -97,28 +98,43 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
             yield np.asarray(real + 1j * imaginary)
         return
     generator = Random(seed)
-    symmetric, diagonal = structure(x)
     for attempt in range(8 * count):
-        size = 0.25 * 4.0 ** -(attempt // (2 * count))
-        step = np.where(x == 0, 1.0, np.abs(x)) * speeds(generator, x.shape) * size
-        if symmetric:
-            step = np.triu(step) + np.triu(step, 1).T
-        if diagonal:
-            step = np.diag(np.diag(step))
+        step = step_of(x, generator) * 0.25 * 4.0 ** -(attempt // (2 * count))
         moved = shortened(x + step, LONG if attempt % 2 else 3 + attempt // (2 * count))
-        if inside(domain, moved).all() and (moved != x).all() | diagonal:
+        if inside(domain, moved).all() and (moved != x).all() | structure(x)[1]:
             yield moved
+
+
+def both_sides(x: Floats, domain: Interval | None, seed: int) -> list[list[Floats]]:
+    """Values on both sides of that of a leaf, a row for each of some distances, as far as they are in its domain."""
+    if x.dtype.kind == "c":
+        rows = both_sides(np.stack([x.real, x.imag]), domain, seed)
+        return [[np.asarray(parts[0] + 1j * parts[1]) for parts in row] for row in rows]
+    step = step_of(x, Random(seed))
+    rows = [[np.asarray(x + way * size * step) for way in (1.0, -1.0)] for size in DISTANCES]
+    return [[moved for moved in row if inside(domain, moved).all()] for row in rows]
+
+
+def step_of(x: Floats, generator: Random) -> Floats:
+    """A random step that moves every number by about its size; of a symmetric or diagonal matrix one that it stays."""
+    symmetric, diagonal = structure(x)
+    step = np.where(x == 0, 1.0, np.abs(x)) * speeds(generator, x.shape)
+    if symmetric:
+        step = np.triu(step) + np.triu(step, 1).T
+    return np.diag(np.diag(step)) if diagonal else step
 
 
 def rescaled(x: Floats, count: int, seed: int) -> Iterator[Floats]:
     """Values near that of a leaf, in which equal entries stay equal and zeros zero: a symmetric matrix, a mask.
 
-    Where all are 0 they stay equal.
+    Where all are 0 they stay equal. The first two move in opposite directions.
     """
     generator = np.random.default_rng(seed + 7)
     sizes, places = np.unique(np.abs(x), return_inverse=True)
-    for _ in range(count):
-        steps = APART * generator.choice([-1.0, 1.0], sizes.size) * generator.uniform(0.3, 1.0, sizes.size)
+    ways = generator.choice([-1.0, 1.0], sizes.size)
+    for k in range(count):
+        steps = APART * ways * generator.uniform(0.3, 1.0, sizes.size)
+        ways = -ways if k % 2 == 0 else generator.choice([-1.0, 1.0], sizes.size)
         yield x + np.where(x.any(), x, 1.0) * steps[places].reshape(x.shape)
 
 

@@ -274,12 +274,12 @@ class ByDifferences:
         points = 1 + sum(1 for _, state in nearby if state == "agrees")
         bound, bound_text = self.bound(spoken)
         evidence: Evidence = {"points": points, "bound": bound}
-        if against:
-            evidence["beside"] = f"differs at {len(against)} of {len(nearby)} points nearby: is there a branch?"
         covered = self.covered()
         message = f"finite differences agree at {counted(points, 'point')} to {bound_text}"
         message += f" ({covered})" if covered else ""
-        message += f"; warning: {evidence['beside']}" if against else ""
+        if against:
+            evidence["beside"] = f"differs at {len(against)} of {len(nearby)} points nearby: is there a branch?"
+            return Outcome("INCONCLUSIVE", f"{message}, but {self.role} {evidence['beside']}", evidence)
         off = [w for survey, _ in nearby for w in survey.joint if w.state in ("near", "differs")]
         only = len(nearby) > 1 and all(state in ("near", "differs") for _, state in nearby)
         if off and (self.lost or only):
@@ -290,7 +290,7 @@ class ByDifferences:
             text = f"{self.role} {how} off by a relative {far:.1g} near the point; {message}"
             return Outcome("IMPRECISE", text, {**evidence, "sent_off": far})
         special = next((survey for survey, state in self.around if survey.lacks and state == "differs"), None)
-        if special is not None and not against and not self.doubt:
+        if special is not None and not self.doubt:
             worst = max(special.joint, key=lambda finding: finding.ratio)
             kind = f"{self.name} is not {special.lacks}"
             evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}

@@ -97,10 +97,12 @@ def disagrees(message: str, evidence: Evidence, causes: Sequence[ErrorReading]) 
 
 def readings(case: Case, refuting: Values) -> list[ErrorReading]:
     """What may be wrong with a refuted claim; of an equality that the values of a point refute."""
-    from gradcli.checks.diagnosis.explanation import explain  # most claims are right: start-up time is a feature
+    from gradcli.checks.diagnosis.explanation import conjugated, explain  # most claims are right: start-up time
 
-    if case.plane or case.subject.kind == "gradient":
+    if case.subject.kind == "gradient":
         return []
+    if case.plane:
+        return [] if case.output is None else conjugated(case)
     if case.output is None:
         return explain(case, [refuting])
     judged, entries = case.subject.judged.type, case.comparison["entries"]
@@ -198,18 +200,24 @@ def to_the_digits(case: Case, ways: set[str], answer: Answer) -> Outcome:
 
 
 def by_luck(case: Case) -> bool:
-    """Whether a claim about an intermediate value holds at the decimals of the point only, and not beside them."""
-    if case.own_leaf is not None or case.plane or case.target is None:
+    """Whether a claim holds at the decimals of the point only: not beside them, or at numbers of more digits."""
+    if case.plane or case.target is None:
         return False
-    names = sorted(leaf_names([case.target]) & set(case.subject.moving))
-    return any(differ(read_as(case, place, DECIMALS)) for place in case.beside(names, len(names)))
+    if (name := case.own_leaf) is None:
+        names = sorted(leaf_names([case.target]) & set(case.subject.moving))
+        places = case.beside(names, len(names))
+    else:
+        rows = chosen_points.both_sides(case.values[name], case.domains.get(name), case.seed)
+        places = [{**case.values, name: moved} for moved in rows[0]]
+    return any(differ(read_as(case, place, DECIMALS)) for place in places)
 
 
 def off_structure(case: Case, right: Outcome) -> Outcome:
     """A right claim, with a warning where it is wrong for matrices that are not symmetric or diagonal as the given one.
 
-    DISAGREES where it is wrong on both sides of other arrays as soon as no entries are equal or 0. A proof does not use
-    such a structure, and holds without it.
+    Or for another value of a leaf that it is not the derivative by, such as 1 in place of which it has nothing.
+    DISAGREES where it is wrong as soon as no kinks cancel, or no entries are equal or 0. A proof does not use such a
+    structure, and holds without it.
     """
     subject = case.subject
     if subject.kind == "gradient" or case.number or not subject.settings.samples or case.plane:
@@ -219,10 +227,16 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
         read &= set(case.proof.texts("fixed"))
     for name in sorted(read, key=lambda leaf: (leaf != case.own_leaf, leaf)):
         value = case.values[name]
-        if name == case.own_leaf and (wrong := right_by_structure(case, name)) is not None:
+        if name == case.own_leaf and (wrong := right_here_only(case, name)) is not None:
             return wrong
-        off = chosen_points.off_structure(value, case.domains.get(name), case.seed)
-        for word, moved in off if value.size <= MOST_MATRIX else ():
+        off = (
+            [*chosen_points.off_structure(value, case.domains.get(name), case.seed)]
+            if value.size <= MOST_MATRIX
+            else []
+        )
+        if name != case.own_leaf and value.size <= MOST_MATRIX:
+            off += [("as given", moved) for moved in chosen_points.nearby(value, None, 1, case.seed)][:1]
+        for word, moved in off:
             at = {**case.values, name: moved}
             answer = read_as(case, at, CONSTANTS)
             if not differ(answer):
@@ -238,17 +252,27 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
     return right
 
 
-def right_by_structure(case: Case, name: str) -> Outcome | None:
-    """DISAGREES where a claim is wrong on both sides of the point as soon as no entries of a leaf are equal or 0."""
-    value = case.values[name]
-    moved = chosen_points.freed(value, case.domains.get(name), case.seed) if value.size <= MOST_MATRIX else []
-    places = [{**case.values, name: other} for other in moved]
-    answers = [in_floats_too(case, at, read_as(case, at, CONSTANTS, across=True)) for at in places]
-    if not answers or not all(map(differ, answers)):
+def right_here_only(case: Case, name: str) -> Outcome | None:
+    """DISAGREES where a claim is right at a special point, and wrong however near on one side of it.
+
+    Kinks cancel there, or entries of the leaf are equal or 0.
+    """
+    value, domain = case.values[name], case.domains.get(name)
+    special = case.smooth_tie or chosen_points.freed(value, domain, case.seed)
+    rows = chosen_points.both_sides(value, domain, case.seed) if special and value.size <= MOST_MATRIX else []
+    wrong: list[tuple[Values, Answer]] = []
+    for row in rows:
+        places = [{**case.values, name: moved} for moved in row]
+        answers = case.compare(places, **READINGS[CONSTANTS][0], anywhere=True).get("points", ())
+        pairs = [(at, in_floats_too(case, at, answer)) for at, answer in zip(places, answers, strict=False)]
+        wrong += [pair for pair in pairs if differ(pair[1])][:1]
+        if not wrong:
+            return None
+    if not rows or len(wrong) < len(rows):
         return None
-    wrong = refuted_at(case, places[0], answers[0])
-    message = f"it is right where entries of {name} are equal or 0 only: near the point, {wrong.message}"
-    return wrong._replace(message=message)
+    refutation = refuted_at(case, *wrong[0])
+    where = "where kinks cancel" if case.smooth_tie else f"where entries of {name} are equal or 0"
+    return refutation._replace(message=f"it is right {where} only: near the point, {refutation.message}")
 
 
 def in_floats_too(case: Case, values: Values, answer: Answer) -> Answer:

@@ -90,8 +90,13 @@ def relation(exact: Any, claimed: Any, rtol: float | None) -> str:
     return AGREE if settled or tiny else OPEN
 
 
-def speaks(relations: str) -> bool:
-    """Whether a point near the given one is evidence: both sides agree there, or differ for certain."""
+def speaks(relations: str, across: bool) -> bool:
+    """Whether a point near the given one is evidence: both sides agree there, or differ for certain.
+
+    Of points `across` ties only the first are, since other branches may be taken there.
+    """
+    if across:
+        return set(relations) <= {AGREE, CLOSE}
     return DISJOINT in relations or not set(relations) & {NO_EXACT, NO_CLAIMED, TIE, OPEN}
 
 
@@ -174,6 +179,7 @@ def compared(
     `work` counts the operations on single entries that both sides take with any number of bits. A close comparison
     goes on where both sides agree, with as many bits as a smaller budget allows.
     """
+    accurate: list[int] = []
     for bits in ball_numbers.doubling(start, work):
         with ball_numbers.precision(bits):
             derivative, claim = exact(bits), claimed(bits)
@@ -183,8 +189,17 @@ def compared(
         pairs = [(derivative[i], claim[i]) for i, code in codes.items() if code == OPEN]
         if not any(all(isinstance(x, Undecided) or not isinstance(x, Failure) for x in pair) for pair in pairs):
             break
+        before, accurate = accurate, accuracies(pairs)
+        if before == accurate and min(accurate, default=0) > 0:  # of a rounded number
+            break
     least = min([bits, *(agreed(derivative[i], claim[i], bits) for i in entries)])
     return answered(codes, derivative, claim, bits=bits, agreed=least, closely=closely)
+
+
+def accuracies(pairs: Sequence[tuple[Any, Any]]) -> list[int]:
+    """How many bits are known of both entries of some pairs; none where one has no value."""
+    known = not any(isinstance(x, Failure) for pair in pairs for x in pair)
+    return [min(x.rel_accuracy_bits() for x in pair) for pair in pairs] if known else []
 
 
 def compared_sides(
@@ -313,21 +328,11 @@ class ClaimComparison:
         known = {"ball": value, "tie": tie_answer(seen, place)}
         return known if seen.worst else {**known, "given": self.compared(exact)}
 
-    def beside(self, signs: Sequence[int] | None, point: Point, across: bool = False) -> Answer:
-        """The comparison at another point: `region` is false where other branches are taken there.
-
-        Without signs there is no region, and only a point at which both sides agree counts. With `across`, what is 0 at
-        the given point may have any sign.
-        """
+    def beside(self, signs: Sequence[int] | None, point: Point) -> Answer:
+        """The comparison at another point: `region` is false where other branches than these signs are taken there."""
         evaluation = PointEvaluation(self.query, point, self.literals)
         answer = self.compared(evaluation)
-        if signs is None:
-            inside = set(answer["relations"]) <= {AGREE, CLOSE}
-        elif across and len(signs) == len(evaluation.signs):
-            inside = all(sign in (0, other) for sign, other in zip(signs, evaluation.signs, strict=True))
-        else:
-            inside = evaluation.signs == signs
-        return answer if inside else {"region": False}
+        return answer if signs is None or evaluation.signs == signs else {"region": False}
 
 
 def open_tie(reason: str, comparison: Answer, place: Answer) -> Answer:

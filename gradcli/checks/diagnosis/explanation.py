@@ -48,6 +48,17 @@ ALSO_OF_A_VARIABLE = ("exponent not lowered",)  # mistakes with the effect of th
 ENOUGH = 3  # numbers that a ratio must be the same for, and comparisons on each side of a surface
 
 
+def conjugated(case: Case) -> list[ErrorReading]:
+    """That a claim at complex points is the conjugate of what it should state, where it is at all compared ones."""
+    answers = [answer for _, answer in case.compared]
+    entries = [triple for a in answers for triple in zip(a["entries"], a["exact"], a["claimed"], strict=True)]
+    if any(None in triple for triple in entries):
+        return []
+    turned = all(abs(claimed - exact * (-1) ** i) <= CLOSE * abs(exact) for i, exact, claimed in entries)
+    text = "consistent with the conjugate: a claim states dL/dx - i*dL/dy, and `grad` shows dL/dx + i*dL/dy"
+    return [ErrorReading("conjugate", text)] if turned else []
+
+
 def explain(
     case: Case,
     known: Sequence[Values],

@@ -48,6 +48,7 @@ STILL = "f does not change along it"
 UNMOVED = "f does not change here in float64"
 JUMPS = "f stands still over small steps, and jumps"
 OTHER = "the smallest steps see another slope: f jumps, or is not smooth there"
+DECIMAL = "f is rounded to decimals"
 BLUNT = "f changes too little along it for so small a slope"
 EVEN = 6  # steps on which an even function has to move
 TABLE = 9  # values in a difference table
@@ -383,25 +384,41 @@ def _sudden(seen: Differences) -> bool:
     return bool(change[moving[-1]] > SUDDEN * EPSILON * abs(seen.center))
 
 
-def finest(seen: Differences, claimed: float) -> float:
+def finest(seen: Differences, claimed: float, in_single: Callable[[], bool]) -> float:
     """The step on which a claimed slope would show above rounding; inf where it shows on none.
 
-    Rounding is that of the values, or the unit that they all are multiples of, where that is the one of float32, or
-    the one of numbers that are subtracted, as in `1 - cos(x)`.
+    Rounding is that of the values, or the unit that they all are multiples of, where that is the one of float32 and f
+    may be computed `in_single`, or the one of numbers that are subtracted, as in `1 - cos(x)`.
     """
     values = seen.values[seen.values != 0]
     near = seen.values[len(seen.values) // 2 :]  # on the smaller steps
     if not near.any() or not claimed:
         return math.inf
     largest = float(np.abs(near).max())
-    mantissas, exponents = np.frexp(values)
-    whole = (mantissas * 2.0**53).astype(np.int64)
-    unit = float(np.ldexp((whole & -whole).astype(np.float64), exponents - 53).min())
+    unit = float(last_bits(values).min())
     if unit <= SINGLE * largest and (values == values.astype(np.float32)).all():
-        unit = SINGLE * largest
+        unit = SINGLE * largest if in_single() else 0.0
     elif unit > BINARY:
         unit = 0.0
     return SHOWS * max(EPSILON * largest, unit) / abs(claimed)
+
+
+def last_bits(values: Floats) -> Floats:
+    """The largest power of two of which each number is a multiple; no number is 0."""
+    mantissas, exponents = np.frexp(values)
+    whole = (mantissas * 2.0**53).astype(np.int64)
+    bits: Floats = np.ldexp((whole & -whole).astype(np.float64), exponents - 53)
+    return bits
+
+
+def in_decimals(seen: Differences) -> bool:
+    """Whether f is rounded to decimals: no value has as many as its float holds, beside steps that change it enough."""
+    largest = max(abs(seen.center), float(np.abs(seen.values).max(initial=0.0)))
+    if not 0 < largest < math.inf:
+        return False
+    places = math.floor(-math.log10(4.0 * EPSILON * largest))
+    numbers = seen.values[np.abs(seen.values - seen.center) > 64.0 * 10.0**-places] * 10.0**places
+    return numbers.size >= EVEN**2 and bool((np.abs(numbers - np.rint(numbers)) <= 0.126).all())
 
 
 def stepped(slopes: Floats, claimed: float) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import (
     BLUNT,
+    DECIMAL,
     EPSILON,
     OTHER,
     SHARP,
@@ -47,6 +48,7 @@ SMALL = 1e-6  # beside the largest slope, for what does not move
 COARSE = 1e-3  # a slope that rounding would hide, and a claim of 0 does not state
 DUST = 16.0  # roundings of f and of the largest claim, up to which a claim is 0
 FAR_AWAY = (1.0, -0.7, 30.0, -2e3, 1e6)  # moves of an entry
+SMALLER = np.array([2.0**-3, 2.0**-6, 2.0**-9])  # parts of the point
 CROOKED = 0.8315789  # no power of two: a periodic function must not look the same from every step
 REST = 0.25  # how far the other entries move along a second direction
 COMBINED = "a combination of all outputs"
@@ -201,18 +203,19 @@ class Survey(Neighbourhood):
     def unless_stepped(self, findings: list[SlopeFinding], d: Floats) -> list[SlopeFinding]:
         """The findings along a direction; those that agree are unknown where steps at the edge of rounding do not."""
         steps = {
-            finding.row: step_sequences.finest(finding.seen, finding.claimed)
+            finding.row: step_sequences.finest(finding.seen, finding.claimed, self.in_single)
             for finding in findings
             if finding.state in ("agrees", "near") and not finding.seen.still
         }
         step = max(filter(math.isfinite, steps.values()), default=math.inf)
         slopes = self.finest_slopes(d, step)
-        if slopes is None:
-            return findings
         for row in steps:
-            if step_sequences.stepped(slopes[:, :, row], findings[row].claimed):
-                seen = findings[row].seen
-                unknown = seen._replace(estimate=seen.estimate._replace(reason=OTHER))
+            seen, claimed = findings[row].seen, findings[row].claimed
+            reason = DECIMAL if step_sequences.in_decimals(seen) else None
+            if slopes is not None and step_sequences.stepped(slopes[:, :, row], claimed):
+                reason = OTHER
+            if reason:
+                unknown = seen._replace(estimate=seen.estimate._replace(reason=reason))
                 findings[row] = findings[row]._replace(state="silent", seen=unknown)
         return findings
 
@@ -310,9 +313,22 @@ class Survey(Neighbourhood):
             slopes: Floats = (values - self.center) / ((points[:, i] - self.x[i]) / d[i])[:, None]
         return slopes.reshape(2, -1, slopes.shape[1])
 
+    def in_single(self) -> bool:
+        """Whether numbers with the digits of float32 have finer bits where they are smaller, unlike stairs.
+
+        True where no value is smaller.
+        """
+        values = step_sequences.evaluated(self.f, np.multiply.outer(SMALLER, self.x)) @ self.weights.T
+        size = np.broadcast_to(np.abs(self.center), values.shape)
+        small = (values != 0) & (np.abs(values) < size / 4)
+        finer = step_sequences.last_bits(values[small]) < step_sequences.SINGLE / 4 * size[small]
+        return bool(finer.any()) or not small.any()
+
     def closest(self, finding: SlopeFinding, gap: float) -> Floats:
         """The slopes of a finding's entry on steps that show such a gap between slopes, [2, 3], or NaN."""
-        slopes = self.finest_slopes(self.axis(finding.entry or 0), step_sequences.finest(finding.seen, gap))
+        slopes = self.finest_slopes(
+            self.axis(finding.entry or 0), step_sequences.finest(finding.seen, gap, self.in_single)
+        )
         return np.full((2, 3), np.nan) if slopes is None else np.asarray(slopes[:, :, finding.row])
 
     def seen_closer(self, finding: SlopeFinding, slope: float, other: float) -> bool:

@@ -86,6 +86,7 @@ def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
 
 MOST_EXACT = 100_000  # operations on single entries of one walk in exact numbers
+MOST_ANALYTIC_BITS = 1024  # of a special function whose series is integrated: each doubling takes up to 8 times as long
 MOST_CONSTANTS = 4096  # that a field remembers, for it serves program after program
 NOISE = 2.0**-24  # of the largest carry: a ball around 0 of this size is noise, and no number that has been lost
 
@@ -248,6 +249,8 @@ class BallField(Field):
             if not value.imag.contains(0):
                 raise Undefined("a special function that is not real here")
             return value.real
+        if ctx.prec > MOST_ANALYTIC_BITS:
+            raise Undecided(f"a special function of more than {MOST_ANALYTIC_BITS:,} bits")
         sides = [x for x in moving if type(x) is not Series]
         if sides and len(moving) > 1:
             raise Unclear("a special function of several arguments that move to one side")

@@ -113,7 +113,7 @@ class Session:
                 if len(near) == wanted:
                     break
                 comparison = judging.beside(signs, {**point, **change})
-                if comparison["region"] and speaks(comparison["relations"]):
+                if comparison["region"] and speaks(comparison["relations"], signs is None):
                     near.append({"position": position, **comparison})
         return {**answer, "beside": near}
 
@@ -124,16 +124,19 @@ class Session:
         derivative: Derivative | None = None,
         sides: Mapping[str, Any] | None = None,
         rtol: float | None = None,
-        across: bool = False,
+        anywhere: bool = False,
         closely: bool = False,
         **literals: Any,
     ) -> Answer:
-        """At each point: the exact entries (a derivative, or the node `left` of `sides`) against those of `right`."""
+        """At each point: the exact entries (a derivative, or the node `left` of `sides`) against those of `right`.
+
+        A derivative is compared in the region of its own point, or `anywhere`.
+        """
         read = Literals(**literals)
         if derivative is not None:
             judging = ClaimComparison(self._query(derivative), right, rtol, read, closely)
-            signs = judging.region(derivative["point"])
-            return {"points": [judging.beside(signs, point, across) for point in points]}
+            signs = None if anywhere else judging.region(derivative["point"])
+            return {"points": [judging.beside(signs, point) for point in points]}
         assert sides is not None
         about = (read, sides["plane"], rtol, sides["derived"], closely)
         return {"points": [compared_sides(sides["left"], right, point, *about) for point in points]}

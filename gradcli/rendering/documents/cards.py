@@ -67,7 +67,8 @@ def card(check: Any, style: Style, replay: Replay | None = None, whole: bool = T
     if not whole and isinstance(parts.get("at"), dict):
         replay = None if "dodged" in evidence else replay  # which moved the point
         parts["at"] = {name: shortened(name, value, replay) for name, value in parts["at"].items()}
-    facts += evidence_facts({name: parts[name] for name in parts if whole or name in POINT}, style)
+    essential = (*POINT, "convention") if check.verdict == "DISAGREES" else POINT  # at complex points
+    facts += evidence_facts({name: parts[name] for name in parts if whole or name in essential}, style)
     if not facts and not shown:
         return
     yield from title(check)
