@@ -78,6 +78,16 @@ def start(
     return process
 
 
+def exited(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has ended; it stays a zombie where that is possible, so that nothing else gets its number."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
 def kill_group(process: subprocess.Popen[Any]) -> None:
     """Kill a process that leads a group and whatever it started, even if it has ended by itself."""
     if hasattr(os, "killpg"):

@@ -129,11 +129,7 @@ def result_ids(stated: Iterable[Stated]) -> list[str]:
 
 
 def compared(
-    lowered: Lowered,
-    stated: Sequence[Stated],
-    verdicts: Sequence[str],
-    values: Values,
-    settings: Settings,
+    lowered: Lowered, stated: Sequence[Stated], verdicts: Sequence[str], values: Values, settings: Settings
 ) -> list[Check]:
     """A check for each expected result; `verdicts` are those of all subjects."""
     nodes = [result.node for result in stated if result.node is not None]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gradcli.checks.algebra.differential_field import Form
-    from gradcli.checks.algebra.proof import Answer, Failed
+    from gradcli.checks.algebra.proof import Answer
     from gradcli.checks.evaluate.balls import Point
     from gradcli.graph.loop import Body, Loop
     from gradcli.graph.node import Node
@@ -49,16 +49,10 @@ class DifferentialTerm(NamedTuple):
 
 
 def prove_derivative(
-    output: Node,
-    target: Node,
-    right: Node,
-    moving: Sequence[str],
-    point: Point,
-    entries: Sequence[int],
-    failed: Failed | None = None,
+    output: Node, target: Node, right: Node, moving: Sequence[str], point: Point, entries: Sequence[int], **about: Any
 ) -> Answer:
     """As `proof.prove_derivative`, and where loops grow too long in symbols, by induction over their iterations."""
-    answer = proof.prove_derivative(output, target, right, moving, point, entries, failed)
+    answer = proof.prove_derivative(output, target, right, moving, point, entries, **about)
     decided = answer["proved"] or not answer.get("budget", True)  # proved, or the two sides differ
     if decided or target.primitive is not LEAF or not readers_by_loop(reachable([output])):
         return answer

@@ -46,9 +46,9 @@ from gradcli.checks.evaluate.interpretation import (
     Undecided,
     Undefined,
     Unsupported,
-    last_unit,
 )
 from gradcli.graph.arrays import subscript
+from gradcli.graph.exact import last_unit
 from gradcli.graph.node import LEAF, Node, reachable
 
 if TYPE_CHECKING:

@@ -28,9 +28,8 @@ MOST_NUMBERS = 2_000  # of an expression that is tested
 MOST_WORK = 200_000  # terms, for one normal form
 EACH = 10  # operations that a number of the expression counts for
 MOST_SEPARATION = 60_000  # bits
-FORMS: dict[
-    str, Callable[..., Form]
-] = {  # of an operation, from the forms of its operands; else a function by its name
+# of an operation, from the forms of its operands; else a function by its name
+FORMS: dict[str, Callable[..., Form]] = {
     "add": lambda x, y: x + y,
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,

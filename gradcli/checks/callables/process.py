@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.base.child_process import MARK, kill_all, listen, receive, send, start
+from gradcli.base.child_process import MARK, exited, kill_all, listen, receive, send, start
 from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.checks.callables import runner
 from gradcli.checks.callables.api import About, failed, report_on
@@ -30,7 +30,7 @@ from gradcli.checks.witnesses import parse_witnesses
 from gradcli.lowering.points import array_of, read_point
 from gradcli.recording.calls.box import BlackBox
 from gradcli.recording.calls.call_arguments import Argument
-from gradcli.recording.calls.failures import KEPT, Failed, OutOfTime, innermost
+from gradcli.recording.calls.failures import KEPT, Failed, OutOfTime, crash_place
 from gradcli.recording.calls.gradient_libraries import TITLES, Library
 
 if TYPE_CHECKING:
@@ -321,16 +321,6 @@ class Runner:
             self.written = (self.written + piece)[:KEPT] if len(self.written) < KEPT else self.written
 
 
-def exited(process: subprocess.Popen[bytes]) -> bool:
-    """Whether a process has ended; it stays a zombie where that is possible, so that nothing else gets its number."""
-    if not hasattr(os, "waitid"):
-        return process.poll() is not None
-    try:
-        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True
-
-
 def ended(child: Runner, python: str, lenient: bool) -> Report:
     """The report on a process that gave no answer."""
     code, late = child.process.returncode, child.late
@@ -347,13 +337,3 @@ def ended(child: Runner, python: str, lenient: bool) -> Report:
     evidence: dict[str, object] = {"role": what}
     check = Check("callable", file, None, "callable", None, "INCONCLUSIVE", evidence, message, passed=lenient)
     return Report(title, (check,))
-
-
-def crash_place(text: bytes) -> str | None:
-    """The innermost line of the user's code when the process crashed, as `file:line`."""
-    frames = []
-    for line in text.decode("utf-8", "replace").splitlines():  # the innermost call comes first
-        name, _, rest = line.strip().removeprefix('File "').partition('", line ')
-        if rest:
-            frames.append((name, int(rest.split(" ")[0])))
-    return innermost(frames[::-1])

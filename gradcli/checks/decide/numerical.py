@@ -22,19 +22,7 @@ from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, ErrorReading, Subexpression, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import (
-    EPSILON,
-    JUMPS,
-    STILL,
-    UNMOVED,
-    Estimate,
-    LocalBehaviour,
-    bent,
-    between_sides,
-    sides_along,
-    straddling,
-    suspicious,
-)
+from gradcli.checks.differences.step_sequences import EPSILON, STILL, UNMOVED, Estimate, LocalBehaviour, suspicious
 from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
 from gradcli.checks.formatting import counted
 from gradcli.checks.witnesses import of_black_box
@@ -208,7 +196,7 @@ class ByDifferences:
         if seen < step_sequences.DECADES:
             return "but only steps within one decade tell them apart, which rounding or noise may do"
         if self.survey.seen_closer(finding, finding.claimed, finding.slope):
-            return f"but smaller steps see the claimed slope: {JUMPS}"
+            return f"but smaller steps see the claimed slope: {step_sequences.JUMPS}"
         try:
             return "" if self.confirmed(finding) else "but not along a second direction"
         except OutOfTime:
@@ -441,8 +429,8 @@ class ByDifferences:
     def not_smooth(self) -> Outcome | None:
         """KINK, BOUNDARY or DISCONTINUOUS where f is not smooth at the point by this argument."""
         survey, part = self.survey, self.part
-        near = (seen for seen in self.own if straddling(seen.seen))
-        if any(not self.bends(seen, 0.0, float(np.median(between_sides(seen.seen)))) for seen in near):
+        near = (seen for seen in self.own if step_sequences.straddling(seen.seen))
+        if any(not self.bends(seen, 0.0, float(np.median(step_sequences.between_sides(seen.seen)))) for seen in near):
             return Outcome("INCONCLUSIVE", SO_NEAR, {})
         suspects = [finding for finding in self.findings if suspicious(finding.seen) or self.invisible(finding)]
         if survey.x.size == 1:  # a direction is the entry once more
@@ -453,7 +441,7 @@ class ByDifferences:
         row = suspects[0].row
         examined = [finding for finding in axes or self.own if finding.row == row][:EXAMINED]
         around = [] if axes else [finding for finding in survey.joint if finding.row == row]
-        seen = sides_along([finding.seen for finding in examined], [finding.seen for finding in around])
+        seen = step_sequences.sides_along([finding.seen for finding in examined], [finding.seen for finding in around])
         if seen.verdict == "smooth" or not self.shown_by(suspects, seen):  # a kink nearby, or steps of rounding
             return None
         lines = zip(examined, seen.left, seen.right, strict=True)
@@ -496,7 +484,11 @@ class ByDifferences:
         pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
         entries = [finding for finding in suspects if finding.entry is not None]
         if seen.verdict == "KINK" and pairs and entries:
-            if not any(bent(finding.seen, left or 0.0, right or 0.0) for finding in entries for left, right in pairs):
+            if not any(
+                step_sequences.bent(finding.seen, left or 0.0, right or 0.0)
+                for finding in entries
+                for left, right in pairs
+            ):
                 return False
         return any(suspicious(finding.seen) for finding in suspects)
 

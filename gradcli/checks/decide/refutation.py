@@ -225,17 +225,13 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
     read = leaf_names(case.sides) & set(subject.moving)
     if case.proof:
         read &= set(case.proof.texts("fixed"))
-    for name in sorted(read, key=lambda leaf: (leaf != case.own_leaf, leaf)):
-        value = case.values[name]
+    small = [name for name in read if case.values[name].size <= MOST_MATRIX]
+    for name in sorted(small, key=lambda leaf: (leaf != case.own_leaf, leaf)):
+        value, domain = case.values[name], case.domains.get(name)
         if name == case.own_leaf and (wrong := right_here_only(case, name)) is not None:
             return wrong
-        off = (
-            [*chosen_points.off_structure(value, case.domains.get(name), case.seed)]
-            if value.size <= MOST_MATRIX
-            else []
-        )
-        if name != case.own_leaf and value.size <= MOST_MATRIX:
-            off += [("as given", moved) for moved in chosen_points.nearby(value, None, 1, case.seed)][:1]
+        others = [] if name == case.own_leaf else [*chosen_points.nearby(value, domain, 1, case.seed)][:1]
+        off = [*chosen_points.off_structure(value, domain, case.seed), *(("as given", other) for other in others)]
         for word, moved in off:
             at = {**case.values, name: moved}
             answer = read_as(case, at, CONSTANTS)
@@ -259,7 +255,7 @@ def right_here_only(case: Case, name: str) -> Outcome | None:
     """
     value, domain = case.values[name], case.domains.get(name)
     special = case.smooth_tie or chosen_points.freed(value, domain, case.seed)
-    rows = chosen_points.both_sides(value, domain, case.seed) if special and value.size <= MOST_MATRIX else []
+    rows = chosen_points.both_sides(value, domain, case.seed) if special else []
     wrong: list[tuple[Values, Answer]] = []
     for row in rows:
         places = [{**case.values, name: moved} for moved in row]

@@ -179,7 +179,7 @@ def compared(
     `work` counts the operations on single entries that both sides take with any number of bits. A close comparison
     goes on where both sides agree, with as many bits as a smaller budget allows.
     """
-    accurate: list[int] = []
+    known: list[int] = []
     for bits in ball_numbers.doubling(start, work):
         with ball_numbers.precision(bits):
             derivative, claim = exact(bits), claimed(bits)
@@ -189,17 +189,11 @@ def compared(
         pairs = [(derivative[i], claim[i]) for i, code in codes.items() if code == OPEN]
         if not any(all(isinstance(x, Undecided) or not isinstance(x, Failure) for x in pair) for pair in pairs):
             break
-        before, accurate = accurate, accuracies(pairs)
-        if before == accurate and min(accurate, default=0) > 0:  # of a rounded number
+        before, known = known, [0 if isinstance(x, Failure) else x.rel_accuracy_bits() for pair in pairs for x in pair]
+        if before == known and min(known) > 0:  # a rounded number among them is known no better with more bits
             break
     least = min([bits, *(agreed(derivative[i], claim[i], bits) for i in entries)])
     return answered(codes, derivative, claim, bits=bits, agreed=least, closely=closely)
-
-
-def accuracies(pairs: Sequence[tuple[Any, Any]]) -> list[int]:
-    """How many bits are known of both entries of some pairs; none where one has no value."""
-    known = not any(isinstance(x, Failure) for pair in pairs for x in pair)
-    return [min(x.rel_accuracy_bits() for x in pair) for pair in pairs] if known else []
 
 
 def compared_sides(

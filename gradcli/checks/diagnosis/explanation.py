@@ -22,13 +22,7 @@ from gradcli.checks.diagnosis.diagnosis_context import CLOSE, RefutedClaim
 from gradcli.checks.diagnosis.error_model import MOST_NEW, repeated_mistakes, single_mistakes
 from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable, room_to_build
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, ErrorReading, span_of
-from gradcli.checks.diagnosis.source_edits import (
-    edits,
-    other_variables,
-    outputs,
-    special_arrays,
-    symmetric_convention,
-)
+from gradcli.checks.diagnosis.source_edits import edits, other_variables, outputs, special_arrays, symmetric_convention
 from gradcli.checks.formatting import called, node_text
 from gradcli.graph.node import DATA, LEAF, Node, reachable
 from gradcli.language.parser import parse
@@ -50,11 +44,9 @@ ENOUGH = 3  # numbers that a ratio must be the same for, and comparisons on each
 
 def conjugated(case: Case) -> list[ErrorReading]:
     """That a claim at complex points is the conjugate of what it should state, where it is at all compared ones."""
-    answers = [answer for _, answer in case.compared]
-    entries = [triple for a in answers for triple in zip(a["entries"], a["exact"], a["claimed"], strict=True)]
-    if any(None in triple for triple in entries):
-        return []
-    turned = all(abs(claimed - exact * (-1) ** i) <= CLOSE * abs(exact) for i, exact, claimed in entries)
+    entries = [triple for _, a in case.compared for triple in zip(a["entries"], a["exact"], a["claimed"], strict=True)]
+    known = all(None not in triple for triple in entries)
+    turned = known and all(abs(claimed - exact * (-1) ** i) <= CLOSE * abs(exact) for i, exact, claimed in entries)
     text = "consistent with the conjugate: a claim states dL/dx - i*dL/dy, and `grad` shows dL/dx + i*dL/dy"
     return [ErrorReading("conjugate", text)] if turned else []
 

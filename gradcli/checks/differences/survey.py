@@ -113,9 +113,7 @@ class Survey(Neighbourhood):
         self.seed, self.rtol = seed, rtol
         self.joint: list[SlopeFinding] = []
         self.entries: list[SlopeFinding] = []
-        self.own: dict[
-            str, list[SlopeFinding]
-        ] = {}  # of large arrays beside others: directions in which they alone move
+        self.own: dict[str, list[SlopeFinding]] = {}  # of large arrays beside others, which move alone
         self.groups: dict[str, list[MovedEntries]] = {}  # of large arrays
         self.unfinished = False
         self.lacks = ""  # what the given point has, and this one beside it has not: "symmetric", "diagonal", or `EQUAL`

@@ -21,9 +21,8 @@ MOST_LOOP_WORK = 16_000_000  # the same where a loop has stated how many bits it
 FEW_BITS = 512  # up to which the time of an operation does not depend on the bits
 DIGITS_A_BIT = 0.30103
 SPARE, SPARE_BITS = 4, 64  # at the end of a loop
-WANTED: list[
-    tuple[int, float]
-] = []  # by loops since the last round: bits, and share of the iterations; global as `ctx`
+# by loops since the last round: bits, and share of the iterations; global as `ctx`
+WANTED: list[tuple[int, float]] = []
 precision = ctx.workprec  # `with precision(bits)`: work with so many bits, then with as many as before
 TINY = fmpq(1, 2) * arb(2) ** -1074  # half of the smallest double
 

@@ -16,19 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import acb, arb, arb_mat, arb_series, ctx, fmpq, fmpz
 
-from gradcli.checks.evaluate.ball_numbers import (
-    GOOD_BITS,
-    SPARE,
-    SPARE_BITS,
-    WANTED,
-    digits,
-    settled,
-    sign,
-    with_bits,
-)
+from gradcli.checks.evaluate.ball_numbers import GOOD_BITS, SPARE, SPARE_BITS, WANTED, digits, settled, sign, with_bits
 from gradcli.checks.evaluate.evaluation import FieldEvaluation, exact_number, work_of
 from gradcli.checks.evaluate.interpretation import (
-    FEW_DIGITS,
     Entries,
     Failure,
     Field,
@@ -37,7 +27,6 @@ from gradcli.checks.evaluate.interpretation import (
     Undecided,
     Undefined,
     Unsupported,
-    last_unit,
 )
 from gradcli.checks.expansions.complex_numbers import ComplexEntry, angle, at_point
 from gradcli.checks.expansions.exact_reals import ExactReal, ExpressionPool, ball_of, fraction
@@ -45,6 +34,7 @@ from gradcli.checks.expansions.log_puiseux import EITHER, Expansion, Huge, Trace
 from gradcli.checks.expansions.power_series import Moving, Series, coefficients
 from gradcli.checks.formatting import node_text
 from gradcli.execution.namespaces.cauchy import inside, series_of
+from gradcli.graph.exact import last_unit
 from gradcli.graph.node import reachable
 from gradcli.primitives.contraction import matmul
 from gradcli.primitives.exact_matrices import matrices
@@ -87,6 +77,7 @@ def product(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
 MOST_EXACT = 100_000  # operations on single entries of one walk in exact numbers
 MOST_ANALYTIC_BITS = 1024  # of a special function whose series is integrated: each doubling takes up to 8 times as long
+FEW_DIGITS = 3  # a bare number of fewer digits is meant exactly
 MOST_CONSTANTS = 4096  # that a field remembers, for it serves program after program
 NOISE = 2.0**-24  # of the largest carry: a ball around 0 of this size is noise, and no number that has been lost
 
@@ -155,7 +146,7 @@ class BallField(Field):
         if unit is not None:
             unit = max(unit, abs(Fraction(value)) * Fraction(self.literals.rounding))
         elif self.literals.printed and (unit := last_unit(value, FEW_DIGITS)) is not None:
-            unit /= 2
+            unit = Fraction(unit) / 2
         return exact if unit is None else exact + arb(0, 1) * self.number(unit)
 
     def datum(self, value: Any) -> Any:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.building import definition_key, written_out
+from gradcli.graph.exact import decimal_of, last_unit
 from gradcli.graph.node import CONSTANT, reachable
 from gradcli.graph.types import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from decimal import Decimal
 
     from gradcli.graph.building import Definition
     from gradcli.graph.node import Node
@@ -297,39 +297,6 @@ class SymbolicField(Field):
         if isinstance(reason, ZeroDivisionError):
             return Undefined(str(reason), node)
         return super().failure_of(node, reason)
-
-
-# --- decimals: which are rounded constants, and by how much they may be off ------------------------------------------
-
-MANY_DIGITS = 15  # a literal with as many digits is a rounded constant
-FEW_DIGITS = 3  # a bare number of fewer digits is meant exactly
-
-
-def last_unit(value: int | Fraction, least: int = MANY_DIGITS) -> Fraction | None:
-    """One unit of the last digit of a decimal with so many digits; None for any other number.
-
-    >>> last_unit(Fraction(1, 8)), last_unit(Fraction("2.718281828459045"))
-    (None, Fraction(1, 1000000000000000))
-    """
-    number = Fraction(value)
-    below = number.denominator
-    if below.bit_count() == 1 and (abs(number) <= 2**53 or (below > 1 and least == MANY_DIGITS)):
-        return None  # a number that people write exactly: a whole or a binary fraction
-    written = decimal_of(number)
-    if written is None or len(written.as_tuple().digits) < least:
-        return None
-    return Fraction(10) ** int(written.as_tuple().exponent)
-
-
-def decimal_of(number: Fraction) -> Decimal | None:
-    """A fraction as a decimal without zeros at its end; None where it is none."""
-    from decimal import Context, Decimal, Inexact  # start-up time is a feature
-
-    context = Context(prec=400, traps=[Inexact])
-    try:
-        return context.normalize(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
-    except Inexact:
-        return None
 
 
 def rounded_constants(nodes: Sequence[Node]) -> list[str]:

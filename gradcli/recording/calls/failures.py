@@ -143,6 +143,16 @@ def innermost(frames: Sequence[tuple[str, int]]) -> str | None:
     return f"{visible(frames[-1][0], LONGEST)}:{frames[-1][1]}" if frames else None
 
 
+def crash_place(text: bytes) -> str | None:
+    """The innermost line of the user's code when the process crashed, as `file:line`."""
+    frames = []
+    for line in text.decode("utf-8", "replace").splitlines():  # the innermost call comes first
+        name, _, rest = line.strip().removeprefix('File "').partition('", line ')
+        if rest:
+            frames.append((name, int(rest.split(" ")[0])))
+    return innermost(frames[::-1])
+
+
 def is_users(path: str) -> bool:
     """Whether a file is the user's: none of this package, of Python's library, or of what is installed beside it."""
     libraries = "site-packages" in path or "dist-packages" in path
