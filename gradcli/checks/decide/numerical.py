@@ -318,7 +318,9 @@ class ByDifferences:
 
     def sure(self, finding: SlopeFinding) -> bool:
         """Whether a finding contradicts the claim for certain, over two decades of steps and by more than digits."""
-        digits = self.precise * max(abs(finding.claimed), abs(finding.slope))
+        digits = max(
+            self.precise * max(abs(finding.claimed), abs(finding.slope)), finding.seen.still * self.survey.dust
+        )
         decades = step_sequences.decades(finding.seen, finding.claimed, finding.slack)
         return finding.gap > digits and decades >= step_sequences.DECADES and contradicted(finding)
 

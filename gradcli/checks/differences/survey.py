@@ -115,7 +115,7 @@ class Survey(Neighbourhood):
         self.entries: list[SlopeFinding] = []
         self.own: dict[str, list[SlopeFinding]] = {}  # of large arrays beside others, which move alone
         self.groups: dict[str, list[MovedEntries]] = {}  # of large arrays
-        self.unfinished = False
+        self.unfinished, self.dust = False, 0.0  # a smaller claim may be the rounding of 0
         self.lacks = ""  # what the given point has, and this one beside it has not: "symmetric", "diagonal", or `EQUAL`
 
     # --- looking -------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class Survey(Neighbourhood):
         largest = max(filter(math.isfinite, sizes), default=0.0)
         ways = np.maximum(np.abs(self.x), 1.0)
         beside = float(np.nan_to_num(np.append(np.abs(self.center), np.abs(self.claims) * ways)).max())
-        dust = DUST * EPSILON * (beside if self.claims.size > 1 else 0.0)
+        self.dust = dust = DUST * EPSILON * (beside if self.claims.size > 1 else 0.0)
         groups = (group.findings for groups in self.groups.values() for group in groups)
         for findings in (self.joint, self.entries, *groups):
             for place, finding in enumerate(findings):
