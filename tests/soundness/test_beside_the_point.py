@@ -289,6 +289,23 @@ def test_where_kinks_cancel_a_claim_is_right_on_both_sides_too(text: str, at: st
         assert check_script(text, at=[at], claims={leaf: claim}).checks[-1].verdict == "DISAGREES", claim
 
 
+@pytest.mark.parametrize(("leaf", "equality"), [
+    ("x = [1, 1]", "max(x) == x[0]"), ("x = [1, 1]", "sort(x) == x"), ("x = [0, 0]", "relu(x) == x"), ("x = 0", "abs(x) == x"),
+])  # fmt: skip
+@pytest.mark.parametrize("factor", range(6))
+def test_an_equality_at_a_tie_holds_on_both_sides(leaf: str, equality: str, factor: int) -> None:
+    """Whatever the seed of the points nearby, which comes from the text."""
+    check = check_script(f"{leaf}; assert {equality}; {factor + 1}*sum(x)", samples=1).checks[-1]
+    assert check.kind == "claim" and check.verdict == "DISAGREES", check
+
+
+@pytest.mark.parametrize(("slope", "right"), [("6*abs(x)", True), ("6*x", False), ("5*abs(x)", False), ("x", False)])
+def test_where_kinks_of_a_derivative_cancel_a_second_one_is_right_on_both_sides_too(slope: str, right: bool) -> None:
+    for left in ("grad(grad(f, x), x)", "hessian(f, x)"):
+        check = check_script(f"x = 0; f = abs(x)**3; assert {left} == {slope}; f").checks[-1]
+        assert check.kind == "claim" and (check.verdict != "DISAGREES") is right, check
+
+
 @pytest.mark.parametrize(
     ("text", "at", "claim", "warned"),
     [

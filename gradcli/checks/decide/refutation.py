@@ -228,7 +228,7 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
     small = [name for name in read if case.values[name].size <= MOST_MATRIX]
     for name in sorted(small, key=lambda leaf: (leaf != case.own_leaf, leaf)):
         value, domain = case.values[name], case.domains.get(name)
-        if name == case.own_leaf and (wrong := right_here_only(case, name)) is not None:
+        if name == (case.own_leaf or name) and (wrong := right_here_only(case, name)) is not None:
             return wrong
         others = [] if name == case.own_leaf else [*chosen_points.nearby(value, domain, 1, case.seed)][:1]
         off = [*chosen_points.off_structure(value, domain, case.seed), *(("as given", other) for other in others)]
@@ -251,23 +251,26 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
 def right_here_only(case: Case, name: str) -> Outcome | None:
     """DISAGREES where a claim is right at a special point, and wrong however near on one side of it.
 
-    Kinks cancel there, or entries of the leaf are equal or 0.
+    Kinks cancel there, also those of a derivative that is differentiated, or entries of the leaf are equal or 0. An
+    equality is refuted by one side alone.
     """
     value, domain = case.values[name], case.domains.get(name)
-    special = case.smooth_tie or chosen_points.freed(value, domain, case.seed)
+    tied = case.smooth_tie or (not case.nearby and case.subject.inner is not None)
+    special = tied or chosen_points.freed(value, domain, case.seed) or (value.size == 1 and not value.any())
     rows = chosen_points.both_sides(value, domain, case.seed) if special else []
     wrong: list[tuple[Values, Answer]] = []
     for row in rows:
         places = [{**case.values, name: moved} for moved in row]
         answers = case.compare(places, **READINGS[CONSTANTS][0], anywhere=True).get("points", ())
         pairs = [(at, in_floats_too(case, at, answer)) for at, answer in zip(places, answers, strict=False)]
-        wrong += [pair for pair in pairs if differ(pair[1])][:1]
-        if not wrong:
+        differing = [pair for pair in pairs if differ(pair[1])]
+        if not differing or (case.output is None and len(differing) > 1):  # an equality may be one of such entries
             return None
+        wrong += differing[:1]
     if not rows or len(wrong) < len(rows):
         return None
     refutation = refuted_at(case, *wrong[0])
-    where = "where kinks cancel" if case.smooth_tie else f"where entries of {name} are equal or 0"
+    where = "where kinks cancel" if tied else f"where entries of {name} are equal or 0"
     return refutation._replace(message=f"it is right {where} only: near the point, {refutation.message}")
 
 
