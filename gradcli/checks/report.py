@@ -52,11 +52,13 @@ class Settings(NamedTuple):
         self = cls(require=frozenset([require] if require else ()), **options)
         kinds: dict[str, Any] = {"samples": Integral, "timeout": Real}
         kinds |= {} if self.seed is None else {"seed": Integral}
+        kinds |= {} if self.rtol is None else {"rtol": Real}
         values = [(name, getattr(self, name), kind) for name, kind in kinds.items()]
         wrong = [(name, value) for name, value, kind in values if not (isinstance(value, kind) and value >= 0)]
         wrong += [("require", word) for word in self.require - {"certified", "precise"}]
         for name, value in wrong:
-            hint = {"require": "certified or precise", "timeout": "seconds"}.get(name, "a whole number, 0 or more")
+            hints = {"require": "certified or precise", "timeout": "seconds", "rtol": "a number, 0 or more"}
+            hint = hints.get(name, "a whole number, 0 or more")
             raise error("GC721", f"{name} cannot be {visible(repr(value))}", help=f"give {hint}")
         return self
 

@@ -156,6 +156,8 @@ def test_what_is_no_script_is_an_error_with_the_way_out(ask: str, given: Any, he
         (lambda: gradcli.check("x**2", timeout=-3), "GC721"),
         (lambda: gradcli.check("x**2", require="perfect"), "GC721"),
         (lambda: gradcli.check(np.sum, np.ones_like, at=np.ones(2), samples=-1), "GC721"),
+        (lambda: gradcli.check(np.sum, np.ones_like, at=np.ones(2), rtol=-1), "GC721"),
+        (lambda: gradcli.check(np.sum, np.ones_like, at=np.ones(2), rtol=float("nan")), "GC721"),
     ],
 )
 def test_options_of_a_wrong_kind_are_named(ask: Callable[[], object], code: str) -> None:
