@@ -24,7 +24,16 @@ from gradcli.why.story import Story
 from gradcli.why.training.accumulated import discarded, late_changes, sums
 from gradcli.why.training.graphs_kept import kept_graphs
 from gradcli.why.training.losses import broadcast, constants, lost_on_the_way, twice
-from gradcli.why.training.optimizers import frozen, idle, made_anew, not_optimised, unregistered, unused
+from gradcli.why.training.optimizers import (
+    decayed,
+    frozen,
+    idle,
+    made_anew,
+    not_optimised,
+    unregistered,
+    unused,
+    uphill,
+)
 
 if TYPE_CHECKING:
     from gradcli.recording.runs.run_record import Watch
@@ -88,7 +97,7 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
         pairs += [(mark, finding) for mark, finding in dead if finding.line not in flat]
         pairs += [] if updates or without else discarded(story)
     ends = {finding.line for _, finding in without}
-    pairs += [*frozen(story), *broadcast(story), *twice(story), *late_changes(story)]
+    pairs += [*frozen(story), *broadcast(story), *twice(story), *late_changes(story), *decayed(story), *uphill(story)]
     terms = list(constants(story))
     pairs += [pair for pair in terms or lost_on_the_way(story) if pair[1].line not in ends]
     left = list(not_optimised(story, outside))

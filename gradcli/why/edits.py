@@ -118,8 +118,7 @@ def earlier_uses(story: Story, line: SourceLine, value: ast.expr) -> list[ast.Na
     backwards = [s.line.number for s in story.watch.sweeps if s.accumulate and s.line and s.line.file == line.file]
     if not name or not using or not any(using[0].lineno < number < using[-1].lineno for number in backwards):
         return []
-    loads = [node for s in using[:-1] for node in ast.walk(s) if isinstance(node, ast.Name) and node.id == name]
-    return [node for node in loads if isinstance(node.ctx, ast.Load)]
+    return [node for s in using[:-1] for node in tree.reads(s, name) if isinstance(node, ast.Name)]
 
 
 def _rewrapped(story: Story, entry: Entry) -> Fix:
@@ -130,11 +129,12 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
         return Fix()
     tree, data = story.tree(line.file), call.args[0]
     if isinstance(data, ast.Name) and (is_list(tree, data) or len(entry.inputs) > 1):
-        stacked = f"torch.stack({data.id})"
-        return Fix(f"use torch.stack, which keeps the history: `{stacked}`", (swap(story, line, call, stacked),))
-    if isinstance(data, (ast.List, ast.ListComp, ast.Tuple, ast.GeneratorExp)):
-        inner = tree.source(data)
-        items = f"[{inner[1:-1]}]" if isinstance(data, (ast.Tuple, ast.GeneratorExp)) else inner
+        items = data.id
+    elif isinstance(data, (ast.Tuple, ast.GeneratorExp)):
+        items = f"[{tree.source(data)[1:-1]}]"
+    else:
+        items = tree.source(data) if isinstance(data, (ast.List, ast.ListComp)) else ""
+    if items:
         stacked = f"torch.stack({items})"
         return Fix(f"use torch.stack, which keeps the history: `{stacked}`", (swap(story, line, call, stacked),))
     text = tree.source(data)

@@ -68,6 +68,8 @@ FIXES: dict[str, str] = {
     "unregistered": "use $use: a module does not find parameters in plain lists and dictionaries",
     "no-update": "call the optimizer's step() after each backward()",
     "tiny-steps": "use a larger learning rate",
+    "decayed": "use a smaller weight_decay, such as 0.01",
+    "uphill": "leave maximize=True out: it is for rewards and likelihoods",
     "frozen-moves": "set the gradients to None, not to zero (zero_grad() does), or give the optimizer only what is to "
     "move",
     "discarded": "zero the gradients once before the first of the backwards that a step uses",
@@ -131,7 +133,6 @@ FIXES_OF_JAX: dict[str, str] = {
     "as-number": "compute with the array itself; item(), int() and numpy are for showing results",
     "sampled": "a draw of whole numbers has no derivative: use the log-probability (REINFORCE: -log_prob * reward), or "
     "a relaxed draw: jax.nn.softmax((logits + jax.random.gumbel(key, logits.shape)) / temperature)",
-    "no-path": "compute the loss from it; what does not enter the loss has no gradient",
     "step-function": "use a smooth substitute (sigmoid, softmax), or a straight-through estimator: x + "
     "jax.lax.stop_gradient(jnp.round(x) - x)",
     "dead-relu": "lower the learning rate, start the bias above zero, or use jax.nn.leaky_relu, gelu or softplus",
@@ -168,17 +169,10 @@ class Dialect:
         """The text of an expression that one of the following is done to."""
         return tree.bracketed(node)
 
-    def at_least(self, text: str, low: str) -> str:
-        """An expression kept at or above a number."""
-        return f"{text}.clamp(min={low})"
-
-    def at_most(self, text: str, high: str) -> str:
-        """An expression kept at or below a number."""
-        return f"{text}.clamp(max={high})"
-
-    def within(self, text: str, low: str, high: str) -> str:
-        """An expression kept between two numbers."""
-        return f"{text}.clamp({low}, {high})"
+    def bounded(self, text: str, low: str = "", high: str = "") -> str:
+        """An expression kept at or above a number, at or below one, or between two."""
+        bounds = f"{low}, {high}" if low and high else f"min={low}" if low else f"max={high}"
+        return f"{text}.clamp({bounds})"
 
     def where(self, condition: str, first: str, second: str) -> str:
         """The choice between two."""
@@ -196,7 +190,7 @@ class JaxDialect(Dialect):
     relaxed = FIXES_OF_JAX["sampled"]
 
     def __init__(self, tree: SourceTree) -> None:
-        names = imported(tree)
+        names = tree.imports
         self.numpy = names.get("jax.numpy", "jnp")
         lax = names.get("jax.lax", "jax.lax")
         self.stop = names.get("jax.lax.stop_gradient", f"{lax}.stop_gradient")
@@ -210,28 +204,12 @@ class JaxDialect(Dialect):
     def operand(self, tree: SourceTree, node: ast.expr) -> str:
         return tree.source(node)
 
-    def at_least(self, text: str, low: str) -> str:
-        return f"{self.numpy}.maximum({text}, {low})"
-
-    def at_most(self, text: str, high: str) -> str:
-        return f"{self.numpy}.minimum({text}, {high})"
-
-    def within(self, text: str, low: str, high: str) -> str:
-        return f"{self.numpy}.clip({text}, {low}, {high})"
+    def bounded(self, text: str, low: str = "", high: str = "") -> str:
+        name = "clip" if low and high else "maximum" if low else "minimum"
+        return f"{self.numpy}.{name}({', '.join(filter(None, (text, low, high)))})"
 
     def where(self, condition: str, first: str, second: str) -> str:
         return f"{self.numpy}.where({condition}, {first}, {second})"
 
     def constant(self, text: str) -> str:
         return f"{self.stop}({text})"
-
-
-def imported(tree: SourceTree) -> dict[str, str]:
-    """What a file imports, and under which names."""
-    names: dict[str, str] = {}
-    for node in ast.walk(tree.root):
-        if isinstance(node, ast.Import):
-            names.update({each.name: each.asname or each.name for each in node.names})
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.update({f"{node.module}.{each.name}": each.asname or each.name for each in node.names})
-    return names

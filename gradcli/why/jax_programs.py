@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradcli.recording.runs.source_lines import SourceLine, whole_line
 from gradcli.recording.runs.source_tree import LOOPS, called, dotted, targets
 from gradcli.why import edits
-from gradcli.why.fixes import ErrorMeaning, JaxDialect, imported
+from gradcli.why.fixes import ErrorMeaning, JaxDialect
 from gradcli.why.gradients.hooks import rule_line
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ def replacement(
     story: Story, tree: SourceTree, last: SourceLine, node: ast.expr | None, statement: ast.stmt | None
 ) -> tuple[str, Patch | None]:
     """What computes the same with traced values."""
-    names = imported(tree)
+    names = tree.imports
     numpy = JaxDialect(tree).numpy
     for call in outward(tree, node):
         base = dotted(call.func.value) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""

@@ -6,6 +6,7 @@ All walks are loops: a record may hold a million operations.
 from __future__ import annotations
 
 import ast
+import re
 from collections import deque
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+TARGETS = re.compile(r"\b(target|tgt|goal|teacher|label|true|truth|gt|next|nxt|best|expected|y\b)|_(target|next)")
 NUMBERS = ("numpy", "item", "tolist")
 ONLY_COPIES = ("detach()", ".data", "stop_gradient()")
 CHECKS = ("__bool__", "all", "any", "equal", "allclose", "isclose", "isnan", "isfinite")
@@ -344,12 +346,16 @@ class Story:
         return None
 
     def end_above(self, mark: int) -> End | None:
-        """Where the history of a value that requires no grad was lost."""
-        for entry in map(self.entries.__getitem__, walk([mark], self.operands)):
-            end = self.end_at(entry)
-            if end is not None and any(below in self.historic for below in entry.inputs):
-                return end
-        return None
+        """Where the history of a value that requires no grad was lost: of a prediction rather than of its target."""
+        ends = filter(None, (self.end_at(self.entries[above]) for above in walk([mark], self.operands)))
+        lost = [end for end in ends if any(below in self.historic for below in end.entry.inputs)]
+
+        def aside(end: End) -> tuple[bool, bool]:
+            trained = self.held & self.ancestors_of(end.entry.mark)
+            return not trained, end.line is not None and TARGETS.search(end.line.text) is not None
+
+        beside = [end for end in lost if end.line and lost[0].line and end.line[:2] == lost[0].line[:2]]
+        return min(beside or lost[:1], key=aside, default=None)
 
     @cached_property
     def historic(self) -> set[int]:

@@ -455,7 +455,10 @@ class Watch(ABC):
             self.writes.setdefault(self.tensors.memory(x), []).append((time, self.tensors.version(x), line))
             self.events.append(Event("changed", mark, line, begun, time, "step"))
             self.rewritten(x, entry, size)
-        rates = tuple([float(group.get("lr", 0.0)) for group in optimizer.param_groups])
+        groups = optimizer.param_groups
+        rates = tuple([float(group.get("lr", 0.0)) for group in groups])
+        known.decay = max([float(group.get("weight_decay") or 0) for group in groups], default=0.0)
+        known.uphill = any(bool(group.get("maximize")) for group in groups)
         before = self.moving.pop(id(optimizer), ())
         ratios = {self.mark(x): self.tensors.ratio(x, former) for x, former in zip(held, before, strict=False)}
         known.updates.append(Update(time, line, begun, rates, tuple(marks), self.probes(optimizer), ratios))

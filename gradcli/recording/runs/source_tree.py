@@ -121,6 +121,22 @@ class SourceTree:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr in names:
                 yield node.value
 
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """What a file imports, and under which names."""
+        names: dict[str, str] = {}
+        for node in ast.walk(self.root):
+            if isinstance(node, ast.Import):
+                names.update({each.name: each.asname or each.name for each in node.names})
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names.update({f"{node.module}.{each.name}": each.asname or each.name for each in node.names})
+        return names
+
+    def reads(self, node: ast.AST, name: str) -> list[ast.Name | ast.Attribute]:
+        """Where an expression or a statement reads a name."""
+        loads = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load)]
+        return [node for node in loads if dotted(node) == name]
+
     # --- edits ----------------------------------------------------------------------------------------------------
 
     def replaced(self, node: ast.stmt | ast.expr, text: str) -> Edit:

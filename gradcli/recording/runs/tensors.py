@@ -136,6 +136,8 @@ class OptimizerRecord:
     probes: tuple[Any, ...] = ()  # of some parameters before the first step
     updates: list[Update] = field(default_factory=list)
     alike: list[int] = field(default_factory=list)  # parameters whose rows are equal after several steps
+    decay: float = 0.0  # the largest weight decay
+    uphill: bool = False  # whether it maximises
 
 
 class SentGradient(NamedTuple):

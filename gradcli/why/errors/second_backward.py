@@ -145,12 +145,7 @@ def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[
     statement, own = story.statement(line), None if line is None else story.tree(line.file)
     if statement is None or own is None:
         return fix, None
-    reads = [
-        node
-        for node in ast.walk(statement)
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and dotted(node) == name
-    ]
-    text = f"{name}.detach()"
+    reads, text = own.reads(statement, name), f"{name}.detach()"
     return f"detach what is carried over: `{text}` where it is read again", own.patch(
         *[own.replaced(node, text) for node in reads]
     ) if reads else None
@@ -210,7 +205,6 @@ def trains_other(story: Story, shared: Boundary, earlier: BackwardRecord) -> edi
     if line is None or not name.isidentifier():
         return edits.Fix(text)
     tree, statement = story.tree(line.file), story.statement(line)
-    nodes = [] if statement is None else [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
-    uses = [n for n in nodes if n.id == name and isinstance(n.ctx, ast.Load)]
+    uses = [] if statement is None else tree.reads(statement, name)
     patch = tree.patch(*[tree.replaced(use, f"{name}.detach()") for use in uses]) if uses else None
     return edits.Fix(f"{text} (line {line.number})", (patch,))

@@ -324,10 +324,7 @@ def bounded(story: Story, line: SourceLine | None, low: str = "", high: str = ""
     node, dialect = operand_at(story, line), story.dialect(line)
     tree = None if node is None or line is None else story.tree(line.file)
     text = "x" if tree is None or node is None else dialect.operand(tree, node)
-    if low and high:
-        text = dialect.within(text, low, high)
-    else:
-        text = dialect.at_least(text, low) if low else dialect.at_most(text, high)
+    text = dialect.bounded(text, low, high)
     return f"`{text}`", None if tree is None or node is None else tree.patch(tree.replaced(node, text))
 
 
@@ -339,7 +336,7 @@ def with_others(story: Story, line: SourceLine | None, patch: Patch | None) -> P
     tree, dialect = story.tree(line.file), story.dialect(line)
     calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and n is not node and called(n) == called(node)]
     operands = [n for n in (edits.operand_of(call, dialect) for call in calls) if n is not None]
-    bounds = [tree.replaced(n, dialect.at_least(dialect.operand(tree, n), "1e-8")) for n in operands]
+    bounds = [tree.replaced(n, dialect.bounded(dialect.operand(tree, n), "1e-8")) for n in operands]
     return patch._replace(edits=(*patch.edits, *bounds))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -25,6 +26,9 @@ LAYERS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict"}
 PARAMETERS = {"list": "ParameterList", "tuple": "ParameterList", "dict": "ParameterDict", "tensor": "Parameter"}
 SEVERAL = 2  # backwards that make a loop of training
 SMALL_RATE = 1e-7
+LEFT, HALVED = 0.02, 0.5  # the share that is left of weights that died; by a decay that is fast
+MUCH, FAST = 3.0, 0.1  # what such a decay takes of each weight in all steps together, in one step
+DISTANCE = re.compile("Loss|CrossEntropy|KlDiv")
 
 
 # --- parameters that a module does not register ---------------------------------------------------------------
@@ -325,6 +329,38 @@ def once_an_epoch(story: Story, scheduler: ast.stmt) -> Patch | None:
     return story.main.patch(
         story.main.removed(scheduler), story.main.inserted(inner, story.main.source(scheduler), after=True)
     )
+
+
+# --- options that spoil what is learned -----------------------------------------------------------------------
+
+
+def decayed(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Optimizers whose weight decay has taken nearly all of their weights."""
+    for optimizer in story.watch.optimizers:
+        pairs = [(story.entries[mark].size.norm, story.entries[mark].now.norm) for mark in optimizer.held]
+        before, after = (math.hypot(*norms) for norms in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
+        takes = [optimizer.decay * max(update.rates) for update in optimizer.updates if update.rates]
+        if sum(takes) > MUCH and after < (HALVED if takes[-1] >= FAST else LEFT) * before:
+            message = f"the weights of the optimizer made at {story.at(optimizer.line)} fell from norm {before:.3g} to "
+            message += f"{after:.3g} in {len(takes)} steps: weight_decay={optimizer.decay:.6g} with a rate of "
+            message += f"{max(optimizer.updates[-1].rates):.3g} pulls them to 0 faster than the gradients move them"
+            patch = edits.keyword_patch(story, optimizer.line, optimizer.kind, "weight_decay", "0.01")
+            yield None, story.find("decayed", None, optimizer.line, message, patches=(patch,))
+
+
+def uphill(story: Story) -> Iterator[tuple[None, Finding]]:
+    """The only optimizer of a run, if it maximises a distance of a model from its targets, which grows."""
+    stepping = [optimizer for optimizer in story.watch.optimizers if optimizer.updates]
+    roots = [story.entries[s.roots[0][0]] for s in story.watch.sweeps if s.accumulate and len(s.roots) == 1]
+    if len(stepping) != 1 or not stepping[0].uphill or len(roots) < SEVERAL:
+        return
+    model = [subject.parameter and "." in subject.name for mark, subject in story.latest.items() if mark in story.held]
+    first, last = (max(abs(root.size.norm), 0.0) for root in (roots[0], roots[-1]))
+    if all(model) and model and last > first and all(DISTANCE.search(root.name) for root in roots):
+        message = f"the optimizer made at {story.at(stepping[0].line)} goes uphill (maximize=True): the loss at "
+        message += f"{story.at(roots[-1].line)} grew from {first:.4g} to {last:.4g} in {len(roots)} steps"
+        patch = edits.keyword_patch(story, stepping[0].line, stepping[0].kind, "maximize", "False")
+        yield None, story.find("uphill", None, stepping[0].line, message, patches=(patch,))
 
 
 # --- frozen, but moved ----------------------------------------------------------------------------------------
