@@ -113,6 +113,9 @@ class TorchWatch(Watch):
         sample = self.samples.pop(self.tensors.mark(tensor), None)
         if sample is not None:
             return self.computed(sample[0], [sample[1]], False, tensor)
+        data = None if self.extents or tensor.requires_grad else self.tensors.base(tensor)
+        if data is not None and not data.requires_grad:
+            return self.computed(title("select"), [self.mark(data)], False, tensor)
         return self.uncovered(tensor) or super().unknown(tensor)
 
     def take_sample(self, name: str, data: Any, sample: Any) -> None:
@@ -123,7 +126,10 @@ class TorchWatch(Watch):
 
     def source(self, tensor: Any) -> int:
         """The number of a tensor, or of the data that it is a sample of."""
-        sample = self.samples.get(self.tensors.mark(tensor))
+        known = self.tensors.mark(tensor)
+        sample = self.samples.get(known)
+        if sample is None and known < 0 and not tensor.requires_grad and tensor._base is not None:
+            return self.mark(tensor._base)
         return self.mark(tensor) if sample is None else sample[1]
 
     def uncovered(self, tensor: Any) -> Entry | None:
@@ -517,6 +523,11 @@ class Recorder:
             name = func.__self__.__name__
             changes: list[tuple[Any, int, int]] = []
         else:
+            if name in SAMPLES and self.loading():
+                result = self.plain(func, args, kwargs)
+                if not self.tensors.is_tensor(result) or result.requires_grad or result._base is None:
+                    self.guarded(name, self.note, name, args, kwargs, [], result)
+                return result  # a view of the data, which tells by itself what it was taken of
             changes = []
             if changing(name) or kwargs.get("out") is not None:
                 changes = self.guarded(name, self.versions_of, args, kwargs) or []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.base.results.graph_vertices import Extent
-from gradcli.recording.runs.tensors import SMALL, ArrayNorm, SeenTensor, TensorFacts, TensorReader, spoken
+from gradcli.recording.runs.tensors import SMALL, ArrayNorm, SeenTensor, TensorFacts, TensorReader, size_of, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gradcli.recording.runs.tensors import Step
 
 LOW, HIGH = 1e-10, 1e15  # of a norm in single precision that neither lost nor overflowed anything
+
+THREADED = 1 << 17  # entries from which on PyTorch's threads are worth their start
 HELD = 8  # gradients that are kept until they arrive
 WAITING = 1 << 24  # bytes of gradients that are kept until it is known whether they are finite
 
@@ -137,10 +139,14 @@ class TorchTensors(TensorReader):
 
     def set_mark(self, tensor: Any, mark: int) -> None:
         """Give it a number, which it loses when it dies."""
+        self.entered(tensor, mark, self.seq(tensor))
+
+    def entered(self, tensor: Any, mark: int, seq: int | None) -> tuple[int, int] | None:
         at = id(tensor)
         known = self._known.get(at)
         held = weakref.ref(tensor, partial(self._forget, at)) if known is None else known[0]
-        self._known[at] = (held, mark, self.seq(tensor))
+        self._known[at] = (held, mark, seq)
+        return None if seq is None else (seq, tensor.output_nr)
 
     def _forget(self, at: int, _: Any) -> None:
         self._known.pop(at, None)
@@ -302,6 +308,8 @@ class TorchTensors(TensorReader):
 
     def _near(self, value: Any) -> ArrayNorm:
         """The size of a dense tensor in main memory, in single or double precision."""
+        if value.numel() < THREADED and not value.is_neg():
+            return size_of(value.numpy())
         norm = self.torch.linalg.vector_norm(value).item()
         if LOW < norm < HIGH:
             return ArrayNorm(norm, True)

@@ -276,8 +276,7 @@ class Watch(ABC):
             facts = self.tensors.facts(tensor, self.extents)
             entry.requires, entry.seq, entry.dtype, entry.shape, entry.size, entry.value = facts
             entry.version = self.tensors.version(tensor)
-            self.tensors.set_mark(tensor, entry.mark)
-            place = self.tensors.place(tensor)
+            place = self.tensors.entered(tensor, entry.mark, entry.seq)
             if place is not None:
                 self.made.setdefault(place[0], {})[place[1]] = entry.mark
         entry.now = entry.size

@@ -386,6 +386,11 @@ class TensorReader(ABC):
     def set_mark(self, tensor: Any, mark: int) -> None:
         """Give it a number."""
 
+    def entered(self, tensor: Any, mark: int, seq: int | None) -> tuple[int, int] | None:
+        """Give it a number, where that of its node is known; the place of the tensor."""
+        self.set_mark(tensor, mark)
+        return self.place(tensor)
+
     @abstractmethod
     def requires(self, tensor: Any) -> bool:
         """Whether it requires grad."""
