@@ -205,8 +205,9 @@ class JaxDialect(Dialect):
         return tree.source(node)
 
     def bounded(self, text: str, low: str = "", high: str = "") -> str:
-        name = "clip" if low and high else "maximum" if low else "minimum"
-        return f"{self.numpy}.{name}({', '.join(filter(None, (text, low, high)))})"
+        if low and high:
+            return f"{self.numpy}.clip({text}, {low}, {high})"
+        return f"{self.numpy}.maximum({text}, {low})" if low else f"{self.numpy}.minimum({text}, {high})"
 
     def where(self, condition: str, first: str, second: str) -> str:
         return f"{self.numpy}.where({condition}, {first}, {second})"
