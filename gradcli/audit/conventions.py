@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Subject = tuple[Callable[..., Any], dict[str, Any], tuple[Any]]
 
 MOST_ENTRIES, FEW = 16, 4  # of an argument that are moved one by one: in trying, and of a larger one in judging
-MOST_PARTS, MOST_ARGUMENTS = 12, 10
+MOST_PARTS, MOST_ARGUMENTS = 12, 16
 MOST_READINGS = 3  # judged of a part that agrees with nothing
 STEP = 1e-3  # relative; central differences of it and of its half are extrapolated
 CLOSE, COARSE = 1e-5, 1e-2  # beside the largest entry: agrees, as far as a first look shows; of float32
@@ -497,6 +497,26 @@ def is_gradient(call: PairedCall, reading: DerivativePart) -> bool | None:
     jacobian = np.stack(rows)
     size = float(np.abs(jacobian).max())
     return None if not size else bool(np.abs(jacobian - jacobian.T).max() <= ASYMMETRIC * size)
+
+
+def without_settings(call: PairedCall) -> bool:
+    """Whether all parts agree where tuples of numbers that the object holds, such as a domain, are None.
+
+    The derivative does not know them: they are for its caller to apply.
+    """
+    settings = {
+        STATE + name for name, x in getattr(call.owner, "__dict__", {}).items() if type(x) is tuple and moves(x)
+    }
+    before = {name: call.content(name) for name in settings}
+    try:
+        for name in before:
+            call.put(name.removeprefix(STATE), None)
+        return bool(before) and agreement(readings(call))[0] == 1
+    except Exception:  # whatever it raises without them
+        return False
+    finally:
+        for name, content in before.items():
+            call.put(name.removeprefix(STATE), content)
 
 
 def chosen(row: Sequence[DerivativePart]) -> list[DerivativePart]:

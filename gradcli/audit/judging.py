@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     Subject = tuple[Callable[..., Any], dict[str, Any], dict[str, Any] | tuple[Any, ...]]
 
 SAMPLES = 2  # points beside the kept one
+LOOK = "LOOK"
 NO_GRADIENT = "; the derivative is the gradient of no function, since its own Jacobian is not symmetric"
 BY_VALUES = 1e-12  # a tolerance with which nothing is recorded
 SETTLED = ("PROVED", "CERTIFIED", "AGREES", "KINK", "BOUNDARY", "UNDEFINED")  # verdicts with nothing to be sorted
@@ -121,6 +122,13 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
             fits |= {name: getattr(reading, name) for name in ("factor", "gap", "flat", "whole")}
             checks.append({**answer["checks"][0], "reading": fits})
             notes += answer["notes"]
+    wrong = [check for check in checks if check["reading"]["gap"] and check["verdict"] not in SETTLED]
+    if wrong and conventions.without_settings(call):
+        for check in wrong:
+            check["verdict"] = LOOK
+            check["message"] = (
+                f"right without the object's domain or the like, as its caller may mean: {check['message']}"
+            )
     point = {name: packed(numbers(value)) for name, value in call.at.items() if conventions.moves(value)}
     unset = sorted(name for name, value in getattr(call.owner, "__dict__", {}).items() if value is None)
     return {"checks": checks, "notes": notes, "point": point, "unset": unset}

@@ -308,6 +308,34 @@ def test_an_object_is_made_anew_of_other_numbers(count: int, slip: float) -> Non
     assert bool(found["notes"]) == (count == 30)
 
 
+class Line:
+    """A line over a domain, which whoever fits it applies to x first."""
+
+    def __init__(self, domain: Any, slip: float) -> None:
+        self.domain, self.slip = domain, slip
+
+    def evaluate(self, x: Any, a: float, b: float) -> Any:
+        x = x if self.domain is None else (x - self.domain[0]) / (self.domain[1] - self.domain[0])
+        return a * x + b * x**2
+
+    def fit_deriv(self, x: Any, a: float, b: float) -> Any:
+        return [x, self.slip * x**2]
+
+
+@pytest.mark.parametrize(
+    ("domain", "slip", "word"),
+    [(None, 1.0, "AGREES"), ((1.0, 3.0), 1.0, "LOOK"), (None, 1.1, "DISAGREES"), ((1.0, 3.0), 1.1, "DISAGREES")],
+)
+def test_a_domain_is_for_the_caller_to_apply(domain: Any, slip: float, word: str) -> None:
+    """What is right without it is not accused; what is wrong without it is."""
+    owner = Line(domain, slip)
+    row = pairs.Pair("m:Line.fit_deriv", "m:Line.evaluate", "fit_deriv -> evaluate")._asdict() | {"guessed": True}
+    call = PairedCall(row, owner.evaluate, owner.fit_deriv, owner, (V, 0.7, 1.3), {})
+    found = judging.answer(lambda: call, {"timeout": 300.0})["checks"]
+    assert found[-1]["verdict"] == word, found
+    assert owner.domain == domain
+
+
 def test_a_few_entries_stand_for_all() -> None:
     """A gradient with one wrong entry, which is none of those that move alone, is refuted along the others."""
     x = np.linspace(0.5, 1.5, 50)
