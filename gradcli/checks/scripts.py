@@ -226,7 +226,13 @@ def prepared(
     try:
         point, notes = read_point(at, limits)
         mode = LoweringMode(loops="node", plane=settings.plane)
-        lowered = lower(parse(source, limits), at=point, wrt=wrt, limits=limits, claims=claims, mode=mode)
+        lowering: dict[str, Any] = {"at": point, "wrt": wrt, "limits": limits, "claims": claims, "mode": mode}
+        try:
+            lowered = lower(parse(source, limits), **lowering)
+        except GradcliError as problem:
+            ranks = import_module("gradcli.lowering.shapes.ranks")
+            source = ranks.with_shapes(source, point, limits, problem) if claims else source
+            lowered = lower(parse(source, limits), **lowering)
         strange = [note for note in unused_values(lowered, point) if note.help or not source.path]  # no folder's point
         if strange and (missing := missing_values(lowered, point)):
             raise GradcliError(*missing)  # the point that is meant is another one

@@ -35,9 +35,9 @@ from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
-from gradcli.language.syntax import Assign, Declare, FunctionDef, names_in
+from gradcli.language.syntax import Assign, FunctionDef, names_in
 from gradcli.lowering import NO_CLAIMS, lower
-from gradcli.lowering.shapes.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, probes, symbols_of
+from gradcli.lowering.shapes.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, declared, probes, symbols_of
 from gradcli.primitives.positions import take_along
 from gradcli.transforms import derivatives
 
@@ -488,12 +488,8 @@ def stated(
 
 def proof_for_all_sizes(subject: ScalarScript, claims: Mapping[str, str]) -> index_proof.Assumed | None:
     """What the proof of a formula for all sizes assumes, as a claim of a script that declares its arrays."""
-    declared = {statement.name.id for statement in subject.script.statements if isinstance(statement, Declare)}
-    shapes = {name: axes for name, axes in subject.assumed.shapes.items() if axes and name not in declared}
-    lines = [f"{name}[{', '.join(map(str, axes))}] in real" for name, axes in shapes.items()]
     try:
-        source = Source("\n".join([*lines, subject.source.text]))
-        source.scalars = subject.source.scalars
+        source = declared(subject.source, subject.script, subject.assumed)
         script = parse(source, subject.limits)
         reason, assumed = proved(script, claims, {}, subject.limits)
     except GradcliError:  # a shape that the script gives a name in another way

@@ -310,3 +310,31 @@ def test_what_a_claim_does_not_see_is_named(text: str) -> None:
     with pytest.raises(GradcliError, match="ss") as problem:
         check_script("s = exp(t); s**2", at={"t": 0.3}, claims={"t": text})
     assert "′" not in str(problem.value)
+
+
+PASTED = [  # a formula without a point, a claim, the verdict on it, and a shape that is told
+    (r"\sum_i x_i y_i", {"x": "y"}, "PROVED", "x[n] in real; y[n] in real"),
+    ("norm(A@x - b)**2", {"x": "2*A.T@(A@x - b)"}, "PROVED", "A[m, n] in real"),
+    (r"\sum_{i=1}^n (y_i - w^\top x_i)^2", {"w": "-2*x.T@(y - x@w)"}, "PROVED", "x[n, m] in real"),
+    (r"x^\top A x", {"x": "2*A@x"}, "DISAGREES", "A[n, n] in real"),
+    ("x*y", {"x": "y"}, "PROVED", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "claims", "verdict", "shapes"), PASTED)
+def test_shapes_of_a_pasted_formula_are_those_that_derive_assumes(
+    text: str, claims: dict[str, str], verdict: str, shapes: str
+) -> None:
+    report = check_script(text, claims=claims)
+    (claim,) = [check for check in report.checks if check.kind == "claim"]
+    assert claim.verdict == verdict
+    shown = [note.source.text for note in report.diagnostics if note.source is not None and note.code == "GC311"]
+    assert bool(shown) == bool(shapes) and all(shapes in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "claims"), [("sin(A@x)", {"x": "3"}), ("x**2", {"x": "2*y@x"}), ("x[2] + y @ x", {"q": "1"})]
+)
+def test_a_problem_that_no_shapes_cure_stays(text: str, claims: dict[str, str]) -> None:
+    with pytest.raises(GradcliError, match="GC"):
+        check_script(text, claims=claims)

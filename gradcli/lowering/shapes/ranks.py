@@ -8,6 +8,7 @@ become one. Choices that remain are assumptions, recorded in `Assumed`.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import zip_longest
 from typing import NamedTuple
@@ -15,10 +16,13 @@ from typing import NamedTuple
 from gradcli.base.diagnostics import GradcliError, error
 from gradcli.graph.node import DATA, reachable
 from gradcli.language.limits import Limits
+from gradcli.language.parser import parse
+from gradcli.language.source import Source
 from gradcli.language.syntax import (
     Binary,
     Call,
     Comprehension,
+    Declare,
     Name,
     Number,
     Subscript,
@@ -216,6 +220,33 @@ class Guess(OpenSizes):
 
     def end(self, problem: GradcliError | None) -> None:
         """A size may stay open."""
+
+
+def declared(source: Source, script: Script, assumed: Assumed) -> Source:
+    """A script with a line before it that declares its arrays."""
+    own = {statement.name.id for statement in script.statements if isinstance(statement, Declare)}
+    shapes = {name: ", ".join(map(str, axes)) for name, axes in assumed.shapes.items() if axes and name not in own}
+    line = "; ".join([f"{name}[{axes}] in real" for name, axes in shapes.items()])
+    whole = Source(f"{line}\n{source.text}", source.name)
+    whole.scalars = source.scalars
+    return whole
+
+
+def with_shapes(source: Source, point: Mapping[str, Any], limits: Limits, problem: GradcliError) -> Source:
+    """A script that a problem of shapes ends, with declarations of those that are assumed for it.
+
+    Raises the problem where it is another, or no shapes fit.
+    """
+    if problem.diagnostics[0].code[:3] != "GC3":
+        raise problem
+    with suppress(GradcliError):
+        script = parse(source, limits)
+        assumed = assumed_shapes(script, at=point, known={}, limits=limits)
+        assumed = assumed._replace(shapes={name: axes for name, axes in assumed.shapes.items() if name not in point})
+        declaring = declared(source, script, assumed)
+        lower(parse(declaring, limits), at=point, limits=limits)
+        return declaring
+    raise problem
 
 
 def assumed_shapes(
