@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,12 +34,16 @@ class Judged(NamedTuple):
     fault: str
 
 
+SAME_SLOPES = re.compile(r"slopes (\S+) from below, \1 from above")
+
+
 def fault(right: bool | None, smooth: bool, verdict: str, message: str) -> str:
     """What is wrong with a verdict on a right, a wrong or a doubtful claim."""
     said = ("to 0 in float64", "digits of its decimals")  # of a number, and of decimals that are no doubles
     if right is False and verdict in PASSES and not (verdict != "PROVED" and any(text in message for text in said)):
         return "a wrong one passes"
-    if right and (verdict == "DISAGREES" or (smooth and verdict in REFUTES)):
+    alike = verdict == "KINK" and SAME_SLOPES.search(message) is not None  # they differ, by less than a double shows
+    if right and (verdict == "DISAGREES" or (smooth and verdict in REFUTES and not alike)):
         return "a right one is refuted"
     if verdict in ("ERROR", "CRASHED"):
         return "no verdict"
