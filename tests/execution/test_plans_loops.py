@@ -17,7 +17,7 @@ import gradcli
 from gradcli.execution.compiler import emit_numba, lower
 from gradcli.execution.compiler.numpy_plan import Plan, planned
 from gradcli.execution.evaluate import Tape
-from gradcli.execution.loops import array_turns, cores
+from gradcli.execution.loops import array_iterations, cores
 from gradcli.graph.node import is_reader
 from gradcli.lowering.iteration import loops
 from tests.execution.test_plans import question
@@ -195,7 +195,7 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state after the wrong iteration, rows of the wrong iteration, values that share memory while they are needed."""
     text, values = loop("g = 0.5*g - x[t]\n    h = tanh(h*w) + sin(h*u) + g"), values_of()
     within(text, values)
-    run, lay_out, stages = cores.Core.run, array_turns.lay_out, lower.IterationStages
+    run, lay_out, stages = cores.Core.run, array_iterations.lay_out, lower.IterationStages
 
     def late(core: Any, columns: Any, *rest: Any) -> Any:
         return run(core, [np.roll(one, 1, 0) for one in columns], *rest)
@@ -208,7 +208,7 @@ def test_planted_errors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def second(one: Any, x: Any) -> Any:
         return one.steps.view("reshape", one._part(x, 1, 2), x.shape[1:], x.shape[1:])
 
-    planted = [(cores.Core, "run", late), (array_turns, "lay_out", overlapping), (stages, "_last", second)]
+    planted = [(cores.Core, "run", late), (array_iterations, "lay_out", overlapping), (stages, "_last", second)]
     for owner, name, wrong in planted:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, wrong)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from gradcli.execution.compiler.ir import PlanValue
     from gradcli.execution.compiler.schedule import Schedule
-    from gradcli.execution.loops.array_turns import ArrayTurns
+    from gradcli.execution.loops.array_iterations import ArrayIterations
     from gradcli.graph.loop import Body
 
 # --- exp, log, sin, cos, tanh -----------------------------------------------------------------------------------
@@ -482,7 +482,7 @@ _helpers: dict[str, Any] = {}
 
 def compiled_core(
     body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
-) -> CompiledTurns | None:
+) -> CompiledIterations | None:
     """The machine code of iterations of single numbers; None without numba, or where it lacks an operation."""
     if not is_there():
         return None
@@ -493,7 +493,9 @@ def compiled_core(
         return None
     loop: Any = _machine_code(text, scope, math_.__file__)
     try:
-        return CompiledTurns(loop, [((), np.dtype(body.steps[k].type.kind)) for k in carries], len(columns), len(fixed))
+        return CompiledIterations(
+            loop, [((), np.dtype(body.steps[k].type.kind)) for k in carries], len(columns), len(fixed)
+        )
     except numba.core.errors.NumbaError:
         return None
 
@@ -551,7 +553,7 @@ def _core_text(
 MOST_ENTRIES = 400  # of all arrays of an iteration that are written out: compiling takes some milliseconds for each
 
 
-class CompiledTurns:
+class CompiledIterations:
     """The iterations of a recurrence in machine code: a function of (iterations, states, columns, fixed values).
 
     `states` [iterations + 1, entries of the carries] holds the first state and takes those after each iteration;
@@ -586,26 +588,26 @@ def _line(arrays: Sequence[Any]) -> Any:
     return np.concatenate([np.empty(0), *(np.asarray(array).reshape(-1) for array in arrays)])
 
 
-def compiled_iterations(iterations: ArrayTurns, count: int) -> CompiledTurns | None:
+def compiled_iterations(iterations: ArrayIterations, count: int) -> CompiledIterations | None:
     """The machine code of so many iterations; None where it does not pay, cannot be printed, or without numba."""
     entries = sum([op.out.size for op in iterations.ops if op.kind != VIEW])
     if count * (entries + CALL * len(iterations.ops)) < WORK or not is_there():
         return None
     try:
-        printer = _TurnPrinter(iterations)
+        printer = _IterationPrinter(iterations)
         columns, fixed = [sum([value.size for value in values]) for values in (iterations.columns, iterations.fixed)]
         if entries + columns + fixed + sum([value.size for value in iterations.carries]) > MOST_ENTRIES:
             return None
         carries = [(value.shape, value.dtype) for value in iterations.carries]
-        return CompiledTurns(compiled_text(printer.printed(), printer.functions), carries, columns, fixed)
+        return CompiledIterations(compiled_text(printer.printed(), printer.functions), carries, columns, fixed)
     except (Unprintable, import_module("numba").core.errors.NumbaError):
         return None
 
 
-class _TurnPrinter:
+class _IterationPrinter:
     """The lines of one iteration while they are written; `names` has a word for each entry of each value."""
 
-    def __init__(self, iterations: ArrayTurns) -> None:
+    def __init__(self, iterations: ArrayIterations) -> None:
         self.iterations = iterations
         self.names: dict[int, Any] = {}
         self.lines: list[str] = []

@@ -1,7 +1,7 @@
 """Carries that need one another, which run iteration by iteration: single numbers and arrays.
 
 Single numbers run as Python code printed for them (`emit_python`), or as machine code (`emit_numba`, extra `fast`).
-Arrays run as the ufuncs that the operations' `impl`s are made of (`array_turns.py`).
+Arrays run as the ufuncs that the operations' `impl`s are made of (`array_iterations.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gradcli.execution.compiler import emit_numba
 from gradcli.execution.compiler.ir import live
 from gradcli.execution.compiler.recording_namespace import OperationRecorder
 from gradcli.execution.emit_python import printed_core
-from gradcli.execution.loops.array_turns import ArrayTurns
+from gradcli.execution.loops.array_iterations import ArrayIterations
 from gradcli.execution.namespaces import IEEE_DIFFERS, Unavailable
 from gradcli.graph.node import is_reader
 
@@ -56,11 +56,11 @@ class Core:
         if xp.dtype == "float64" and not lead and not any(step.shape or is_reader(step) for step in inside):
             with suppress(Unavailable):
                 self.printed = printed_core(body, self.order, self.carries, self.columns, self.fixed)
-        self.compiled: emit_numba.CompiledTurns | None = None
+        self.compiled: emit_numba.CompiledIterations | None = None
         self.tried = False  # to compile it
         self.once = False  # then no machine code is made of arrays
-        self._iterations: ArrayTurns | None = None
-        self._native: emit_numba.CompiledTurns | None = None
+        self._iterations: ArrayIterations | None = None
+        self._native: emit_numba.CompiledIterations | None = None
 
     def __repr__(self) -> str:
         return f"{self.count} iterations of {len(self.core)} steps"
@@ -118,7 +118,7 @@ class Core:
             self.tried = True
             self.compiled = emit_numba.compiled_core(self.body, self.order, self.carries, self.columns, self.fixed)
 
-    def _record(self) -> ArrayTurns:
+    def _record(self) -> ArrayIterations:
         """The iterations as ufuncs."""
         body, xp = self.body, self.xp
         operations = OperationRecorder(xp.dtype, faithful=self.exact, exact=self.exact)
@@ -131,7 +131,7 @@ class Core:
         count = len(self.carries), len(self.columns)
         moving = leaves[: sum(count)]
         nexts = [values[body.positions[body.nexts[k]]] for k in self.carries]
-        return ArrayTurns(
+        return ArrayIterations(
             live(operations.steps.ops, nexts), moving[: count[0]], moving[count[0] :], leaves[sum(count) :], nexts
         )
 

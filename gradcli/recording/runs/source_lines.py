@@ -1,6 +1,6 @@
-"""Places in code: the line of an instruction, and the calls, layers and turns of loops around an operation.
+"""Places in code: the line of an instruction, and the calls, layers and iterations of loops around an operation.
 
-The latter are the groups of a large picture. They are read from the stack at each operation. A turn of a loop begins
+The latter are the groups of a large picture. They are read from the stack at each operation. An iteration of a loop begins
 where the instructions of a function jump back, or where an instruction calls again what it has called.
 """
 
@@ -157,7 +157,7 @@ class RunningFunction:
         self.outer = outer  # the groups around its loops
         self.at = -1
         self.callee: FrameType | None = None
-        self.loops: dict[CodeLoop, tuple[Group, Group]] = {}  # those that run: the loop and its turn
+        self.loops: dict[CodeLoop, tuple[Group, Group]] = {}  # those that run: the loop and its iteration
         self.groups = outer
 
 
@@ -193,7 +193,7 @@ class Calls:
                 levels.append(RunningFunction(frame, (*groups, *self._entered(frame, caller, layer))))
             level = levels[place]
             if not self._is_layer(frame):
-                self._turned(level, callee)
+                self._iterated(level, callee)
             layer = frame.f_locals.get("self") if self._is_layer(frame) else layer
             groups = level.groups
         del levels[len(places) :]
@@ -233,7 +233,7 @@ class Calls:
             place = f"line {line.number}: {line.text}"
         return Group(self._next(), label, place)
 
-    def _turned(self, level: RunningFunction, callee: FrameType | None) -> None:
+    def _iterated(self, level: RunningFunction, callee: FrameType | None) -> None:
         """Note where a frame is now: loops that ended, began, or turned."""
         at, before = level.frame.f_lasti, level.at
         again = at < before or (at == before and (callee is None or callee is not level.callee))

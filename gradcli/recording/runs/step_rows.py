@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 UNKNOWN = math.nan
 
 
-class Turn(NamedTuple):
+class TrainingIteration(NamedTuple):
     """The backwards up to a step of an optimizer, and that step; None where no optimizer steps."""
 
     sweeps: tuple[BackwardRecord, ...]
@@ -27,14 +27,14 @@ class Turn(NamedTuple):
 
 def training_steps(watch: Watch) -> TrainingSteps:
     """The steps of a run: those of its optimizers, else its backwards."""
-    turns = turns_of(watch)
+    iterations = iterations_of(watch)
     names = {mark: subject.name for mark, subject in watch.subjects.items() if subject.name}
     grads: dict[int, list[Reached]] = {}
     ratios: dict[int, list[float]] = {}
-    for turn in turns:
-        for mark, grad in latest(turn).items():
+    for iteration in iterations:
+        for mark, grad in latest(iteration).items():
             grads.setdefault(mark, []).append(grad)
-        for mark, ratio in (turn.update.ratios if turn.update is not None else {}).items():
+        for mark, ratio in (iteration.update.ratios if iteration.update is not None else {}).items():
             ratios.setdefault(mark, []).append(ratio)
     layers = [
         LayerRow(
@@ -53,42 +53,50 @@ def training_steps(watch: Watch) -> TrainingSteps:
             units.setdefault(entry.sweeps, []).append(np.asarray(entry.remark.signs, bool).reshape(2, -1)[0])
     begun = {id(sweep): at for at, sweep in enumerate(watch.sweeps)}
     rows = []
-    for at, turn in enumerate(turns, 1):
-        zeros = [each for sweep in turn.sweeps for each in units.get(begun[id(sweep)], ())]
-        rows.append(row(watch, at, turn, float(np.concatenate(zeros).mean()) if zeros else UNKNOWN))
+    for at, iteration in enumerate(iterations, 1):
+        zeros = [each for sweep in iteration.sweeps for each in units.get(begun[id(sweep)], ())]
+        rows.append(row(watch, at, iteration, float(np.concatenate(zeros).mean()) if zeros else UNKNOWN))
     return TrainingSteps(tuple(rows), tuple(layers))
 
 
-def turns_of(watch: Watch) -> list[Turn]:
+def iterations_of(watch: Watch) -> list[TrainingIteration]:
     """The backwards of a run by the steps that use them."""
     sweeps = [sweep for sweep in watch.sweeps if sweep.accumulate and sweep.reached]
     updates = sorted((u for optimizer in watch.optimizers for u in optimizer.updates), key=lambda u: u.time)
     if not updates:
-        return [Turn((sweep,), None) for sweep in sweeps]
-    turns, before = [], -1
+        return [TrainingIteration((sweep,), None) for sweep in sweeps]
+    iterations, before = [], -1
     for update in updates:
         between = tuple(sweep for sweep in sweeps if before < sweep.time < update.time)
-        turns.append(Turn(between, update))
+        iterations.append(TrainingIteration(between, update))
         before = update.time
-    return turns
+    return iterations
 
 
-def latest(turn: Turn) -> dict[int, Reached]:
+def latest(iteration: TrainingIteration) -> dict[int, Reached]:
     """The last gradient of each tensor in a step; only of what the step moves."""
-    moved = None if turn.update is None else set(turn.update.moved)
-    grads = [grad for sweep in turn.sweeps for grad in sweep.reached]
+    moved = None if iteration.update is None else set(iteration.update.moved)
+    grads = [grad for sweep in iteration.sweeps for grad in sweep.reached]
     return {grad.leaf: grad for grad in grads if moved is None or grad.leaf in moved}
 
 
-def row(watch: Watch, number: int, turn: Turn, dead: float) -> StepRow:
+def row(watch: Watch, number: int, iteration: TrainingIteration, dead: float) -> StepRow:
     """One step; `dead` is the share of units that were zero throughout."""
-    grads = list(latest(turn).values())
-    line = turn.update.line if turn.update is not None else turn.sweeps[-1].line if turn.sweeps else None
+    grads = list(latest(iteration).values())
+    line = (
+        iteration.update.line
+        if iteration.update is not None
+        else iteration.sweeps[-1].line
+        if iteration.sweeps
+        else None
+    )
     loss = UNKNOWN
-    if turn.sweeps:
-        value = watch.entries[turn.sweeps[-1].roots[0][0]].value
+    if iteration.sweeps:
+        value = watch.entries[iteration.sweeps[-1].roots[0][0]].value
         loss = float(value) if isinstance(value, np.ndarray | np.generic) and value.size == 1 else UNKNOWN
-    ratios = [ratio for ratio in (turn.update.ratios.values() if turn.update is not None else ()) if ratio == ratio]
+    ratios = [
+        ratio for ratio in (iteration.update.ratios.values() if iteration.update is not None else ()) if ratio == ratio
+    ]
     sizes = sum(math.prod(watch.entries[grad.leaf].shape) for grad in grads)
     zeros = sum(grad.zeros * math.prod(watch.entries[grad.leaf].shape) for grad in grads)
     return StepRow(

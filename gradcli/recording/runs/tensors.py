@@ -49,7 +49,7 @@ class Entry:
     line: SourceLine | None
     via: CodeType | None  # the function of a library that the file called, where the file did not call the tensors
     layer: ModuleRecord | None  # the innermost layer that ran
-    groups: tuple[Group, ...]  # calls, layers and turns of loops around it, where these are wanted
+    groups: tuple[Group, ...]  # calls, layers and iterations of loops around it, where these are wanted
     mode: str  # grad, no_grad, inference
     switch: Switch | None  # what had turned recording off
     requires: bool

@@ -91,7 +91,7 @@ def derivative_in(story: Story, earlier: BackwardRecord) -> Entry | None:
 def once_or_carried(
     story: Story, shared: Boundary, earlier: BackwardRecord, message: str, evidence: Saved
 ) -> Finding | None:
-    """A part of the graph that was made before the loop, or in an earlier turn of it."""
+    """A part of the graph that was made before the loop, or in an earlier iteration of it."""
     last, entry = story.watch.last, shared.entry
     turned = any(sweep.line == last and sweep.time > entry.mark for sweep in story.watch.sweeps[:-1])
     if last is None or not turned:
@@ -124,7 +124,7 @@ def carried_part(story: Story, shared: Boundary) -> str:
 
 
 def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[str, Patch | None]:
-    """The detach() of what is carried from turn to turn: at the beginning of a turn, or where it is read again."""
+    """The detach() of what is carried from iteration to iteration: at the beginning of one, or where it is read again."""
     layer, place = shared.entry.layer, shared.entry.line
     pair = layer is not None and layer.kind == "LSTM" and name == carried_part(story, shared)
     value = f"tuple(x.detach() for x in {name})" if pair else f"{name}.detach()"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gradcli.why.story import Story
 
 GROWN = 1e3  # times: gradients that grew so much from update to update diverge
-TURNS = 4  # values of one line, each made of the one before, that grow
+GROWING = 4  # values of one line, each made of the one before, that grow
 LARGEST = {"float16": 65504.0, "bfloat16": 3e38, "float32": 3e38, "float64": 1e308}
 DEVIATIONS = ("Std", "Var", "StdMean", "VarMean")
 DEGENERATE = ("LinalgSvd", "LinalgEigh", "LinalgEig", "Svd", "LinalgQr", "LinalgSvdvals")
@@ -200,7 +200,7 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
     if shapes and 0 in shapes[0]:
         message = f"{lead}: {story.doing(entry)} is the mean of no entries (shape {shapes[0]} is empty)"
         return story.find("nothing-to-average", name, line, message, operands)
-    growing = turns(story, entry)
+    growing = growth(story, entry)
     if growing is not None:
         factor, count = growing
         message = f"{lead}: the value of {story.at(line)} grows by a factor of about {factor:.3g} in each of {count} "
@@ -228,8 +228,8 @@ def large(entry: Entry) -> bool:
     return reach > GROWN or kind_of(entry.name) in ("Exp", "Pow")
 
 
-def turns(story: Story, entry: Entry) -> tuple[float, int] | None:
-    """By which factor a value that is carried from turn to turn grows, and for how many turns."""
+def growth(story: Story, entry: Entry) -> tuple[float, int] | None:
+    """By which factor a value that is carried from iteration to iteration grows, and for how many."""
     norms: list[float] = []
     current: Entry | None = entry
     while current is not None and len(norms) < 1000:
@@ -240,7 +240,7 @@ def turns(story: Story, entry: Entry) -> tuple[float, int] | None:
         same = [e for e in above if e.line == entry.line and e.name == entry.name]
         current = max(same, key=lambda e: e.mark, default=None)
     ratios = [now / before for before, now in pairwise(norms[::-1]) if before > 0]
-    if len(ratios) < TURNS or not all(ratio > 1.2 for ratio in ratios[-TURNS:]):
+    if len(ratios) < GROWING or not all(ratio > 1.2 for ratio in ratios[-GROWING:]):
         return None
     return math.exp(sum(map(math.log, ratios)) / len(ratios)), len(ratios) + 1
 

@@ -30,7 +30,7 @@ def has_memory(op: Op) -> bool:
     return op.kind not in (VIEW, CALL)
 
 
-class ArrayTurns:
+class ArrayIterations:
     """Recorded steps of an iteration as one generated function over all iterations."""
 
     def __init__(
