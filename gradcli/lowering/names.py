@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradcli.language.limits import Limits
     from gradcli.language.syntax import Subscript
 
-    class TracedIteration(Protocol):
+    class OuterIteration(Protocol):
         """One iteration of a loop while it is traced (`iteration/iterations.py`), as expressions use it."""
 
         index: Node
@@ -105,7 +105,7 @@ class Names:
         self.random_arrays = mode.random_arrays  # those without a seed so far
         self.fixed_leaves = 0
         self.has_loops = False  # whether a loop of the script has become a node
-        self.traces: list[TracedIteration] = []  # iterations of loops that are being traced, the innermost last
+        self.traces: list[OuterIteration] = []  # iterations of loops that are being traced, the innermost last
         self.reads_positions = False  # whether a function was called that may take positions
 
     # --- meaning of a name --------------------------------------------------------------------------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradcli.graph.primitive import Primitive
     from gradcli.language.syntax import Subscript
     from gradcli.lowering.lowerer import Lowerer
-    from gradcli.lowering.names import TracedIteration
+    from gradcli.lowering.names import OuterIteration
 
     Affine = dict[Node | None, Any]  # factors of numbers of iterations, and under None what is added
 
@@ -55,7 +55,7 @@ class TracedIteration:
     __slots__ = ("_dependent", "carries", "count", "exponents", "first", "index", "outer", "rows", "times", "work")
 
     def __init__(self, lowerer: Lowerer, count: int) -> None:
-        self.outer: TracedIteration | None = lowerer.traces[-1] if lowerer.traces else None
+        self.outer: OuterIteration | None = lowerer.traces[-1] if lowerer.traces else None
         self.count = count
         self.times: int = count * (self.outer.times if self.outer else 1)  # how often the iteration runs in all
         self.index = lowerer.builder.fresh_leaf(FLOAT)
@@ -288,7 +288,7 @@ class TracedIteration:
         return permute(stacked, axes=tuple([axis - rank for axis in axes]))
 
 
-def selected(lowerer: Lowerer, trace: TracedIteration | None, x: Node, items: list[Any], span: Span | None) -> Node:
+def selected(lowerer: Lowerer, trace: OuterIteration | None, x: Node, items: list[Any], span: Span | None) -> Node:
     """x[items] in an iteration, or in none."""
     return index(lowerer, x, items, span) if trace is None else trace.part(lowerer, x, items, span)
 

@@ -1,7 +1,7 @@
 """Places in code: the line of an instruction, and the calls, layers and iterations of loops around an operation.
 
-The latter are the groups of a large picture. They are read from the stack at each operation. An iteration of a loop begins
-where the instructions of a function jump back, or where an instruction calls again what it has called.
+The latter are the groups of a large picture. They are read from the stack at each operation. An iteration of a loop
+begins where the instructions of a function jump back, or where an instruction calls again what it has called.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def carried_part(story: Story, shared: Boundary) -> str:
 
 
 def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[str, Patch | None]:
-    """The detach() of what is carried from iteration to iteration: at the beginning of one, or where it is read again."""
+    """The detach() of what is carried between iterations: at the beginning of one, or where it is read again."""
     layer, place = shared.entry.layer, shared.entry.line
     pair = layer is not None and layer.kind == "LSTM" and name == carried_part(story, shared)
     value = f"tuple(x.detach() for x in {name})" if pair else f"{name}.detach()"
