@@ -482,7 +482,7 @@ _helpers: dict[str, Any] = {}
 
 def compiled_core(
     body: Body, order: Sequence[int], carries: Sequence[int], columns: Sequence[int], fixed: Sequence[int]
-) -> CompiledIterations | None:
+) -> CompiledLoop | None:
     """The machine code of iterations of single numbers; None without numba, or where it lacks an operation."""
     if not is_there():
         return None
@@ -493,9 +493,7 @@ def compiled_core(
         return None
     loop: Any = _machine_code(text, scope, math_.__file__)
     try:
-        return CompiledIterations(
-            loop, [((), np.dtype(body.steps[k].type.kind)) for k in carries], len(columns), len(fixed)
-        )
+        return CompiledLoop(loop, [((), np.dtype(body.steps[k].type.kind)) for k in carries], len(columns), len(fixed))
     except numba.core.errors.NumbaError:
         return None
 
@@ -553,7 +551,7 @@ def _core_text(
 MOST_ENTRIES = 400  # of all arrays of an iteration that are written out: compiling takes some milliseconds for each
 
 
-class CompiledIterations:
+class CompiledLoop:
     """The iterations of a recurrence in machine code: a function of (iterations, states, columns, fixed values).
 
     `states` [iterations + 1, entries of the carries] holds the first state and takes those after each iteration;
@@ -588,7 +586,7 @@ def _line(arrays: Sequence[Any]) -> Any:
     return np.concatenate([np.empty(0), *(np.asarray(array).reshape(-1) for array in arrays)])
 
 
-def compiled_iterations(iterations: ArrayIterations, count: int) -> CompiledIterations | None:
+def compiled_iterations(iterations: ArrayIterations, count: int) -> CompiledLoop | None:
     """The machine code of so many iterations; None where it does not pay, cannot be printed, or without numba."""
     entries = sum([op.out.size for op in iterations.ops if op.kind != VIEW])
     if count * (entries + CALL * len(iterations.ops)) < WORK or not is_there():
@@ -599,7 +597,7 @@ def compiled_iterations(iterations: ArrayIterations, count: int) -> CompiledIter
         if entries + columns + fixed + sum([value.size for value in iterations.carries]) > MOST_ENTRIES:
             return None
         carries = [(value.shape, value.dtype) for value in iterations.carries]
-        return CompiledIterations(compiled_text(printer.printed(), printer.functions), carries, columns, fixed)
+        return CompiledLoop(compiled_text(printer.printed(), printer.functions), carries, columns, fixed)
     except (Unprintable, import_module("numba").core.errors.NumbaError):
         return None
 

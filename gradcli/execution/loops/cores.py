@@ -56,11 +56,11 @@ class Core:
         if xp.dtype == "float64" and not lead and not any(step.shape or is_reader(step) for step in inside):
             with suppress(Unavailable):
                 self.printed = printed_core(body, self.order, self.carries, self.columns, self.fixed)
-        self.compiled: emit_numba.CompiledIterations | None = None
+        self.compiled: emit_numba.CompiledLoop | None = None
         self.tried = False  # to compile it
         self.once = False  # then no machine code is made of arrays
         self._iterations: ArrayIterations | None = None
-        self._native: emit_numba.CompiledIterations | None = None
+        self._native: emit_numba.CompiledLoop | None = None
 
     def __repr__(self) -> str:
         return f"{self.count} iterations of {len(self.core)} steps"
