@@ -322,6 +322,18 @@ def test_long_arrows_run_in_lanes_at_the_left() -> None:
     assert len(lanes) == 1 and min(lanes) < min(x - 20 for x, _ in found.places)
 
 
+def test_curves_stay_inside_the_picture() -> None:
+    """A curve through a lane of many layers does not swing out at its ends: each is drawn within the width."""
+    choose = random.Random(1)
+    steps = [f"x{i} = sin(x{choose.randrange(max(0, i - 5), i)}) + x{choose.randrange(i)}" for i in range(1, 100)]
+    text = drawn("svg", "\n".join(["x0 = 0.5", *steps, "x99"]))
+    size = re.search(r'width="(\d+)"', text)
+    paths = re.findall(r'<path d="(M[^"]+)"', text)
+    assert size is not None and len(paths) > 150
+    places = [float(number) for path in paths for number in re.findall(r"(-?[\d.]+),", path)]
+    assert 0 <= min(places) and max(places) <= float(size[1])
+
+
 def test_terms_of_a_long_sum_stand_above_it() -> None:
     """Each term reads one leaf: it stands in the layer above its addition, not at the top."""
     count = 300

@@ -142,8 +142,12 @@ def pieces(points: Sequence[Point]) -> Iterator[tuple[Point, Point, Point, Point
         (x0, y0), (x1, y1) = points[at : at + 2]
         slopes[at] = slopes[at + 1] = (x1 - x0) / (y1 - y0)
     for at, ((x0, y0), (x1, y1)) in enumerate(pairwise(points)):
-        half = (y1 - y0) / 2
-        yield (x0, y0), (x0 + slopes[at] * half, y0 + half), (x1 - slopes[at + 1] * half, y1 - half), (x1, y1)
+        half, wide = (y1 - y0) / 2, abs(x1 - x0)
+        out, back = (
+            swing if abs(swing := slope * half) <= 2 * ROOM else math.copysign(min(abs(swing), wide), swing)
+            for slope in slopes[at : at + 2]
+        )  # a long piece stays between its ends
+        yield (x0, y0), (x0 + out, y0 + half), (x1 - back, y1 - half), (x1, y1)
 
 
 def shortened(points: Sequence[Point]) -> list[Point]:
