@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,17 @@ def test_what_is_refused_has_a_reason(row: int) -> None:
 def test_what_is_written_entry_by_entry_says_so(row: int) -> None:
     _, formula, name, _, _ = ONE_SIZE[row]
     assert name in gradcli.derive(formula, wrt=[name]).only
+
+
+def test_the_guide_shows_losses_of_five_fields() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/guide/formulas.md").read_text(encoding="utf-8")
+    section = page.partition("## Formulas of papers")[2].partition("\n## ")[0]
+    pictures = "".join(re.findall(r"```\{math\}\n(.*?)```", section, re.DOTALL))
+    commands = re.findall(r'gradcli derive "(.*?)" --wrt (\w+)', section)
+    assert len({formula for formula, _ in commands}) == len(commands) == 5
+    for formula, name in commands:
+        assert formula.replace(" ", "") in re.sub(r"\\left|\\right|\s", "", pictures), formula
+        assert gradcli.derive(formula, wrt=[name]).verdict == {name: "PROVED"}
 
 
 def test_most_formulas_have_gradients_that_are_proved() -> None:
