@@ -79,6 +79,16 @@ class EagerWatch(Watch):
         entry.wanted = wanted
         entry.remark = self.remarks.on(entry, name, xs, result)
 
+    def ruled(self, *args: Any) -> None:
+        """A Function was applied; what is kept of it is no part of the run."""
+        events.own.current = None
+        state.refresh()
+        try:
+            super().ruled(*args)
+        finally:
+            events.own.current = self
+            state.refresh()
+
     def given_node(self, result: Any) -> None:
         """A result has another node, or another name for it, than when it was reported."""
         entry, (number, at) = self.entries[self.mark(result)], self.tensors.place(result) or (0, 0)
