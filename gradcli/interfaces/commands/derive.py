@@ -140,7 +140,8 @@ ORDER = Option(
 )
 STYLE = Option(
     "--style",
-    choices=("simplified", "factored"),
+    choices=("simplified", "factored", "derived"),  # the last is an earlier name of the first
+    metavar="simplified|factored",
     default="simplified",
     help="Form of a formula without arrays: simplified, or factored by SymPy.",
 )
