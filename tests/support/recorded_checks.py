@@ -28,7 +28,7 @@ def check_program(program: Program, allow_kink: bool = False) -> Report:
     source = Source("0")  # a script that says nothing stands for the one that there is not
     rules = tuple(getattr(program, "rules", ()))  # the backwards of its Functions
     text, wrt = "a recorded function", tuple(program.wrt())
-    lowered = Lowered(parse(source), source, program, values, (), rules, wrt, (), text, False, {}, {}, None, {})
+    lowered = Lowered(parse(source), program, values, (), rules, wrt, (), text, False, {}, {}, None, {})
     found = subjects(lowered, values, Settings(seed=0, allow_kink=allow_kink))
     exact = Exact(oracle_client.shared(), [node for subject in found for node in subject.nodes()], 60.0)
     outcomes = [verdict_on(exact, subject) for subject in found]
