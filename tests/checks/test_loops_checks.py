@@ -254,9 +254,8 @@ def test_long_loops_are_not_proved_iteration_by_iteration():
 
 
 @pytest.fixture
-def by_nodes(monkeypatch):
+def by_nodes():
     """Checks of scripts whose loops of 32 iterations and more are nodes."""
-    monkeypatch.setattr(scripts, "lower", partial(scripts.lower, loops="node"))
     return lambda text: scripts.check_script(text).checks
 
 
