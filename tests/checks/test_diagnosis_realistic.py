@@ -252,3 +252,10 @@ def test_corrections_speak_the_language() -> None:
                 assert again.verdict in ("PROVED", "CERTIFIED", "IMPRECISE")  # imprecise: the rule is right
     assert seen >= len(ARRAYS) // 2
     assert "unslice" not in functions()
+
+
+def test_a_long_right_formula_of_a_number_has_no_place_before_it() -> None:
+    script = "a = 2\nx = 1\nfor k in range(3): x = (x + a/x)/2\nassert grad(x, a) == 1/(2*sqrt(a))\nx"
+    found: Any = next(check for check in check_script(script).checks if check.kind == "claim")
+    (reading,) = found.evidence["diagnosis"]
+    assert len(reading["correction"]) > 160 and not reading["correction"].startswith("[")

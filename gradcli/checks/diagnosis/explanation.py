@@ -163,7 +163,7 @@ def wrong_entry(text: str, known: Comparison) -> str:
     place = next(iter(np.argwhere(known.misses(known.claimed).any(axis=0)).tolist()), ())
     for i in place:
         item = item.items[i] if isinstance(item, List) else None
-    return text if item is None else f"{place}: {unparse(item)}"
+    return text if item is None or not place else f"{place}: {unparse(item)}"
 
 
 def compared(judged: RefutedClaim) -> list[ErrorReading]:
