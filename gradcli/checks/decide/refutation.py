@@ -57,7 +57,8 @@ def refuted(case: Case) -> Outcome | None:
         if way is None:
             return refuted_at(case, values, answer)
         ways.add(way)
-    return refuted_at(case, *first) if by_luck(case) else to_the_digits(case, ways, first[1])
+    lucky = (case.own_leaf is None or DECIMALS in ways) and by_luck(case)
+    return refuted_at(case, *first) if lucky else to_the_digits(case, ways, first[1])
 
 
 def refuted_at(case: Case, values: Values, answer: Answer) -> Outcome:

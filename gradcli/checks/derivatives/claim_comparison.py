@@ -189,8 +189,8 @@ def compared(
         pairs = [(derivative[i], claim[i]) for i, code in codes.items() if code == OPEN]
         if not any(all(isinstance(x, Undecided) or not isinstance(x, Failure) for x in pair) for pair in pairs):
             break
-        before, known = known, [0 if isinstance(x, Failure) else x.rel_accuracy_bits() for pair in pairs for x in pair]
-        if before == known and min(known) > 0:  # a rounded number among them is known no better with more bits
+        before, known = known, [min([0 if isinstance(x, Failure) else x.rel_accuracy_bits() for x in p]) for p in pairs]
+        if before == known and min(known) > 0:  # the worse of each pair, as a rounded number is no better for more bits
             break
     least = min([bits, *(agreed(derivative[i], claim[i], bits) for i in entries)])
     return answered(codes, derivative, claim, bits=bits, agreed=least, closely=closely)
