@@ -309,8 +309,8 @@ class ByDifferences:
             return outcome._replace(evidence=self.worst(where.joint))
         counterexample = {**self.both_at(where, worst), "bound": worst.bound}
         evidence = {"counterexample": counterexample, "ladder": worst.seen.convergence("", worst.claimed).evidence()}
-        alike = relative_gap(worst) <= SINGLE  # a constant of float32 in f, which some numbers hide
-        return Outcome("INCONCLUSIVE" if self.doubt or alike else "DISAGREES", text, evidence)
+        close = relative_gap(worst) <= SINGLE  # a constant of float32 in f, which some numbers hide
+        return Outcome("INCONCLUSIVE" if self.doubt or close else "DISAGREES", text, evidence)
 
     def both_at(self, other: Survey, finding: SlopeFinding) -> Evidence:
         """The value of the argument at a point near the given one, and both slopes there."""
