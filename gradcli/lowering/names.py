@@ -82,7 +82,6 @@ class Names:
     def __init__(self, vocabulary: Mapping[str, Primitive], limits: Limits, at: Values, mode: LoweringMode) -> None:
         self.open_shapes = OpenShapes()
         self.builder = (PlaneBuilder if mode.plane else Builder)(vocabulary, limits.nodes, limits.elements)
-        self.plane = mode.plane
         self.mode = mode
         self.vocabulary = vocabulary
         self.limits = limits

@@ -58,7 +58,9 @@ def answer_points(
     cluster: str | None = None,
     **options: Any,
 ) -> Summary:
-    """The value, and the gradient, of a script at every row of a file; results go to the file `out`, or to it as CSV.
+    """The value, and the gradient, of a script at every row of a file.
+
+    Results go to the file `out`, or as lines of CSV to the function `out`.
 
     `at` gives leaves that all points share; `cluster` is the address of a Dask scheduler whose workers compute the
     blocks, while this process reads and writes. `options` are those of `CompiledScript`.

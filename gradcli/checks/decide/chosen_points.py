@@ -97,11 +97,11 @@ def nearby(x: Floats, domain: Interval | None, count: int, seed: int) -> Iterato
             real, imaginary = parts.reshape(2, *x.shape)
             yield np.asarray(real + 1j * imaginary)
         return
-    generator = Random(seed)
+    generator, kept = Random(seed), structure(x)
     for attempt in range(8 * count):
-        step = step_of(x, generator) * 0.25 * 4.0 ** -(attempt // (2 * count))
+        step = step_of(x, kept, generator) * 0.25 * 4.0 ** -(attempt // (2 * count))
         moved = shortened(x + step, LONG if attempt % 2 else 3 + attempt // (2 * count))
-        if inside(domain, moved).all() and (moved != x).all() | structure(x)[1]:
+        if inside(domain, moved).all() and (moved != x).all() | kept[1]:
             yield moved
 
 
@@ -110,14 +110,14 @@ def both_sides(x: Floats, domain: Interval | None, seed: int) -> list[list[Float
     if x.dtype.kind == "c":
         rows = both_sides(np.stack([x.real, x.imag]), domain, seed)
         return [[np.asarray(parts[0] + 1j * parts[1]) for parts in row] for row in rows]
-    step = step_of(x, Random(seed))
+    step = step_of(x, structure(x), Random(seed))
     rows = [[np.asarray(x + way * size * step) for way in (1.0, -1.0)] for size in DISTANCES]
     return [[moved for moved in row if inside(domain, moved).all()] for row in rows]
 
 
-def step_of(x: Floats, generator: Random) -> Floats:
-    """A random step that moves every number by about its size; of a symmetric or diagonal matrix one that it stays."""
-    symmetric, diagonal = structure(x)
+def step_of(x: Floats, kept: tuple[bool, bool], generator: Random) -> Floats:
+    """A random step that moves every number by about its size, and keeps what `structure` says of a matrix."""
+    symmetric, diagonal = kept
     step = np.where(x == 0, 1.0, np.abs(x)) * speeds(generator, x.shape)
     if symmetric:
         step = np.triu(step) + np.triu(step, 1).T

@@ -229,7 +229,7 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
     small = [name for name in read if case.values[name].size <= MOST_MATRIX]
     for name in sorted(small, key=lambda leaf: (leaf != case.own_leaf, leaf)):
         value, domain = case.values[name], case.domains.get(name)
-        if name == (case.own_leaf or name) and (wrong := right_here_only(case, name)) is not None:
+        if case.own_leaf in (None, name) and (wrong := right_here_only(case, name)) is not None:
             return wrong
         others = [] if name == case.own_leaf else [*chosen_points.nearby(value, domain, 1, case.seed)][:1]
         off = [*chosen_points.off_structure(value, domain, case.seed), *(("as given", other) for other in others)]

@@ -152,7 +152,9 @@ def _number(lowerer: Lowerer, syntax: Number) -> Any:
         known = lowerer.numbers[syntax.ratio] = lowerer.builder.constant(rational(numerator, denominator))
     if not syntax.imaginary:
         return known
-    return lowerer.builder.call("times_i", known) if lowerer.plane else Complex(lowerer.builder.constant(0), known)
+    if lowerer.mode.plane:
+        return lowerer.builder.call("times_i", known)
+    return Complex(lowerer.builder.constant(0), known)
 
 
 def _unary(lowerer: Lowerer, syntax: Unary, operands: list[Any]) -> Any:

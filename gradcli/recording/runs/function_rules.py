@@ -131,8 +131,9 @@ class FunctionCalls:
         """The arguments of a call for which its backward gives a wrong derivative."""
         inputs = [self.tensors.array(call.args[at]) for at in call.moved]
         slopes = self.slopes(call, library)
-        pairs = zip(slopes or (), call.sent, strict=bool(slopes))
-        if slopes is None or any(not ours.any() and sent is not None for ours, sent in pairs):
+        if slopes is None:
+            return
+        if any(not ours.any() and sent is not None for ours, sent in zip(slopes, call.sent, strict=True)):
             return
         for at, x, sent, ours in zip(call.moved, inputs, call.sent, slopes, strict=True):
             same = any(np.array_equal(x, result) for result in call.results)
