@@ -282,7 +282,7 @@ class ByDifferences:
             worst = max(special.joint, key=lambda finding: finding.ratio)
             kind = f"{self.name} is not {special.lacks}"
             evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}
-            message += f"; warning: wrong where {kind}: {self.both_numbers(worst, ' along a direction')}"
+            message += f"; warning: wrong where {kind}: {self.both_numbers(worst, nearby=True)}"
         if stationary:
             message += "; it is about 0 here, and was measured at points nearby"
         return Outcome("AGREES", message, evidence)
@@ -304,7 +304,7 @@ class ByDifferences:
         worst = max(where.joint, key=lambda finding: finding.ratio)
         place = f"where entries of {self.name} are equal or 0" if where.lacks else "at the given point"
         text = f"(numerical) it is right {place} only: near it, "
-        text += self.both_numbers(worst, " along a direction")
+        text += self.both_numbers(worst, nearby=True)
         if self.box is not None and (outcome := of_differences(self.box, relative_gap(worst), text)):
             return outcome._replace(evidence=self.worst(where.joint))
         counterexample = {**self.both_at(where, worst), "bound": worst.bound}
@@ -370,9 +370,10 @@ class ByDifferences:
             return self.entry_name(entry)
         return f"{self.name}{subscript(entry - self.part.start, self.shape)}"
 
-    def both_numbers(self, finding: SlopeFinding, where: str = "") -> str:
-        """The claim and the differences in one sentence."""
+    def both_numbers(self, finding: SlopeFinding, nearby: bool = False) -> str:
+        """The claim and the differences in one sentence; of a point nearby, with what the slope is by."""
         value, bound, _ = finding.seen.estimate
+        where = "" if not nearby else " along a direction" if finding.entry is None else f" for {self.label(finding)}"
         return f"{self.role} gives {finding.claimed!r}{where}, finite differences give {value!r} +- {bound:.1g}"
 
     def covered(self) -> str:
