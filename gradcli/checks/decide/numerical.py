@@ -319,9 +319,8 @@ class ByDifferences:
 
     def sure(self, finding: SlopeFinding) -> bool:
         """Whether a finding contradicts the claim for certain, over two decades of steps and by more than digits."""
-        digits = max(
-            self.precise * max(abs(finding.claimed), abs(finding.slope)), finding.seen.still * self.survey.dust
-        )
+        size = max(abs(finding.claimed), abs(finding.slope))
+        digits = max(self.precise * size, finding.seen.still * self.survey.dust)
         decades = step_sequences.decades(finding.seen, finding.claimed, finding.slack)
         return finding.gap > digits and decades >= step_sequences.DECADES and contradicted(finding)
 
@@ -354,12 +353,8 @@ class ByDifferences:
         """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
         by = f"{self.name} along a direction" if finding.entry is None else self.entry_label(finding.entry)
         row = self.row_names[finding.row]
-        if (
-            self.box is not None
-            and self.box.kind == JACOBIAN
-            and row not in ("", COMBINED)
-            and finding.entry is not None
-        ):
+        alone = finding.entry is not None and row not in ("", COMBINED)
+        if alone and self.box is not None and self.box.kind == JACOBIAN:
             at = subscript(int(row.rpartition(" ")[2]), self.box.shape or ())
             row = f"J{at}{subscript(finding.entry - self.part.start, self.shape)}, ".replace("][", ", ") + row
         return f"{row} with respect to {by}" if row else by
@@ -452,9 +447,8 @@ class ByDifferences:
         if seen.verdict == "KINK" and not any(self.bends(*line) for line in lines):
             return Outcome("INCONCLUSIVE", SO_NEAR, {})
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
-        if survey.noise[row] and not (
-            seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
-        ):
+        noisy = survey.noise[row] > 0
+        if noisy and not (seen.verdict == "KINK" and np.ptp(slopes) > 0.01 * max(map(abs, slopes))):
             return None
         labels = [self.entry_label(finding.entry or 0) for finding in examined]
         apart = (label for label, *both in zip(labels, seen.left, seen.right, strict=True) if both[0] != both[1])
@@ -487,13 +481,9 @@ class ByDifferences:
             return True
         pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
         entries = [finding for finding in suspects if finding.entry is not None]
-        if seen.verdict == "KINK" and pairs and entries:
-            if not any(
-                step_sequences.bent(finding.seen, left or 0.0, right or 0.0)
-                for finding in entries
-                for left, right in pairs
-            ):
-                return False
+        both = ((finding.seen, left or 0.0, right or 0.0) for finding in entries for left, right in pairs)
+        if seen.verdict == "KINK" and pairs and entries and not any(step_sequences.bent(*each) for each in both):
+            return False
         return any(suspicious(finding.seen) for finding in suspects)
 
     # --- how it is wrong -----------------------------------------------------------------------------------------

@@ -145,9 +145,7 @@ class Survey(Neighbourhood):
 
     def hardly_moved(self, d: Floats) -> list[int]:
         """The entries with the largest claims among those that a direction moves too little to be seen."""
-        sizes = np.zeros(self.x.size)
-        for part in self.slices.values():
-            sizes[part] = self.scale(part.start)
+        sizes = np.concatenate([0.0 * self.x[part] + self.scale(part.start) for part in self.slices.values()])
         small = np.flatnonzero((d != 0) & (np.abs(d) < UNSEEN * sizes))
         claims = np.abs(self.claims[:, small]).max(axis=0)
         return [int(i) for i in small[np.argsort(-claims, kind="stable")[:LARGEST]]]
