@@ -233,7 +233,7 @@ def why(
     >>> [(one.reason, one.line) for one in why("x*detach(x - 1) + floor(y)", at={"x": 1, "y": 2.5}).findings]
     [('times-zero', 1), ('detached', 1), ('step-function', 1)]
     """
-    from gradcli.calculator.reasons import explain
+    from gradcli.calculator.script_reasons import explain
     from gradcli.calculator.traces.shown_iterations import to_explain
     from gradcli.calculator.traces.tracing import Tracer
 

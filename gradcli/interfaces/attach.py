@@ -23,7 +23,7 @@ from gradcli.recording.runs.run_graphs import drawing, graphs_of
 from gradcli.recording.runs.step_rows import training_steps
 from gradcli.rendering import plain, tabular
 from gradcli.rendering.document import Style, document
-from gradcli.rendering.documents import explanations
+from gradcli.rendering.documents import why_findings
 from gradcli.rendering.graphs import formats
 from gradcli.rendering.tabular import html
 
@@ -51,12 +51,12 @@ class Reasons:
         return self.explanation.findings
 
     def __str__(self) -> str:
-        return plain.render(explanations.explanation(self.explanation, Style()))
+        return plain.render(why_findings.explanation(self.explanation, Style()))
 
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        document = explanations.explanation(self.explanation, Style())
+        document = why_findings.explanation(self.explanation, Style())
         return {"text/plain": str(self), "text/markdown": tabular.markdown(document)}
 
 
@@ -67,12 +67,12 @@ class Steps:
         self.table = table
 
     def __str__(self) -> str:
-        return plain.render(document(*explanations.tables(self.table, Style())))
+        return plain.render(document(*why_findings.tables(self.table, Style())))
 
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": html(document(*explanations.tables(self.table, Style())))}
+        return {"text/plain": str(self), "text/html": html(document(*why_findings.tables(self.table, Style())))}
 
 
 class Watching:

@@ -26,7 +26,7 @@ from gradcli.base.results.findings import (
     NodeNorm,
     Unregistered,
 )
-from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
+from gradcli.calculator.script_reasons import FIXES as SCRIPT_CURES
 from gradcli.eager.torch_alias import aliases
 from gradcli.graph.node_text import kink_texts
 from gradcli.interfaces import cli

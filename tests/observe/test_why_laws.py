@@ -15,8 +15,8 @@ from gradcli.eager.torch_alias import aliases
 from gradcli.recording import runs
 from gradcli.recording.libraries.eager_recorder import EagerWatch
 from gradcli.rendering.document import Style
-from gradcli.rendering.documents import explanations as reasons
 from gradcli.rendering.documents import listings
+from gradcli.rendering.documents import why_findings as reasons
 from tests.eager.test_against_torch import agree, left_by
 from tests.rendering.test_schema import parsed, validator
 from tests.support.eager_snippets import SNIPPETS

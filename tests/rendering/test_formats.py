@@ -20,7 +20,7 @@ import pytest
 from gradcli import calculator, checks, why
 from gradcli.base.results import findings
 from gradcli.base.results.curves import step_sequence
-from gradcli.calculator.reasons import FIXES as SCRIPT_CURES
+from gradcli.calculator.script_reasons import FIXES as SCRIPT_CURES
 from gradcli.eager.torch_alias import aliases
 from gradcli.interfaces import cli
 from gradcli.interfaces.command_parts.result_views import View, calculation
@@ -107,7 +107,7 @@ def test_the_schema_names_the_fields_of_every_record_of_a_finding() -> None:
     fields = {name for record in records for name in record._fields}
     assert set(told) == fields | {"tensors"}
     finders = "".join(path.read_text("utf-8") for path in (ROOT / "gradcli" / "why").rglob("*.py"))
-    finders += (ROOT / "gradcli" / "calculator" / "reasons.py").read_text("utf-8")
+    finders += (ROOT / "gradcli" / "calculator" / "script_reasons.py").read_text("utf-8")
     assert not [record.__name__ for record in records if f"{record.__name__}(" not in finders]
 
 

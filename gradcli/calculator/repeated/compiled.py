@@ -15,8 +15,8 @@ from gradcli.calculator.questions import (
     prepare,
     value_question,
 )
+from gradcli.calculator.repeated.argument_shapes import alike, equal, filled, places, refuse_unknown, spread
 from gradcli.calculator.repeated.blocks import PointPlans
-from gradcli.calculator.repeated.fitting import alike, equal, filled, places, refuse_unknown, spread
 from gradcli.calculator.repeated.prepared import PreparedScript
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse

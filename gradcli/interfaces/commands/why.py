@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from gradcli import why as watching
     from gradcli.base.results.findings import Explanation
     from gradcli.base.results.training_steps import TrainingSteps
-    from gradcli.interfaces.command_parts import fixing
+    from gradcli.interfaces.command_parts import tried_patches
     from gradcli.interfaces.options.shared_options import CommandOutput
     from gradcli.recording import runs
     from gradcli.recording.runs import step_rows as run_steps
-    from gradcli.rendering.documents import explanations as reasons
+    from gradcli.rendering.documents import why_findings
     from gradcli.rendering.graphs import formats
 else:
-    calculator, watching, reasons = room("calculator"), room("watching"), room("reasons")
-    fixing, formats, runs, run_steps = room("fixing"), room("formats"), room("runs"), room("run_steps")
+    calculator, watching, why_findings = room("calculator"), room("watching"), room("why_findings")
+    formats, runs, run_steps, tried_patches = room("formats"), room("runs"), room("run_steps"), room("tried_patches")
 
 
 class Remedies(NamedTuple):
@@ -104,13 +104,14 @@ def why(
     show_failure(output, outcome)
     result = watching.explain(watch, file, outcome.error, tensor)._replace(on=framework)
     if remedies.fix or remedies.write:
-        result = fixing.Trials(file, args, how, outcome, took).tried(result)
+        result = tried_patches.Trials(file, args, how, outcome, took).tried(result)
     table = run_steps.training_steps(watch) if tabled else None
     show(output, result, table if remedies.tables else None)
     if remedies.html is not None:
         graphs = runs.graphs_of(watch, file)._replace(on=framework)
         graph = runs.drawing(graphs, runs.lines(file)) if graphs.forward else None
-        output.save(remedies.html, (formats.beside(graph, reasons.explanation(result, reasons.PAGE, table), file),))
+        page = why_findings.explanation(result, why_findings.PAGE, table)
+        output.save(remedies.html, (formats.beside(graph, page, file),))
     if remedies.write:
         written(output, result)
     return int(outcome.code)
@@ -118,13 +119,13 @@ def why(
 
 def written(output: CommandOutput, result: Explanation) -> None:
     """Write the patches that help, after asking for each file."""
-    patches = fixing.combined(result.findings)
+    patches = tried_patches.combined(result.findings)
     if not patches:
         output.say("no patch that helps: nothing is written")
     for patch in patches:
         output.say(f"write this to {visible(patch.file, 200)}? [y/N]")
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            output.save(patch.file, (fixing.applied(patch),))
+            output.save(patch.file, (tried_patches.applied(patch),))
             output.say(f"wrote {visible(patch.file, 200)}")
 
 
@@ -136,9 +137,9 @@ def show(output: CommandOutput, explanation: Explanation, steps: TrainingSteps |
 def view(explanation: Explanation, steps: TrainingSteps | None = None) -> View:
     """The view of an explanation."""
     return View(
-        document=lambda style: reasons.explanation(explanation, style, steps),
-        payload=lambda: reasons.payload(explanation, steps),
-        tidy=lambda: reasons.tidy(explanation),
+        document=lambda style: why_findings.explanation(explanation, style, steps),
+        payload=lambda: why_findings.payload(explanation, steps),
+        tidy=lambda: why_findings.tidy(explanation),
     )
 
 

@@ -1,1 +1,1 @@
-"""What each construct of the language means: expressions, calls, functions, statements."""
+"""What each construct of the language means: expressions, calls (also repeated ones), functions, statements."""

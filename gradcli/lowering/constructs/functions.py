@@ -11,7 +11,7 @@ from gradcli.graph.node import Node
 from gradcli.graph.program import HandRule, Leaf
 from gradcli.language import syntax as s
 from gradcli.lowering.assigned_names import DERIVATIVES, appended_names, assigned_names, derivative_targets
-from gradcli.lowering.iteration import repeated
+from gradcli.lowering.constructs import remembered_calls
 from gradcli.lowering.operands import number, plain, tagged
 from gradcli.lowering.statics import read_leaves
 from gradcli.primitives.broadcasting import stretch
@@ -87,13 +87,13 @@ def inline(lowerer: Lowerer, name: str, args: Sequence[Any], keywords: Mapping[s
     function = lowerer.functions[name]
     bound = [plain(lowerer, value) for value in _bound(lowerer, function, args, keywords, syntax)]
     if name not in lowerer.hand_written:
-        key = repeated.key_of(lowerer, name, bound)
+        key = remembered_calls.key_of(lowerer, name, bound)
         if key is not None and (known := lowerer.known_calls.get(key)) is not None:
             value, lowerer.builder.span = known
             return value
         value = run_body(lowerer, function, bound, syntax.span)
         if key is not None:
-            repeated.keep(lowerer, key, value)
+            remembered_calls.keep(lowerer, key, value)
         return value
     operands = [number(lowerer, value) for value in bound]
     if not operands:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcli.recording.graphs.jaxpr_graph import CALLED, CALLS
 from gradcli.recording.libraries.jax_tensors import KINDS
-from gradcli.recording.runs.function_rules import deviation
+from gradcli.recording.runs.handwritten_rules import deviation
 from gradcli.recording.runs.source_lines import OWN, SourceLine, placed
 from gradcli.recording.runs.tensors import BackwardRecord, Reached, SeenTensor, WrongRule
 

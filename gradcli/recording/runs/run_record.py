@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gradcli.recording.runs.function_rules import FunctionCalls
+from gradcli.recording.runs.handwritten_rules import FunctionCalls
 from gradcli.recording.runs.operand_notes import Remarks
 from gradcli.recording.runs.source_lines import (
     LIBRARY,

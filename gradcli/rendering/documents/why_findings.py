@@ -1,4 +1,4 @@
-"""Explanations as documents: each reason with its line, fix and patch, the gradients, the steps of training."""
+"""What `gradcli why` found, as documents: each reason with its line, fix and patch, gradients, steps of training."""
 
 from __future__ import annotations
 

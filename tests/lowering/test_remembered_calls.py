@@ -13,7 +13,7 @@ import pytest
 import gradcli
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
-from gradcli.lowering.iteration import repeated
+from gradcli.lowering.constructs import remembered_calls
 
 functions = import_module("gradcli.lowering.constructs.functions")
 
@@ -92,7 +92,7 @@ def test_bodies_are_run_once_for_equal_calls(script: str, count: int, monkeypatc
 @pytest.mark.parametrize("script", [script for script, _ in CALLS])
 def test_the_program_is_that_of_every_call_made(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = described(script)
-    monkeypatch.setattr(repeated, "key_of", lambda lowerer, name, values: None)
+    monkeypatch.setattr(remembered_calls, "key_of", lambda lowerer, name, values: None)
     assert found == described(script)
 
 
@@ -125,7 +125,7 @@ def random_script(chance: random.Random) -> str:
 def test_random_scripts_lower_as_if_every_call_were_made(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     script = random_script(random.Random(seed))
     found = described(script)
-    monkeypatch.setattr(repeated, "key_of", lambda lowerer, name, values: None)
+    monkeypatch.setattr(remembered_calls, "key_of", lambda lowerer, name, values: None)
     assert found == described(script)
 
 
@@ -151,8 +151,8 @@ def test_a_long_loop_may_repeat_a_call() -> None:
 
 def test_no_more_than_so_many_calls_are_kept() -> None:
     state: Any = SimpleNamespace(known_calls={}, builder=SimpleNamespace(span=None))
-    most = repeated.MOST_KEPT
+    most = remembered_calls.MOST_KEPT
     for number in range(3 * most):
-        repeated.keep(state, number, number)
+        remembered_calls.keep(state, number, number)
         assert len(state.known_calls) <= most
     assert state.known_calls[3 * most - 1] == (3 * most - 1, None)

@@ -1,4 +1,4 @@
-"""Compares the derivatives that a file wrote by hand with those of their own forward.
+"""For `why`: compares the derivatives that a file wrote by hand with those of their own forward.
 
 The forward of a `torch.autograd.Function` is run once more at the end, and differentiated by the library itself;
 differences of its values have to confirm that. What differs on purpose is left alone: a function that returns its

@@ -1,4 +1,4 @@
-"""Finds why a gradient of a script is zero, missing, NaN or huge, with the line and a fix.
+"""`gradcli why` for scripts: why a gradient is zero, missing, NaN or huge, with the line and a fix.
 
 A gradient is followed from the leaf to the output: it ends at a node that receives a cotangent and passes none on.
 """

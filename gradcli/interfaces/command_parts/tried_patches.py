@@ -1,4 +1,4 @@
-"""Tries the patches of findings: runs the patched text of a file in a process of its own, and compares what `why` says.
+"""`gradcli why --fix`: tries patches, each as a patched text of the file that runs in a process of its own.
 
 No file is written. The process gets the texts, and answers with its findings; it has one thread for linear algebra.
 """

@@ -1,0 +1,79 @@
+"""What is said of names that are no leaves, have no value, or are not used."""
+
+from __future__ import annotations
+
+import re
+
+from gradcli.base.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from gradcli.graph.types import Shape
+    from gradcli.lowering.lowered import Lowered
+    from gradcli.lowering.script_pass import ScriptPass
+
+
+def unknown_leaf(lowerer: ScriptPass, name: str) -> GradcliError:
+    """The error for a name that is to be differentiated by and is no leaf."""
+    if name in lowerer.scope:
+        return error(
+            "GC206",
+            f"`{visible(name)}` is computed from other names, so it is not a leaf",
+            help="--wrt names leaves: " + ", ".join(lowerer.leaves),
+        )
+    guess = did_you_mean(name, lowerer.leaves)
+    product = next((leaf for leaf in lowerer.leaves if name in leaf and re.fullmatch("[a-z]{2,3}", leaf)), None)
+    if guess:
+        hint = f"did you mean `{guess}`?"
+    elif product is not None and len(name) == 1:
+        hint = f"`{product}` is one name; write {'*'.join(product)} for a product"
+    else:
+        hint = "the leaves are: " + (", ".join(lowerer.leaves) or "none")
+    return error("GC206", f"unknown leaf `{visible(name)}`", help=hint)
+
+
+def unused_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:
+    """A note for each name of the point that the script does not use."""
+    leaves, notes = lowered.program.leaves, []
+    for name in point:
+        if name not in leaves:
+            guess = did_you_mean(name, leaves)
+            hint = f"did you mean `{guess}`?" if guess else None
+            notes.append(Diagnostic("GC211", f"the script does not use `{visible(name)}`", help=hint, severity="note"))
+    return notes
+
+
+def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnostic]:
+    """An error for each leaf that the outputs need and that has a value neither in the script nor at the point."""
+    needed = {node.params["name"] for node in lowered.program.nodes() if node.primitive.name == "leaf"}
+    problems = []
+    text = lowered.source.text
+    for name in lowered.program.leaves:
+        if name in needed and name not in lowered.values and name not in point:
+            problems.append(
+                Diagnostic(
+                    "GC202",
+                    f"`{visible(name)}` has no value",
+                    lowered.uses.get(name),
+                    help=_missing_help(name, [*lowered.values, *point], lowered.program.leaves[name].node.shape, text),
+                    source=lowered.source,
+                )
+            )
+    return problems
+
+
+def _missing_help(name: str, known: Sequence[str], shape: Shape, text: str) -> str:
+    quotient = re.search(r"\bd(\w*)\s*/\s*d(\w+)", text) if name[0] == "d" else None  # dy/dx
+    if name == "π":
+        return "write pi for the number"
+    if len(name) > 1 and all(char in known for char in name):
+        return f"did you mean {'*'.join(name)}?"
+    guess = did_you_mean(name, known)
+    derivative = f"; a derivative is grad({quotient[1] or '...'}, {quotient[2]})" if quotient else ""
+    value = f'"{visible(name)}=randn({", ".join(map(str, shape))})"' if shape else f"{visible(name)}=1"
+    if guess:
+        return f"did you mean `{guess}`? Else give it a value: --at {value}"
+    return f"give it a value: --at {value}{derivative}"
