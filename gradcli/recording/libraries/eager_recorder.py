@@ -102,7 +102,9 @@ class EagerWatch(Watch):
     def changed(self, tensor: Any, result: Any, rewritten: bool) -> None:
         """A tensor was changed in place; `result` is what was computed for it, and may become its history."""
         before, after = tensor._mark, self.mark(result)
-        self.changing(tensor, self.mark(tensor) if before < 0 else before, self.entries[after].name, rewritten)
+        entry, before = self.entries[after], self.mark(tensor) if before < 0 else before
+        sources = [mark for mark in entry.inputs if mark != before]
+        self.changing(tensor, before, entry.name, rewritten, sources)
         if rewritten and tensor._base is None:
             tensor._mark = after
             self.entries[after].version = self.tensors.version(tensor)

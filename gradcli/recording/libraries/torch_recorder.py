@@ -47,6 +47,7 @@ IN_PLACE = frozenset(
     ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__")
     + ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__", "__imatmul__", "_fill", "_zero")
 )
+UNSCALES = "_amp_foreach_non_finite_check_and_unscale_"  # divides gradients, whose version stays
 KINDS = {  # what composites are called, whichever kernels run or nodes they consist of
     "scaled_dot_product_attention": "ScaledDotProductFlashAttentionForCpuBackward0",
     "cross_entropy_loss": "CrossEntropyLossBackward0",
@@ -247,7 +248,7 @@ class TorchWatch(Watch):
         """A tensor, which had this number before, was changed in place."""
         tensors = self.tensors
         rewritten = tensors.mode() == "grad" and tensors.node(tensor) is not None
-        self.changing(tensor, before, name, rewritten)
+        self.changing(tensor, before, name, rewritten, [self.tensors.mark(x) for x in operands if x is not tensor])
         if rewritten:
             wanted = any(map(tensors.requires, operands))
             self.computed(name, [before if x is tensor else self.mark(x) for x in operands], wanted, tensor)
@@ -336,6 +337,7 @@ class Recorder:
 
         parameter, optimizer = torch.nn.Parameter, torch.optim.Optimizer
         inference, module = torch.autograd.grad_mode.inference_mode, torch.nn.Module
+        utils = torch.nn.utils
         return [
             (torch.autograd, "_engine_run_backward", self.backward),
             (torch.autograd.Function, "apply", classmethod(apply)),
@@ -350,6 +352,7 @@ class Recorder:
             (inference, "__exit__", self.before(inference.__exit__, self.inferring)),
             *[(module, name, self.registering(name, getattr(module, name))) for name in LAYER_HOOKS],
             (torch, "compile", self.compile),
+            *[(utils, name, self.clipping(getattr(utils, name))) for name in ("clip_grad_norm_", "clip_grad_value_")],
             # composites of torch.nn.functional run as they are written: the mode sees what they consist of
             (functional, "has_torch_function", self.overridden),
             (functional, "has_torch_function_unary", lambda x: self.overridden((x,))),
@@ -376,6 +379,18 @@ class Recorder:
             return function(*args, **kwargs)
 
         return call
+
+    def clipping(self, function: Any) -> Any:
+        """A function that notes which gradients are clipped, then calls another one."""
+
+        @wraps(function)
+        def clip(parameters: Any, *args: Any, **kwargs: Any) -> Any:
+            xs = [parameters] if self.tensors.is_tensor(parameters) else list(parameters)
+            if self.sampled:
+                self.guarded("a clip", self.watch.clipping, [x for x in xs if self.tensors.is_tensor(x)])
+            return function(xs, *args, **kwargs)
+
+        return clip
 
     def registering(self, kind: str, function: Any) -> Any:
         """A function that registers a hook on a layer, whose calls are counted if it is the file's own."""
@@ -539,7 +554,7 @@ class Recorder:
         """Record a call and its result; of what it may have changed the numbers and versions are those before."""
         operands = [x for x in flat([*args, *kwargs.values()]) if self.tensors.is_tensor(x)]
         for x, mark, version in changes:
-            if x._version != version:
+            if x._version != version or name == UNSCALES:
                 self.watch.wrote(name, operands, x, mark)
         if name in CUTS:
             self.watch.cut(CUTS[name], operands, result if self.tensors.is_tensor(result) else None)

@@ -23,7 +23,7 @@ SCORES = {  # which operand of a softmax holds the scores, or of attention the m
     "LogSoftmax": 0,
     "ScaledDotProductFlashAttentionForCpu": 3,
 }
-LOGITS = {"CrossEntropyLoss", "LogSoftmax", "NllLoss", "NllLoss2D", "BinaryCrossEntropyWithLogits"}
+LOGITS = {"CrossEntropyLoss", "LogSoftmax", "Softmax", "NllLoss", "NllLoss2D", "BinaryCrossEntropyWithLogits"}
 LOOKS = 3  # operations of a line whose operands are looked at
 EVEN = 1e-3  # how far the sum of probabilities may be from 1
 
@@ -64,6 +64,10 @@ class Probabilities(NamedTuple):
     axis: int
 
 
+class AlongRows(NamedTuple):
+    """A softmax of a matrix made each column, not each row, sum to 1."""
+
+
 class NotLogarithms(NamedTuple):
     """The first operand of nll_loss held no logarithms of probabilities of its classes, but of those along `axis`."""
 
@@ -89,7 +93,11 @@ class Remarks:
             times = self.looked[entry.line, name] = self.looked.get((entry.line, name), 0) + 1
             if times <= LOOKS:
                 array = self.tensors.array(operands[0])
+                if name == "Softmax":
+                    return along_rows(self.tensors.array(result))
                 known = probabilities(array, name.startswith("Binary"))
+                if known is None and name == "LogSoftmax":
+                    return along_rows(np.exp(self.tensors.array(result)))
                 return not_logarithms(array) if known is None and name.startswith("NllLoss") else known
         return None
 
@@ -129,6 +137,14 @@ def probabilities(array: Any, binary: bool) -> Probabilities | None:
     return None
 
 
+def along_rows(array: Any) -> AlongRows | None:
+    """Whether the columns of a matrix, and not its rows, sum to 1."""
+    if array.dtype.kind != "f" or array.ndim != 2 or min(array.shape) < 2:
+        return None
+    columns, rows = (np.abs(array.sum(axis=axis, dtype=np.float64) - 1).max() for axis in (0, 1))
+    return AlongRows() if columns < EVEN < rows else None
+
+
 def not_logarithms(array: Any) -> NotLogarithms | None:
     """What scores of classes, which lie along axis 1 or the only one, are instead of log-probabilities."""
     if array.dtype.kind != "f" or not array.size:
@@ -147,6 +163,8 @@ def masked_rows(scores: Any, result: Any) -> MaskedRows | None:
     differs, and `scores` what is added to its scores.
     """
     shape = result.shape
+    if np.isnan(scores).any():  # there was NaN before
+        return None
     for axis in range(scores.ndim - 1, -1, -1) if scores.shape == shape else (-1,):
         rows = np.isneginf(scores).all(axis=axis)
         moved = np.moveaxis(result, axis, -1)

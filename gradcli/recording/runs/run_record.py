@@ -31,6 +31,7 @@ from gradcli.recording.runs.source_lines import (
 from gradcli.recording.runs.tensors import (
     ArrayNorm,
     BackwardRecord,
+    Clip,
     Entry,
     Event,
     FunctionRule,
@@ -48,7 +49,7 @@ from gradcli.recording.runs.tensors import (
     WrongRule,
     flat,
 )
-from gradcli.recording.runs.variable_names import Loose, loose_in, names_at_end, optimizers_of, subjects_of
+from gradcli.recording.runs.variable_names import Loose, loose_in, misspelt, names_at_end, optimizers_of, subjects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,6 +113,7 @@ class Watch(ABC):
         self.switches: list[Switch] = []  # the contexts that are open now, the innermost last
         self.optimizers: list[OptimizerRecord] = []
         self.known_optimizers: dict[int, OptimizerRecord] = {}  # by their identity
+        self.clips: list[Clip] = []
         self.hooks: list[Hook] = []
         self.frozen: dict[int, Any] = {}  # number of a tensor that had a gradient and is frozen: a few of its entries
         self.layers: dict[int, ModuleRecord] = {}  # by the identity of the module
@@ -120,6 +122,7 @@ class Watch(ABC):
         self.subjects: dict[int, SeenTensor] = {}
         self.holders: dict[str, tuple[int, ...]] = {}  # name of a container: numbers of the tensors with history in it
         self.loose: dict[tuple[int, ...], Loose] = {}  # parameters in plain containers of modules
+        self.misspelt: set[str] = set()  # attributes of tensors and layers that look like requires_grad
         self.refusal: int | None = None
         self.stop: tuple[str, str, int, SourceLine | None, SourceLine | None] | None = None
         self.fault: SourceLine | None = None  # where a backward was refused or stopped last
@@ -285,12 +288,23 @@ class Watch(ABC):
 
     # --- changes ------------------------------------------------------------------------------------------------
 
-    def changing(self, tensor: Any, before: int, name: str, rewritten: bool) -> None:
-        """Note a change of a tensor that had a number before; one without a new history may have been spoilt."""
-        changed = before
-        while changed in self.shared:
-            changed = self.shared[changed]
+    def owner_of(self, mark: int) -> int:
+        """The tensor whose entries a detach() or .data of it shows."""
+        while mark in self.shared:
+            mark = self.shared[mark]
+        return mark
+
+    def changing(self, tensor: Any, before: int, name: str, rewritten: bool, sources: Sequence[int]) -> None:
+        """Note a change of a tensor that had a number before; one without a new history may have been spoilt.
+
+        `sources` are the numbers of the other operands: the tensor may be given its own entries.
+        """
+        changed = self.owner_of(before)
         self.wrote_to(tensor)
+        for source in sources:
+            shown = [mark for mark in (source, before) if mark in self.shared]
+            if shown and self.owner_of(source) == changed:
+                self._event("itself", min(shown), name)
         owner = self.grads.get(changed)
         if owner is None:
             self._event("changed", changed, name)
@@ -457,6 +471,7 @@ class Watch(ABC):
         groups = optimizer.param_groups
         rates = tuple([float(group.get("lr", 0.0)) for group in groups])
         known.decay = max([float(group.get("weight_decay") or 0) for group in groups], default=0.0)
+        known.remembers = known.kind != "SGD" or any(bool(group.get("momentum")) for group in groups)
         known.uphill = any(bool(group.get("maximize")) for group in groups)
         before = self.moving.pop(id(optimizer), ())
         ratios = {self.mark(x): self.tensors.ratio(x, former) for x, former in zip(held, before, strict=False)}
@@ -466,6 +481,11 @@ class Watch(ABC):
         for x, mark in zip(moved, marks, strict=True):
             if mark in self.frozen and self.tensors.probe(x) != self.frozen[mark]:
                 self.events.append(Event("drifted", mark, line, begun, time))
+
+    def clipping(self, parameters: Sequence[Any]) -> None:
+        """Gradients are about to be clipped."""
+        marks, empty = tuple(map(self.mark, parameters)), not any(map(self.tensors.added, parameters))
+        self.clips.append(Clip(self.tick(), self._place()[0], marks, empty))
 
     def probes(self, optimizer: Any) -> tuple[Any, ...]:
         """A few entries of the first tensors that an optimizer moves."""
@@ -560,6 +580,7 @@ class Watch(ABC):
         self.name_layers(names, scope)
         for name, tensor in subjects_of(self.tensors, names):
             mark = self.mark(tensor)
+            self.misspelt.update(misspelt(tensor))
             if self.tensors.seq(tensor) is not None:
                 held.setdefault(name.partition("[")[0], []).append(mark)
             if mark in named:
@@ -581,6 +602,7 @@ class Watch(ABC):
                 continue
             for path, part in module.named_modules():
                 layer = self.layer(part)
+                self.misspelt.update(misspelt(part))
                 if not layer.name or (layer.local and not scope):
                     layer.name, layer.local = f"{name}.{path}" if path else name, bool(scope)
 

@@ -138,6 +138,16 @@ class OptimizerRecord:
     alike: list[int] = field(default_factory=list)  # parameters whose rows are equal after several steps
     decay: float = 0.0  # the largest weight decay
     uphill: bool = False  # whether it maximises
+    remembers: bool = False  # whether a step depends on earlier ones
+
+
+class Clip(NamedTuple):
+    """Gradients were clipped."""
+
+    time: int
+    line: SourceLine | None
+    marks: tuple[int, ...]
+    empty: bool  # no backward had added anything into one of them
 
 
 class SentGradient(NamedTuple):
@@ -239,7 +249,7 @@ class Event:
     Kinds: none, zero, read (someone looked and found this); added (by a backward); dropped (set to None), zeroed, set,
     altered (in place); changed (the tensor itself, in place); spoilt (it was finite before); filled (by nn.init);
     frozen, unfrozen (requires_grad was set); drifted (a step moved it although it is frozen);
-    retained (retain_grad() was called).
+    retained (retain_grad() was called); itself (it, or a detach() or .data of it, was given its own entries).
     """
 
     kind: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dis import get_instructions
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -99,7 +100,14 @@ def assigned(owner: Any, attribute: str) -> SourceLine | None:
 
 
 DEEPEST = 3
+MISSPELT = re.compile(r"requires?d?_?[gG]rads?_?")
 MOST, MOST_VISITED = 2000, 50_000  # entries of one container, and of all
+
+
+def misspelt(owner: Any) -> list[str]:
+    """The attributes of a tensor or a module that someone took for `requires_grad`; a module has none of that name."""
+    known = getattr(owner, "__dict__", None)
+    return [name for name in known if MISSPELT.fullmatch(name)] if known else []
 
 
 def subjects_of(tensors: TensorReader, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:

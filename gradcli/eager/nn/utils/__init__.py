@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from gradcli.eager._core import events
 from gradcli.eager._core.modes import no_grad
 from gradcli.eager._core.tensor import Tensor
 from gradcli.eager._core.unsupported import room
@@ -18,6 +19,7 @@ __getattr__, __dir__ = room("nn.utils", __all__)
 
 def _gradients(parameters: Any) -> list[Tensor]:
     xs = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    events.report("clipping", xs)
     return [x._grad for x in xs if x._grad is not None]
 
 
