@@ -16,20 +16,22 @@ from gradcli.why.errors.stopped import stops
 from gradcli.why.gradients.hooks import of_hooks
 from gradcli.why.gradients.missing import partly, reason, rebound, without_gradient
 from gradcli.why.gradients.not_finite import first_nan
-from gradcli.why.gradients.sizes import extremes
-from gradcli.why.gradients.units import alike, dead_units
-from gradcli.why.gradients.zeros import zero_gradients
+from gradcli.why.gradients.sizes import constant, extremes
+from gradcli.why.gradients.zeros import alike, dead_units, zero_gradients
 from gradcli.why.jax_programs import of_jax
 from gradcli.why.story import Story
-from gradcli.why.training.accumulated import discarded, late_changes, sums
+from gradcli.why.training.accumulated import clips, discarded, late_changes, scaled_steps, sums
 from gradcli.why.training.graphs_kept import kept_graphs
-from gradcli.why.training.losses import broadcast, constants, lost_on_the_way, twice
+from gradcli.why.training.losses import along_the_batch, broadcast, constants, lost_on_the_way, twice
 from gradcli.why.training.optimizers import (
     decayed,
     frozen,
     idle,
     made_anew,
+    misspelt,
+    no_copies,
     not_optimised,
+    remade,
     unregistered,
     unused,
     uphill,
@@ -65,7 +67,10 @@ def explain(watch: Watch, path: str, problem: BaseException | None = None, tenso
         for _, subject in sorted(shown.items())
         if wanted or subject.grad != "none" or (findings and subject.leaf and subject.requires)
     }
-    return Explanation(path, findings, gradients, looked=looked(watch))
+    operations = sum(entry.role == "operation" and not entry.inside for entry in watch.entries.values())
+    kinds, steps = tuple(o.kind for o in watch.optimizers), sum(len(o.updates) for o in watch.optimizers)
+    names = sum(bool(subject.name) for subject in watch.subjects.values())
+    return Explanation(path, findings, gradients, looked=Looked(operations, names, len(watch.sweeps), steps, kinds))
 
 
 def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) -> Pairs:
@@ -73,12 +78,14 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
     loose = list(unregistered(story, problem))
     outside = {mark for marks, _ in loose for mark in marks}
     pairs: Pairs = [(min(marks & (wanted or marks), default=None), finding) for marks, finding in loose]
-    stopped = list(stops(story, problem))
+    wrong_names, stopped, scaled = list(misspelt(story)), list(stops(story, problem)), list(scaled_steps(story))
+    if wrong_names or (stopped and scaled):
+        return [*pairs, *(wrong_names or scaled)]
     pairs += [(None, finding) for finding in stopped]
     if any(finding.reason != "stopped" or finding.patches for finding in stopped):
         return pairs
     without = list(without_gradient(story, wanted))
-    spoilt = list(first_nan(story))
+    spoilt: Pairs = [*scaled] or list(first_nan(story))
     pairs += [*without, *spoilt, *of_hooks(story)]
     if wanted:
         pairs += [
@@ -89,7 +96,9 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
         ]
     known = {finding.line for _, finding in without}
     updates = [*[pair for pair in rebound(story) if pair[1].line not in known], *idle(story)]
-    if not spoilt:
+    still = list(constant(story))
+    pairs += still
+    if not spoilt and not still:
         empty = list(zero_gradients(story, wanted))
         flat = {finding.line for _, finding in empty}
         dead = [] if any(finding.reason == "times-zero" for _, finding in empty) else dead_units(story)
@@ -97,7 +106,8 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
         pairs += [(mark, finding) for mark, finding in dead if finding.line not in flat]
         pairs += [] if updates or without else discarded(story)
     ends = {finding.line for _, finding in without}
-    pairs += [*frozen(story), *broadcast(story), *twice(story), *late_changes(story), *decayed(story), *uphill(story)]
+    kinds = (frozen, broadcast, twice, along_the_batch, late_changes, clips, decayed, uphill, remade, no_copies)
+    pairs += [pair for kind in kinds for pair in kind(story)]
     terms = list(constants(story))
     pairs += [pair for pair in terms or lost_on_the_way(story) if pair[1].line not in ends]
     left = list(not_optimised(story, outside))
@@ -109,15 +119,6 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
     pairs += [(mark, finding) for mark, finding in sums(story, wanted) if mark not in outside - wanted]
     pairs += made_anew(story)
     return [*pairs, *([] if without else kept_graphs(story)), *of_jax(story)]
-
-
-def looked(watch: Watch) -> Looked:
-    """How much of the run was looked at."""
-    operations = sum(entry.role == "operation" and not entry.inside for entry in watch.entries.values())
-    kinds = tuple(optimizer.kind for optimizer in watch.optimizers)
-    steps = sum(len(optimizer.updates) for optimizer in watch.optimizers)
-    named = sum(bool(subject.name) for subject in watch.subjects.values())
-    return Looked(operations, named, len(watch.sweeps), steps, kinds)
 
 
 def named(story: Story, name: str) -> set[int]:
@@ -142,7 +143,8 @@ def together(findings: list[Finding], dialect: Dialect) -> list[Finding]:
     joined = []
     for same in groups.values():
         names = list(dict.fromkeys(finding.subject for finding in same if finding.subject))
-        text = listed(names)
+        shown = names if len(names) <= SHOWN else [*names[:SHOWN], f"{len(names) - SHOWN} more"]
+        text = " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
         tensors = tuple(names) if len(names) > 1 else ()
         message = same[0].message.replace("$it.grad", dialect.gradient(text, len(names) > 1), 1)
         message = message.replace("$it is", "$it are" if tensors else "$it is", 1).replace("$it", text, 1)
@@ -153,12 +155,6 @@ def together(findings: list[Finding], dialect: Dialect) -> list[Finding]:
         cure = same[0].cure.replace("$it", names[0] if len(names) == 1 and NAME.fullmatch(names[0]) else "x")
         joined.append(same[0]._replace(subject=text or None, message=message, cure=cure, tensors=tensors))
     return joined
-
-
-def listed(names: list[str]) -> str:
-    """`a, b and c`, or `a, b, c, d and 3 more`."""
-    shown = names[:SHOWN] if len(names) <= SHOWN else [*names[:SHOWN], f"{len(names) - SHOWN} more"]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
 def state(subject: SeenTensor) -> str:

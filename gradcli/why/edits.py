@@ -20,6 +20,16 @@ RANKING = ("topk", "sort", "max", "min", "mode", "median", "kthvalue")  # give v
 WITHOUT_RSAMPLE = ("bernoulli", "binomial", "categorical", "geometric", "multinomial", "one_hot", "poisson")
 
 
+class StopPlace(NamedTuple):
+    """Where a file stopped: the line, the syntax of its file, its statement, the expression that ran, and the error."""
+
+    line: SourceLine
+    tree: SourceTree
+    statement: ast.stmt
+    node: ast.expr | None
+    error: str
+
+
 class Fix(NamedTuple):
     """What to do: a sentence, empty for the usual one, and patches."""
 
@@ -75,12 +85,14 @@ def of_end(story: Story, end: End) -> Fix:
                 "compute with torch's functions: those of NumPy know no gradients; numpy() is for showing results"
             )
         return _undone(story, line, "item", "tolist", "float")
+    if end.reason == "no-create-graph":
+        fix = f"pass create_graph=True to torch.autograd.grad() at {story.place(line)}"
+        return Fix(fix, (keyword_patch(story, line, "grad", "create_graph", "True"),))
     return {
         "rewrapped": _rewrapped,
         "no-grad": without_mode,
         "mode-left": _mode_left,
         "sampled": sampled,
-        "no-create-graph": _create_graph,
         "step-function": step_function,
         "inference": without_mode,
     }[end.reason](story, end.entry)
@@ -128,7 +140,9 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
     if call is None or not call.args or line is None:
         return Fix()
     tree, data = story.tree(line.file), call.args[0]
-    if isinstance(data, ast.Name) and (is_list(tree, data) or len(entry.inputs) > 1):
+    names = tree.assignments(data.id) if isinstance(data, ast.Name) else []
+    listed = any(isinstance(getattr(s, "value", None), (ast.List, ast.ListComp, ast.Tuple)) for s in names)
+    if isinstance(data, ast.Name) and (listed or len(entry.inputs) > 1):
         items = data.id
     elif isinstance(data, (ast.Tuple, ast.GeneratorExp)):
         items = f"[{tree.source(data)[1:-1]}]"
@@ -142,12 +156,6 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
     if called(call) == "Parameter":
         how += "; nn.Parameter() makes a new leaf and leaves the history behind"
     return Fix(how, (swap(story, line, call, tree.inlined(call, data)),))
-
-
-def is_list(tree: SourceTree, name: ast.Name) -> bool:
-    """Whether the file makes a list and gives it a name."""
-    values = [each.value for each in tree.assignments(name.id) if isinstance(each, ast.Assign)]
-    return any(isinstance(value, (ast.List, ast.ListComp, ast.Tuple)) for value in values)
 
 
 def without_mode(story: Story, entry: Entry) -> Fix:
@@ -227,12 +235,6 @@ def sampled(story: Story, entry: Entry) -> Fix:
     return Fix(story.dialect(line).relaxed)
 
 
-def _create_graph(story: Story, entry: Entry) -> Fix:
-    """create_graph=True for the gradient that has no history."""
-    fix = f"pass create_graph=True to torch.autograd.grad() at {story.place(entry.line)}"
-    return Fix(fix, (keyword_patch(story, entry.line, "grad", "create_graph", "True"),))
-
-
 def step_function(story: Story, entry: Entry) -> Fix:
     """A straight-through estimator with the file's own expression; in the place of a comparison what it compares."""
     line, node = entry.line, story.node(entry.line)
@@ -247,9 +249,8 @@ def step_function(story: Story, entry: Entry) -> Fix:
                 "has no derivative"
             )
         through = f"x + {dialect.constant('hard - x')}"
-        fix = (
-            f"use `{value}` itself, a smooth substitute (sigmoid, softmax), or a straight-through estimator: {through}"
-        )
+        fix = f"use `{value}` itself, a smooth substitute (sigmoid, softmax), or a straight-through estimator: "
+        fix += f"{through}"
         return Fix(fix, (swap(story, line, node, value),))
     if not isinstance(node, ast.Call):
         return Fix()
@@ -262,7 +263,12 @@ def step_function(story: Story, entry: Entry) -> Fix:
         outer = tree.parents.get(node)
         fix = f"use a smooth substitute, or a straight-through estimator: `{text}`"
         return Fix(fix, (swap(story, line, node, text if isinstance(outer, ast.stmt) else f"({text})"),))
-    if inner is not None and called(node) in ("astype", "int32", "int64"):
+    if inner is not None and called(node) in ("argmax", "argmin"):
+        value = tree.source(inner)
+        fix = f"leave {called(node)} out of the loss, it is for counting what is right: give `{value}` itself to "
+        fix += "cross_entropy or the like, or weigh with its softmax"
+        return Fix(fix)
+    if inner is not None and called(node) in ("astype", "int32", "int64", "long", "int", "short", "byte", "bool"):
         value = tree.source(inner)
         fix = f"keep it a float: `{value}` itself; whole numbers have no derivative"
         return Fix(fix, (swap(story, line, node, tree.inlined(node, inner)),))
@@ -329,7 +335,10 @@ def in_place(story: Story, entry: Entry) -> Fix:
     zeroes = any(event.kind in ("dropped", "zeroed") for event in story.watch.events)
     shown, edits = "", []
     for other in tree.block(statement):
-        if not isinstance(other, ast.Assign) or (other is not statement and not updates_itself(other)):
+        if not isinstance(other, ast.Assign):
+            continue
+        name, read = dotted(other.targets[0]), {dotted(node) for node in ast.walk(other.value)}
+        if other is not statement and not (name and {name, f"{name}.grad"} <= read):  # as `w = w - lr * w.grad`
             continue
         text = written(tree, other)
         shown = text if other is statement else shown
@@ -340,12 +349,6 @@ def in_place(story: Story, entry: Entry) -> Fix:
     fix = f"change it in place{'' if guarded else ' under torch.no_grad()'}: `{shown}`"
     fix += "" if zeroes else f", then set `{tree.source(statement.targets[0])}.grad = None`"
     return Fix(fix, (tree.patch(*edits),))
-
-
-def updates_itself(statement: ast.Assign) -> bool:
-    """Whether a statement is an update such as `w = w - lr * w.grad`."""
-    name, read = dotted(statement.targets[0]), {dotted(node) for node in ast.walk(statement.value)}
-    return bool(name) and name in read and f"{name}.grad" in read
 
 
 def written(tree: SourceTree, statement: ast.Assign) -> str:
@@ -380,6 +383,15 @@ def before(story: Story, line: SourceLine | None, other: SourceLine | None) -> P
     if not isinstance(statement, ast.Expr) or statement not in tree.block(first):
         return None
     return tree.patch(tree.inserted(first, tree.source(statement)), tree.removed(statement))
+
+
+def behind(story: Story, line: SourceLine | None, other: SourceLine | None) -> Patch | None:
+    """A patch that moves the statement of a line behind another one, in whose block it stands."""
+    statement, last = story.statement(line), story.statement(other)
+    if line is None or other is None or statement is None or last is None or line.file != other.file:
+        return None
+    tree = story.tree(line.file)
+    return tree.moved(statement, last) if last in tree.block(statement) else None
 
 
 def on_method(story: Story, line: SourceLine | None, method: str, text: str) -> Patch | None:

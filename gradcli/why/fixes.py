@@ -8,7 +8,8 @@ A sentence stands for a reason unless the file's own text gives a better one.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from gradcli.recording.runs.source_tree import SourceTree
@@ -20,8 +21,12 @@ class ErrorMeaning(NamedTuple):
     reason: str
     why: str
     fix: str = ""
+    method: str = ""  # what is called in the line, and what a patch writes before it
+    after: str = ""
 
 
+# of which kinds an error is, what it says, and its meaning or what finds it
+Answers = tuple[tuple[tuple[type[BaseException], ...], str, ErrorMeaning | Callable[..., Any]], ...]
 FIXES: dict[str, str] = {
     # no gradient
     "never-required": "make the leaf with requires_grad=True, or call requires_grad_() on it before it is used",
@@ -35,10 +40,8 @@ FIXES: dict[str, str] = {
     "inference": "compute it outside inference_mode; what is made inside can never be differentiated",
     "sampled": "draw with rsample(), which is reparametrised: mean + std * torch.randn_like(std)",
     "no-create-graph": "pass create_graph=True to the torch.autograd.grad() that gave the gradient",
-    "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it was "
-    "computed from",
-    "leaf-lost": "create the leaf last, with its dtype= and device=, and call requires_grad_() on the result: a result "
-    "of an operation is not a leaf",
+    "not-leaf": "call retain_grad() on it before backward(), or look at the .grad of the leaf that it comes from",
+    "leaf-lost": "call requires_grad_() last, after .to() and the like: a result of an operation is not a leaf",
     "partly": "nothing is wrong if this is meant; else use the tensor itself there",
     "replaced": "change the leaf in place under torch.no_grad(): `with torch.no_grad(): $it -= lr * $it.grad`",
     "no-path": "compute the loss from it; what does not enter the loss has no gradient",
@@ -53,8 +56,7 @@ FIXES: dict[str, str] = {
     # what stops a run
     "changed-in-place": "write the change out of place (y = y + 1), or clone() the tensor before it is changed",
     "changed-by-step": "compute anew after the step what the second loss needs, or step after both backwards",
-    "changed-carried": "detach() what is carried from step to step, and leave out retain_graph=True: it keeps graphs "
-    "whose weights have changed since",
+    "changed-carried": "detach() what is carried from step to step, and leave out retain_graph=True",
     "freed": "pass retain_graph=True to the first backward, or add the losses and call backward once",
     "computed-once": "compute it inside the loop, anew in each step",
     "carried-state": "detach() what is carried over from an earlier step",
@@ -69,9 +71,14 @@ FIXES: dict[str, str] = {
     "no-update": "call the optimizer's step() after each backward()",
     "tiny-steps": "use a larger learning rate",
     "decayed": "use a smaller weight_decay, such as 0.01",
-    "uphill": "leave maximize=True out: it is for rewards and likelihoods",
-    "frozen-moves": "set the gradients to None, not to zero (zero_grad() does), or give the optimizer only what is to "
-    "move",
+    "uphill": "go down: leave maximize=True, or the minus, out; nothing is wrong if the loss is meant to grow",
+    "remade": "make the optimizer once, before the loop: its momentum and averages begin anew with each",
+    "shared-memory": "copy the entries: .clone(), or copy.deepcopy() of a state_dict()",
+    "misspelt": "write requires_grad, or call requires_grad_() on the tensor or the module",
+    "constant-loss": "compute a loss that the outputs can change",
+    "frozen-moves": "set the gradients to None, not to zero (zero_grad() does), or give it only what is to move",
+    "clips-nothing": "clip after backward() and before the optimizer's step()",
+    "still-scaled": "let the scaler step, scaler.step(optimizer); scaler.unscale_(optimizer) before .grad is read",
     "discarded": "zero the gradients once before the first of the backwards that a step uses",
     # zero
     "hook": "look at what the hook returns: it takes the place of the gradient",
@@ -95,19 +102,18 @@ FIXES: dict[str, str] = {
     "nan-data": "clean the data first: torch.isfinite($it) shows which entries to drop",
     "nan-forward": "keep the operand inside the domain: clamp it, add a small number, or use the stable form",
     "nothing-to-average": "skip such a batch, or divide a sum by max(count, 1)",
-    "one-of-a-kind": "use more than one row, or unbiased=False and add a small number to it: the deviation of a single "
-    "one is then 0, not 0 / 0",
+    "one-of-a-kind": "use more than one row, or unbiased=False, which gives 0 for one, and add a small number to it",
     "grows": "keep its size in bounds: scale or normalise it in each iteration, or add logarithms",
     "nan-backward": "keep the operand away from the point where the slope is infinite: clamp it, or add a small number",
     "nan-branch": "make the operand safe in the branch too: torch.where(c, f(torch.where(c, x, safe)), other)",
     "degenerate": "use what does not depend on the choice of the vectors, or make the values distinct",
     "overflow": "use bfloat16, which reaches as far as float32, or let torch.amp.GradScaler find a scale that fits",
-    "masked-row": "leave one entry of each row unmasked, or mask with torch.finfo(scores.dtype).min: a row masked "
-    "throughout then has even weights",
+    "masked-row": "leave one entry of each row unmasked, or mask with torch.finfo(scores.dtype).min: even weights then",
     # losses
     "broadcast": "give both the same shape: .squeeze(1) on the column, or [:, None] on the other; nothing is wrong if "
     "all pairs are meant",
     "activation-twice": "give the loss the raw outputs: it applies the activation itself",
+    "other-axis": "use the dimension of the classes, dim=1",
     "not-logarithms": "give nll_loss the output of log_softmax, or use cross_entropy on the raw outputs",
     # JAX
     "result-unused": "give the result a name and go on with it: arrays of JAX never change",
@@ -120,8 +126,7 @@ FIXES: dict[str, str] = {
     "argument",
     "immutable": "x = x.at[i].set(y) makes a changed copy",
     # memory
-    "retain-graph": "leave retain_graph=True out; if backward then needs the graph of an earlier step, detach() what "
-    "is carried from step to step",
+    "retain-graph": "leave retain_graph=True out, and detach() what, if anything, is carried from step to step",
     "history": "keep loss.item() or loss.detach(), not loss",
     "unused-graphs": "compute it inside `with torch.no_grad():`, or keep its detach()",
 }
@@ -138,14 +143,12 @@ FIXES_OF_JAX: dict[str, str] = {
     "dead-relu": "lower the learning rate, start the bias above zero, or use jax.nn.leaky_relu, gelu or softplus",
     "outside-bounds": "leave the clip out of the loss, or start inside its bounds",
     "underflow": "compute in float32, or scale the loss",
-    "exploding": "clip the gradients (optax.clip_by_global_norm), lower the learning rate, initialise smaller, or "
-    "normalise",
+    "exploding": "clip the gradients (optax.clip_by_global_norm), lower the learning rate, or initialise smaller",
     "diverged": "lower the learning rate, or clip the gradients (optax.clip_by_global_norm)",
     "nan-data": "clean the data first: jnp.isfinite($it) shows which entries to drop",
     "nan-branch": "make the operand safe in the branch too: jnp.where(c, f(jnp.where(c, x, safe)), other)",
     "overflow": "use bfloat16, which reaches as far as float32, or scale the loss",
-    "masked-row": "leave one entry of each row unmasked, or mask with jnp.finfo(scores.dtype).min: a row masked "
-    "throughout then has even weights",
+    "masked-row": "leave one entry of each row unmasked, or mask with jnp.finfo(scores.dtype).min: even weights then",
 }
 
 
@@ -156,10 +159,8 @@ class Dialect:
         *("torch", "F", "nn.functional", "functional", "torch.nn.functional", "torch.special", "torch.linalg"),
     )
     fixes = FIXES
-    relaxed = (
-        "a draw of discrete values has no derivative: use the log-probability (REINFORCE: -log_prob * reward), "
-        "torch.nn.functional.gumbel_softmax, or a relaxed distribution with rsample()"
-    )
+    relaxed = "a draw of discrete values has no derivative: use the log-probability (REINFORCE: -log_prob * reward), "
+    relaxed += "torch.nn.functional.gumbel_softmax, or a relaxed distribution with rsample()"
 
     def gradient(self, names: str, several: bool) -> str:
         """What users call the gradient of some tensors."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradcli.recording.runs.source_lines import SourceLine, whole_line
 from gradcli.recording.runs.source_tree import LOOPS, called, dotted, targets
 from gradcli.why import edits
-from gradcli.why.fixes import ErrorMeaning, JaxDialect
+from gradcli.why.fixes import Answers, ErrorMeaning, JaxDialect
 from gradcli.why.gradients.hooks import rule_line
 
 if TYPE_CHECKING:
@@ -68,9 +68,15 @@ def unused(story: Story, tree: SourceTree) -> Iterator[Finding]:
             yield story.find(
                 "result-unused", name, line, message, fix=f"keep it: `{name} = {tree.source(call)}`", patches=(patch,)
             )
-        elif is_pure(call):
+        elif called(call) in PURE or dotted(call.func) in ("jax.tree.map", "tree.map"):
             message = f"nothing uses the result of {story.at(line)}: what it was given stays as it is"
-            yield story.find("result-unused", None, line, message, patches=(assigned_first(tree, call),))
+            names = [each for each in call.args if isinstance(each, (ast.Name, ast.Attribute))]
+            names = [each for each in names if called(call) != "tree_map" or each is not call.args[0]]
+            first = next((each for each in names if "param" in dotted(each)), names[0] if names else None)
+            text = "" if first is None else f"{tree.source(first)} = {tree.source(call)}"
+            yield story.find(
+                "result-unused", None, line, message, patches=(tree.patch(tree.replaced(call, text)) if text else None,)
+            )
         elif called(call) in functions and next(tree.around(node, *LOOPS), None) is not None:
             finding = unused_step(story, tree, call, functions[called(call)], line)
             if finding is not None:
@@ -91,19 +97,6 @@ def updated(call: ast.Call) -> ast.expr | None:
     return at.value if isinstance(at, ast.Attribute) and at.attr == "at" else None
 
 
-def is_pure(call: ast.Call) -> bool:
-    """Whether a call does nothing but give a result."""
-    return called(call) in PURE or dotted(call.func) in ("jax.tree.map", "tree.map")
-
-
-def assigned_first(tree: SourceTree, call: ast.Call) -> Patch | None:
-    """A patch that gives the result of a call the name of what it is about: its first argument that is a name."""
-    names = [each for each in call.args if isinstance(each, (ast.Name, ast.Attribute))]
-    names = [each for each in names if called(call) != "tree_map" or each is not call.args[0]]
-    first = next((each for each in names if "param" in dotted(each)), names[0] if names else None)
-    return None if first is None else tree.patch(tree.replaced(call, f"{tree.source(first)} = {tree.source(call)}"))
-
-
 def unused_step(story: Story, tree: SourceTree, call: ast.Call, function: Function, line: SourceLine) -> Finding | None:
     """A call of a function of the file that takes a gradient, or is compiled, of which no result is ever used."""
     uses = [each for each in tree.calls(called(call)) if not isinstance(tree.parents.get(each), ast.Expr)]
@@ -122,12 +115,12 @@ def unused_step(story: Story, tree: SourceTree, call: ast.Call, function: Functi
     if not lost:
         return None
     again = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and lost[0] in map(dotted, n.targets)]
-    if not again and not compiled(function):
+    compiled = (name in JITS for each in function.decorator_list for name in map(dotted, ast.walk(each)))
+    if not again and not any(compiled):
         return None
     where = line if not again else whole_line(tree.file, again[-1].lineno)
-    message = (
-        f"`{function.name}` gives the name `{lost[0]}` to something new at {story.at(where)}, and does not return it"
-    )
+    message = f"`{function.name}` gives the name `{lost[0]}` to something new at {story.at(where)}, and does not "
+    message += "return it"
     fix = f"return it, and keep it where the function is called: `{lost[0]} = {tree.source(call)}`"
     return story.find("result-unused", None, where, message, fix=fix)
 
@@ -139,11 +132,6 @@ def kept_as(tree: SourceTree, call: ast.Call, function: Function, value: ast.exp
         return arguments.get(value.id) or (value.id if value.id in arguments.values() else "")
     first = next((node.id for node in ast.walk(value) if isinstance(node, ast.Name)), "") if value is not None else ""
     return "" if isinstance(value, ast.Tuple) else arguments.get(first, "")
-
-
-def compiled(function: Function) -> bool:
-    """Whether a function is decorated with jit."""
-    return any(name in JITS for each in function.decorator_list for name in map(dotted, ast.walk(each)))
 
 
 def unread(story: Story, tree: SourceTree) -> Iterator[Finding]:
@@ -193,27 +181,17 @@ def leak(story: Story, tree: SourceTree, node: ast.stmt) -> Finding:
     """A statement that keeps a value of a trace."""
     name = next(iter(sorted(targets(node))), "it")
     line = whole_line(tree.file, node.lineno)
-    message = (
-        f"{story.at(line)} keeps a value of a traced function in `{name}`: it has no numbers, and ends with the trace"
-    )
+    message = f"{story.at(line)} keeps a value of a traced function in `{name}`: it has no numbers, and ends with the "
+    message += "trace"
     return story.find("tracer-leak", name, line, message)
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 
-def stopped(story: Story) -> tuple[SourceLine, SourceTree, ast.expr | None] | None:
-    """Where a file stopped: the line, the text, and the expression that ran."""
-    last = story.watch.last
-    return None if last is None else (last, story.tree(last.file), story.node(last))
-
-
-def _whole_numbers(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+def _whole_numbers(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
     """Whole numbers are differentiated."""
-    at = stopped(story)
-    if at is None:
-        return None
-    last, tree, node = at
+    last, tree, node = stop.line, stop.tree, stop.node
     message = f"{story.at(last)} takes a gradient with respect to {match[1]} numbers, and only floats have one"
     for arg in node.args if isinstance(node, ast.Call) else ():
         for value in [arg, *[each.value for each in assigned(tree, arg)]]:
@@ -228,9 +206,8 @@ def _whole_numbers(story: Story, problem: BaseException, match: re.Match[str]) -
                 keys = [tree.source(k) for k, v in zip(value.keys, value.values, strict=True) if k and is_whole(v)]
                 if keys:
                     line = whole_line(last.file, value.lineno)
-                    fix = (
-                        f"write {keys[0]} as a float, or give settings as another argument, which is not differentiated"
-                    )
+                    fix = f"write {keys[0]} as a float, or give settings as another argument, which is not "
+                    fix += "differentiated"
                     message += f"; {', '.join(keys)} at {story.at(line)}"
                     return story.find("integer-dtype", None, line, message, fix=fix)
     return story.find("integer-dtype", None, last, message)
@@ -264,12 +241,9 @@ def as_floats(tree: SourceTree, node: ast.expr, story: Story) -> str | None:
     return None
 
 
-def _not_scalar(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+def _not_scalar(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
     """A gradient of a function that gives several numbers."""
-    at = stopped(story)
-    if at is None:
-        return None
-    last, tree, node = at
+    last, tree, node = stop.line, stop.tree, stop.node
     call, function = differentiated(tree, node)
     result = returned(function)
     line = last if result is None else whole_line(last.file, result.lineno)
@@ -287,12 +261,9 @@ def _not_scalar(story: Story, problem: BaseException, match: re.Match[str]) -> F
     return story.find("stopped", None, line, message, fix=fix, patches=(patch,))
 
 
-def _whole_result(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+def _whole_result(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
     """A gradient of a function that gives whole numbers."""
-    at = stopped(story)
-    if at is None:
-        return None
-    last, tree, node = at
+    last, tree, node = stop.line, stop.tree, stop.node
     result = returned(differentiated(tree, node)[1])
     line = last if result is None else whole_line(last.file, result.lineno)
     if match[1] == "complex64" or match[1] == "complex128":
@@ -332,10 +303,10 @@ def returned(function: ast.AST | None) -> ast.expr | None:
     return results[-1].value if results else None
 
 
-def _leaked(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
+def _leaked(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding:
     """A value of a trace that is over is used."""
     last = story.watch.last
-    text = str(problem)
+    text = stop.error
     function = re.search(r"when the value leaked was (\S+) at", text)
     statement = story.statement(last)
     names = {dotted(each).partition(".")[0] for each in ast.walk(statement)} - {""} if statement is not None else set()
@@ -356,27 +327,22 @@ def _leaked(story: Story, problem: BaseException, match: re.Match[str]) -> Findi
 # --- values that have no numbers ----------------------------------------------------------------------------------
 
 
-def _traced(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+def _traced(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
     """A number is asked of a value that is traced."""
-    at = stopped(story)
-    if at is None:
-        return None
-    last, tree, node = at
-    statement = story.statement(last)
-    where = re.search(r"tracing the function (\S+) at", str(problem))
+    last = stop.line
+    where = re.search(r"tracing the function (\S+) at", stop.error)
     inside = f" of `{where[1]}`" if where is not None and where[1] != "<lambda>" else ""
     message = f"{story.at(last)} asks for the number of a value{inside} that JAX traces, and that has none yet"
-    fix, patch = replacement(story, tree, last, node, statement)
+    fix, patch = replacement(story, stop)
     return story.find("traced-value", None, last, message, fix=fix, patches=(patch,))
 
 
-def replacement(
-    story: Story, tree: SourceTree, last: SourceLine, node: ast.expr | None, statement: ast.stmt | None
-) -> tuple[str, Patch | None]:
+def replacement(story: Story, stop: edits.StopPlace) -> tuple[str, Patch | None]:
     """What computes the same with traced values."""
-    names = tree.imports
-    numpy = JaxDialect(tree).numpy
-    for call in outward(tree, node):
+    last, tree, statement = stop.line, stop.tree, stop.statement
+    names, numpy = tree.imports, JaxDialect(tree).numpy
+    nodes = [] if stop.node is None else [stop.node, *tree.around(stop.node, ast.expr)]
+    for call in nodes:
         base = dotted(call.func.value) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
         if isinstance(call, ast.Call) and base and base in (names.get("numpy"), names.get("math"), names.get("scipy")):
             assert isinstance(call.func, ast.Attribute)
@@ -394,14 +360,6 @@ def replacement(
         test = tree.source(statement.test)
         return by_where(story, tree, last, statement, numpy, test)
     return "", None
-
-
-def outward(tree: SourceTree, node: ast.expr | None) -> Iterator[ast.AST]:
-    """An expression and those around it."""
-    outer: ast.AST | None = node
-    while isinstance(outer, ast.expr):
-        yield outer
-        outer = tree.parents.get(outer)
 
 
 def by_where(
@@ -433,13 +391,9 @@ def by_where(
     return usual, None
 
 
-def _written(story: Story, problem: BaseException, match: re.Match[str]) -> Finding | None:
+def _written(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
     """An entry of an array is assigned."""
-    at = stopped(story)
-    statement = story.statement(story.watch.last)
-    if at is None or statement is None:
-        return None
-    last, tree, _ = at
+    last, tree, statement = stop.line, stop.tree, stop.statement
     message = f"{story.at(last)} writes into an array of JAX, which never changes"
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     value = getattr(statement, "value", None)
@@ -463,7 +417,7 @@ def _written(story: Story, problem: BaseException, match: re.Match[str]) -> Find
 def by_call(reason: str, why: str, *names: str) -> Callable[..., Finding]:
     """The finding for an error about a function that the file calls: at its only call, else where the file stopped."""
 
-    def answer(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
+    def answer(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding:
         last = story.watch.last
         calls = [(file, call) for file in sorted(story.files()) for call in story.tree(file).calls(*names)]
         line = whole_line(calls[0][0], calls[0][1].lineno) if calls else last
@@ -476,7 +430,7 @@ def by_call(reason: str, why: str, *names: str) -> Callable[..., Finding]:
     return answer
 
 
-def _no_rule(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
+def _no_rule(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding:
     """A custom_vjp without its rule."""
     name, last = match[1], story.watch.last
     node = next((f for f in ast.walk(story.main.root) if isinstance(f, ast.FunctionDef) and f.name == name), None)
@@ -485,9 +439,9 @@ def _no_rule(story: Story, problem: BaseException, match: re.Match[str]) -> Find
     return story.find("no-rule", name, line, message, fix=f"call `{name}.defvjp(forward, backward)` before it is used")
 
 
-def _rule_shape(story: Story, problem: BaseException, match: re.Match[str]) -> Finding:
+def _rule_shape(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding:
     """A rule that gives something of another structure or shape than the arguments have."""
-    text = str(problem)
+    text = stop.error
     named = [call for file in sorted(story.files()) for call in story.tree(file).calls("defvjp")]
     names = [dotted(call.func.value) for call in named if isinstance(call.func, ast.Attribute)]
     line, rule = rule_line(story, names[0]) if len(names) == 1 else (None, "the rule")
@@ -513,7 +467,27 @@ TRACED = (
     r"conversion of traced array|__array__\(\) was called on traced|Abstract tracer value|NumPy arrays from traced"
     r"|boolean indices must be concrete|Slice entries must be static|__index__\(\) method was called on traced"
 )
-KNOWN = (
+MEANINGS = (
+    (
+        r"Argument '(.+)' of type .* is not a valid JAX type",
+        "stopped",
+        "something that is not a number is among what is differentiated",
+        "give it as another argument, which is not differentiated, or hold it in a closure",
+    ),
+    (
+        r"truth value of an array with more than one element",
+        "traced-value",
+        "a branch of Python takes one decision, and this is an array",
+        "choose with jnp.where()",
+    ),
+    (
+        r"Array has been deleted",
+        "stopped",
+        "an array is used that was donated",
+        "leave donate_argnums out, or go on with the result",
+    ),
+)
+KNOWN: Answers = (
     ((TypeError,), r"requires real- or complex-valued inputs.*but got (\w+)", _whole_numbers),
     ((TypeError,), r"only defined for scalar-output functions. Output (had shape|was)", _not_scalar),
     ((TypeError,), r"requires real-valued outputs.*but got (\w+)", _whole_result),
@@ -543,27 +517,5 @@ KNOWN = (
     ),
     ((AttributeError,), r"No VJP defined for custom_vjp function (\w+)", _no_rule),
     ((TypeError, ValueError), r"Custom VJP bwd rule must produce", _rule_shape),
-    (
-        (TypeError,),
-        r"Argument '(.+)' of type .* is not a valid JAX type",
-        ErrorMeaning(
-            "stopped",
-            "something that is not a number is among what is differentiated",
-            "give it as another argument, which is not differentiated, or hold it in a closure",
-        ),
-    ),
-    (
-        (ValueError,),
-        r"truth value of an array with more than one element",
-        ErrorMeaning(
-            "traced-value", "a branch of Python takes one decision, and this is an array", "choose with jnp.where()"
-        ),
-    ),
-    (
-        (RuntimeError,),
-        r"Array has been deleted",
-        ErrorMeaning(
-            "stopped", "an array is used that was donated", "leave donate_argnums out, or go on with the result"
-        ),
-    ),
+    *[((Exception,), pattern, ErrorMeaning(*meaning)) for pattern, *meaning in MEANINGS],
 )

@@ -28,6 +28,7 @@ READINGS: dict[str, set[str]] = {
         "combines": "Add Div Mul Sub",
         "views": "Clone Expand Permute ReshapeAlias Select Slice Squeeze T ToCopy Transpose Unsqueeze UnsafeView View",
         "masks": "Add CopySlices Fill MaskedFill Where",
+        "normalises": "CudnnBatchNorm NativeBatchNorm NativeGroupNorm NativeLayerNorm Softmax",
         "linear": "Add Clone Div Expand Mean Mul Neg Squeeze Sub Sum Unsqueeze View",
     }.items()
 }

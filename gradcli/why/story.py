@@ -127,18 +127,6 @@ class Story:
             f"`{entry.line.text}`" if entry is not None and entry.line is not None and entry.line.text else "a tensor"
         )
 
-    def versions(self, mark: int) -> list[int]:
-        """A leaf as it was from backward to backward: itself, or where arrays never change, the leaves of its name."""
-        name = self.called(mark)
-        if self.watch.tensors.dialect != "jax" or not self.is_named(mark):
-            return [mark]
-        return [other for other, s in self.watch.subjects.items() if s.name == name and s.requires and other <= mark]
-
-    def sweep_before(self, mark: int) -> SourceLine | None:
-        """The line of the backward that came last before a value was made, or of the next one."""
-        sweeps = self.watch.sweeps
-        return next((s.line for s in reversed(sweeps) if s.time < mark), sweeps[0].line if sweeps else None)
-
     def is_named(self, mark: int) -> bool:
         """Whether the file has a name for a tensor."""
         known = self.watch.subjects.get(mark)
@@ -405,6 +393,12 @@ class Story:
             for seq in sweep.seqs:
                 walked.setdefault(seq, []).append(at)
         return walked
+
+    def scaling(self, sweep: BackwardRecord) -> Entry | None:
+        """The loss times the scale of a GradScaler that a backward began with."""
+        entry = self.entries[sweep.roots[0][0]] if sweep.roots else None
+        scaled = entry is not None and entry.via is not None and "grad_scaler" in entry.via.co_filename
+        return entry if scaled else None
 
     def updates(self, mark: int | None = None) -> list[tuple[OptimizerRecord, Update]]:
         """The steps of all optimizers in order, or of those that hold a tensor."""

@@ -22,7 +22,6 @@ SAME = mpmath.mpf(10) ** -40  # relative: two slopes that are nearer are equal
 TINY = mpmath.mpf(10) ** -100  # relative: two values that are nearer are equal
 ROUNDING = mpmath.mpf(10) ** -100  # a slope that is smaller beside the value comes from rounding
 SMALL_LIMIT = mpmath.mpf(10) ** -20  # relative, of slopes that go to 0
-LARGE = mpmath.mpf(10) ** 7  # mpmath's powers of e grow with the exponent: from here on each counts as its limit
 ZERO = mpmath.mpf(10) ** -26  # a slope that is smaller, and shrinks with the step, is 0: that of abs(x)**1.5
 
 
@@ -51,20 +50,12 @@ def _norm(x: Any) -> Any:
 
 
 def _softmax(x: Any) -> Any:
-    raised = entrywise(_exp)(x)
+    raised = entrywise(mp.exp)(x)
     return raised / raised.sum()
 
 
 def _clamp(x: Any, low: Any, high: Any) -> Any:
     return low if x < low else high if x > high else x
-
-
-def _growing(name: str) -> Callable[[Any], Any]:
-    function = getattr(mp, name)
-    return lambda x: function(x if abs(x) < LARGE else mp.sign(x) * mp.inf)
-
-
-_exp, _expm1 = _growing("exp"), _growing("expm1")
 
 
 def _log(x: Any) -> Any:
@@ -75,17 +66,17 @@ def _log(x: Any) -> Any:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: entrywise(getattr(mp, name)) for name in
-       ("sin", "cos", "tan", "sqrt", "tanh", "atan", "asinh", "erf", "log1p", "acos", "asin", "floor", "hypot", "atan2")},
-    **{name: entrywise(_growing(name)) for name in ("exp", "expm1", "sinh", "cosh")},
+       ("sin", "cos", "tan", "exp", "sqrt", "tanh", "sinh", "cosh", "atan", "asinh", "erf", "expm1", "log1p", "acos",
+        "asin", "floor", "hypot", "atan2")},
     "log": entrywise(_log),
     "cbrt": entrywise(lambda x: mp.sign(x) * mp.cbrt(abs(x))),
     "abs": entrywise(abs),
     "sign": entrywise(mp.sign),
     "relu": entrywise(lambda x: max(x, mp.mpf(0))),
-    "elu": entrywise(lambda x: x if x > 0 else _expm1(x)),
+    "elu": entrywise(lambda x: x if x > 0 else mp.expm1(x)),
     "leaky_relu": entrywise(lambda x: x if x > 0 else x / 100),
-    "sigmoid": entrywise(lambda x: 1 / (1 + _exp(-x))),
-    "softplus": entrywise(lambda x: mp.log1p(_exp(x))),
+    "sigmoid": entrywise(lambda x: 1 / (1 + mp.exp(-x))),
+    "softplus": entrywise(lambda x: mp.log1p(mp.exp(x))),
     "maximum": entrywise(max),
     "minimum": entrywise(min),
     "clamp": entrywise(_clamp),
@@ -99,7 +90,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "median": _median,
     "norm": _norm,
     "softmax": _softmax,
-    "logsumexp": lambda x: mp.log(np.sum(entrywise(_exp)(x))),
+    "logsumexp": lambda x: mp.log(np.sum(entrywise(mp.exp)(x))),
     "cumsum": lambda x: np.cumsum(x),
     "len": lambda x: mp.mpf(len(x)),
 }  # fmt: skip

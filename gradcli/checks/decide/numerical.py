@@ -282,7 +282,7 @@ class ByDifferences:
             worst = max(special.joint, key=lambda finding: finding.ratio)
             kind = f"{self.name} is not {special.lacks}"
             evidence["not_in_general"] = {"where": kind, **self.both_at(special, worst)}
-            message += f"; warning: wrong where {kind}: {self.both_numbers(worst, nearby=True)}"
+            message += f"; warning: wrong where {kind}: {self.both_numbers(worst, ' along a direction')}"
         if stationary:
             message += "; it is about 0 here, and was measured at points nearby"
         return Outcome("AGREES", message, evidence)
@@ -304,7 +304,7 @@ class ByDifferences:
         worst = max(where.joint, key=lambda finding: finding.ratio)
         place = f"where entries of {self.name} are equal or 0" if where.lacks else "at the given point"
         text = f"(numerical) it is right {place} only: near it, "
-        text += self.both_numbers(worst, nearby=True)
+        text += self.both_numbers(worst, " along a direction")
         if self.box is not None and (outcome := of_differences(self.box, relative_gap(worst), text)):
             return outcome._replace(evidence=self.worst(where.joint))
         counterexample = {**self.both_at(where, worst), "bound": worst.bound}
@@ -319,8 +319,9 @@ class ByDifferences:
 
     def sure(self, finding: SlopeFinding) -> bool:
         """Whether a finding contradicts the claim for certain, over two decades of steps and by more than digits."""
-        size = max(abs(finding.claimed), abs(finding.slope))
-        digits = max(self.precise * size, finding.seen.still * self.survey.dust)
+        digits = max(
+            self.precise * max(abs(finding.claimed), abs(finding.slope)), finding.seen.still * self.survey.dust
+        )
         decades = step_sequences.decades(finding.seen, finding.claimed, finding.slack)
         return finding.gap > digits and decades >= step_sequences.DECADES and contradicted(finding)
 
@@ -353,8 +354,12 @@ class ByDifferences:
         """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
         by = f"{self.name} along a direction" if finding.entry is None else self.entry_label(finding.entry)
         row = self.row_names[finding.row]
-        alone = finding.entry is not None and row not in ("", COMBINED)
-        if alone and self.box is not None and self.box.kind == JACOBIAN:
+        if (
+            self.box is not None
+            and self.box.kind == JACOBIAN
+            and row not in ("", COMBINED)
+            and finding.entry is not None
+        ):
             at = subscript(int(row.rpartition(" ")[2]), self.box.shape or ())
             row = f"J{at}{subscript(finding.entry - self.part.start, self.shape)}, ".replace("][", ", ") + row
         return f"{row} with respect to {by}" if row else by
@@ -365,10 +370,9 @@ class ByDifferences:
             return self.entry_name(entry)
         return f"{self.name}{subscript(entry - self.part.start, self.shape)}"
 
-    def both_numbers(self, finding: SlopeFinding, nearby: bool = False) -> str:
-        """The claim and the differences in one sentence; of a point nearby, with what the slope is by."""
+    def both_numbers(self, finding: SlopeFinding, where: str = "") -> str:
+        """The claim and the differences in one sentence."""
         value, bound, _ = finding.seen.estimate
-        where = "" if not nearby else " along a direction" if finding.entry is None else f" for {self.label(finding)}"
         return f"{self.role} gives {finding.claimed!r}{where}, finite differences give {value!r} +- {bound:.1g}"
 
     def covered(self) -> str:
@@ -447,8 +451,9 @@ class ByDifferences:
         if seen.verdict == "KINK" and not any(self.bends(*line) for line in lines):
             return Outcome("INCONCLUSIVE", SO_NEAR, {})
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
-        noisy = survey.noise[row] > 0
-        if noisy and not (seen.verdict == "KINK" and np.ptp(slopes) > 0.01 * max(map(abs, slopes))):
+        if survey.noise[row] and not (
+            seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
+        ):
             return None
         labels = [self.entry_label(finding.entry or 0) for finding in examined]
         apart = (label for label, *both in zip(labels, seen.left, seen.right, strict=True) if both[0] != both[1])
@@ -481,9 +486,13 @@ class ByDifferences:
             return True
         pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
         entries = [finding for finding in suspects if finding.entry is not None]
-        both = ((finding.seen, left or 0.0, right or 0.0) for finding in entries for left, right in pairs)
-        if seen.verdict == "KINK" and pairs and entries and not any(step_sequences.bent(*each) for each in both):
-            return False
+        if seen.verdict == "KINK" and pairs and entries:
+            if not any(
+                step_sequences.bent(finding.seen, left or 0.0, right or 0.0)
+                for finding in entries
+                for left, right in pairs
+            ):
+                return False
         return any(suspicious(finding.seen) for finding in suspects)
 
     # --- how it is wrong -----------------------------------------------------------------------------------------

@@ -41,7 +41,6 @@ MOST_GROUPS = 64  # groups leave; and fewer groups where
 MOST_MOVED = 1 << 24  # entries would be moved in all of their calls
 MOST_HALVES = 64  # groups that are halved
 MOST_SILENT = 4  # groups that say nothing: then no other one will
-UNSEEN = 1e-4  # moved by less of the size of its array, an entry is not seen beside others
 LARGEST = 2  # entries of a large array that have step sequences of their own, beside a sample
 MATES = 15  # other entries of a large array that move along a second direction
 OUTPUTS = 8  # up to so many outputs each is judged; of more some, and combinations
@@ -137,18 +136,10 @@ class Survey(Neighbourhood):
         self.settle()
 
     def look_along(self, ways: Sequence[Floats] = ()) -> Survey:
-        """This survey after it took a few directions, or one, and the entries that hardly move along them."""
-        ways = ways or self.directions(1)
-        self.joint = self.along(ways) + self.along_entries(self.hardly_moved(ways[0]))
+        """This survey after it took a few directions, or one, and nothing else."""
+        self.joint = self.along(ways or self.directions(1))
         self.settle()
         return self
-
-    def hardly_moved(self, d: Floats) -> list[int]:
-        """The entries with the largest claims among those that a direction moves too little to be seen."""
-        sizes = np.concatenate([0.0 * self.x[part] + self.scale(part.start) for part in self.slices.values()])
-        small = np.flatnonzero((d != 0) & (np.abs(d) < UNSEEN * sizes))
-        claims = np.abs(self.claims[:, small]).max(axis=0)
-        return [int(i) for i in small[np.argsort(-claims, kind="stable")[:LARGEST]]]
 
     def look_in_groups(self, name: str) -> None:
         """The entries of a large array in groups. Raises OutOfTime."""

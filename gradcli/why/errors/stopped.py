@@ -1,15 +1,19 @@
-"""Why a file could not go on: a backward that was refused or broke off, or an error with one known answer."""
+"""Why a file could not go on: a backward that was refused or broke off, or an error with one known cause."""
 
 from __future__ import annotations
 
 import ast
+import math
+import re
 from typing import TYPE_CHECKING
 
-from gradcli.recording.runs.source_tree import dotted, targets
+from gradcli.recording.runs.source_tree import called, dotted, targets
 from gradcli.why import edits
-from gradcli.why.errors.changed_in_place import changed
-from gradcli.why.errors.known_errors import known_answer
-from gradcli.why.errors.second_backward import freed
+from gradcli.why.errors.saved_tensors import changed, freed
+from gradcli.why.fixes import Answers, ErrorMeaning
+from gradcli.why.gradients.hooks import cloned
+from gradcli.why.gradients.missing import reason as why_none
+from gradcli.why.jax_programs import KNOWN as KNOWN_OF_JAX
 from gradcli.why.readings import is_float
 
 if TYPE_CHECKING:
@@ -19,6 +23,299 @@ if TYPE_CHECKING:
     from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.tensors import Entry
     from gradcli.why.story import End, Story
+
+
+ONCE = ("parameters", "named_parameters", "filter", "map", "chain", "zip", "iter", "children", "modules")  # iterators
+
+
+def known_answer(story: Story, problem: BaseException) -> Finding | None:
+    """The finding for an error that has one known cause."""
+    text, last = str(problem), story.watch.last
+    statement = story.statement(last)
+    if last is None or statement is None:
+        return None
+    stop = edits.StopPlace(last, story.tree(last.file), statement, story.node(last), text)
+    for kinds, pattern, answer in KNOWN_OF_JAX if story.watch.tensors.dialect == "jax" else KNOWN:
+        match = re.search(pattern, text, re.IGNORECASE | re.DOTALL) if isinstance(problem, kinds) else None
+        if match is None:
+            continue
+        if callable(answer):
+            finding: Finding | None = answer(story, stop, match)
+            if finding is not None:
+                return finding
+            continue
+        message, patch = f"the file stopped at {story.at(last)}: {answer.why}", None
+        if answer.after:
+            patch = edits.on_method(story, last, answer.method, answer.after)
+        return story.find(answer.reason, None, last, message, fix=answer.fix, patches=(patch,))
+    return None
+
+
+def _number(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
+    """backward() of a plain number: where the tensor became one."""
+    last, tree, statement = stop.line, stop.tree, stop.statement
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and node.attr == match[2]:
+            for origin in [statement, *reversed(tree.assignments(dotted(node.value), tree.scope(statement)))]:
+                end = story.number_at(last._replace(number=origin.lineno, span=None))
+                if end is None:
+                    end = number_before(story, last._replace(number=origin.lineno, span=None))
+                if end is not None and end.reason == "as-number":
+                    fix, patches = edits.of_end(story, end)
+                    message = f"the file stopped at {story.at(last)}: `{tree.source(node.value)}` is a plain "
+                    message += f"{match[1]}; {end.what} at {story.at(end.line)}"
+                    return story.find(
+                        "as-number",
+                        None,
+                        end.line,
+                        message,
+                        fix=fix or "leave item() out: compute with the tensors, and show numbers only",
+                        patches=patches,
+                    )
+    return None
+
+
+def _none_grad(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
+    """Something was done with a `.grad` that is None."""
+    last = next((event for event in reversed(story.watch.events) if event.kind == "none"), None)
+    if last is None or last.line is None or last.line.number != stop.line.number:
+        return None
+    finding = why_none(story, last.mark) if last.mark in story.watch.subjects else None
+    where = f" (the file stopped at {story.place(stop.line)})"
+    return None if finding is None else finding._replace(message=finding.message + where)
+
+
+def _leaf_in_place(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding:
+    """A leaf that requires grad is written to."""
+    last, tree, statement = stop.line, stop.tree, stop.statement
+    message = f"{story.at(last)} writes into a leaf that requires grad, which only code under torch.no_grad() may do"
+    text = " ".join(tree.source(statement).split())
+    fix = f"write to it under torch.no_grad(): `with torch.no_grad(): {text}`; or before requires_grad_(), or to "
+    fix += "a clone() of it"
+    inner = tree.source(statement).replace("\n", "\n    ")
+    changes = [tree.replaced(statement, f"with torch.no_grad():\n{' ' * (statement.col_offset + 4)}{inner}")]
+    if isinstance(statement, ast.AugAssign) and f"{dotted(statement.target)}.grad" in map(dotted, ast.walk(statement)):
+        name = tree.source(statement.target)
+        zeroes = any(event.kind in ("dropped", "zeroed") for event in story.watch.events)
+        if not zeroes and "grad.zero_" not in tree.text:
+            fix = f"update it under torch.no_grad(): `with torch.no_grad(): {text}`, then set `{name}.grad = None`"
+            changes.append(tree.inserted(statement, f"{name}.grad = None", after=True))
+    return story.find("leaf-in-place", None, last, message, fix=fix, patches=(tree.patch(*changes),))
+
+
+def _no_parameters(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
+    """An optimizer was given nothing: an iterator was used up before."""
+    last, tree, statement = stop.line, stop.tree, stop.statement
+    for node in ast.walk(statement):
+        name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) else ""
+        for assignment in reversed(tree.assignments(name, tree.scope(statement))) if name else ():
+            if assignment.lineno >= statement.lineno or not isinstance(assignment, ast.Assign):
+                continue
+            value = assignment.value
+            if not isinstance(value, ast.GeneratorExp) and not (isinstance(value, ast.Call) and called(value) in ONCE):
+                continue
+            text = tree.source(assignment.value)
+            between = [
+                s
+                for s in tree._statements
+                if assignment.lineno < s.lineno < statement.lineno and name in {dotted(n) for n in ast.walk(s)}
+            ]
+            where = f", which line {between[0].lineno} used up" if between else ""
+            message = (
+                f"the optimizer at {story.place(last)} got no parameters: `{name}` of line {assignment.lineno} is a "
+                f"generator{where}"
+            )
+            fix = f"make a list of it: `{name} = list({text})`"
+            line = last._replace(number=assignment.lineno, text="", span=None)
+            patch = tree.patch(tree.replaced(assignment.value, f"list({text})"))
+            return story.find("iterator-used-up", None, line, message, fix=fix, patches=(patch,))
+    return None
+
+
+def _not_leaf(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
+    """An optimizer was given a result of an operation."""
+    last = stop.line
+    names = {dotted(node) for node in ast.walk(stop.statement) if isinstance(node, (ast.Name, ast.Attribute))}
+    for mark, subject in reversed(story.watch.subjects.items()):
+        if not subject.leaf and subject.requires and subject.name.partition("[")[0] in names:
+            entry = story.entries[mark]
+            fix, patch = edits.leaf_last(story, entry, subject.name)
+            message = f"the optimizer at {story.place(last)} got {subject.name}, which is not a leaf: "
+            message += f"{story.doing(entry)} made it"
+            return story.find("leaf-lost", subject.name, entry.line, message, fix=fix, patches=(patch,))
+    return None
+
+
+def _unused_target(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
+    """autograd.grad() found no way to a tensor."""
+    last = stop.line
+    sweep = next((sweep for sweep in reversed(story.watch.sweeps) if sweep.targets), None)
+    if sweep is None:
+        return None
+    lost = [mark for mark in sweep.targets or () if mark not in story.leading()] or list(sweep.targets or ())
+    name = story.called(lost[0])
+    ends = story.ends(lost[0])
+    if ends:
+        fix, patches = edits.of_end(story, ends[0])
+        message = f"no gradient for {name} at {story.at(last)}: {ends[0].what} at {story.at(ends[0].line)}"
+        return story.find(ends[0].reason, name, ends[0].line, message, fix=fix, patches=patches)
+    message = f"no gradient for {name} at {story.at(last)}: what is differentiated there was not computed from it"
+    fix = "compute it from this tensor, or pass allow_unused=True, which gives None for it"
+    patch = edits.keyword_patch(story, last, "grad", "allow_unused", "True")
+    return story.find("no-path", name, last, message, fix=fix, patches=(patch,))
+
+
+def _inference(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
+    """A tensor made in inference mode takes part in a loss."""
+    candidates = [entry for entry in story.entries.values() if entry.mode == "inference" and entry.line is not None]
+    message = f"the file stopped at {story.at(stop.line)}: a tensor made in inference_mode has to be saved for backward"
+    if not candidates:
+        return story.find("inference", None, stop.line, message)
+    fix, patches = edits.without_mode(story, candidates[-1])
+    message += f"; it was made at {story.at(candidates[-1].line)}"
+    return story.find("inference", None, candidates[-1].line, message, fix=fix, patches=patches)
+
+
+def _expanded(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
+    """An expanded tensor is written to, as the gradient that sum() sends back."""
+    last, tree, statement = stop.line, stop.tree, stop.statement
+    what = f"{story.at(last)} writes into a tensor of which several entries are one number in memory"
+    if getattr(tree.scope(statement), "name", "") in ("backward", "vjp"):
+        message = f"a backward writes into its incoming gradient: {what}, as after sum()"
+        return story.find("overwritten", None, last, message, patches=(cloned(story, last),))
+    fix = "clone() the tensor before it is written to"
+    return story.find("stopped", None, last, f"the file stopped: {what}", fix=fix, patches=(cloned(story, last),))
+
+
+def _target(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
+    """A loss got a target of another format or shape than it wants."""
+    last, tree, node = stop.line, stop.tree, stop.node
+    wanted, change = next(meaning for pattern, *meaning in TARGETS if re.search(pattern, stop.error))
+    message = f"the file stopped at {story.at(last)}: the target of this loss has to be {wanted}"
+    named = (
+        [keyword.value for keyword in node.keywords if keyword.arg == "target"] if isinstance(node, ast.Call) else []
+    )
+    if not isinstance(node, ast.Call) or len(node.args) + len(named) < 2:
+        return None
+    target = [*node.args[1:2], *named][0]
+    known = next((s for s in story.latest.values() if s.name == tree.source(target)), None)
+    if not change:
+        shape = () if known is None else known.shape
+        change = ("", ".unsqueeze(1)", ".squeeze(1)" if shape[1:] == (1,) else ".argmax(1)")[min(len(shape), 2)]
+    text = f"{tree.bracketed(target)}{change}"
+    patch = edits.swap(story, last, target, text) if change else None
+    fix = f"give it `{text}`" if change else "take .squeeze(1) of a column, or .argmax(1) of one-hot rows"
+    return story.find("stopped", None, last, message, fix=fix, patches=(patch,))
+
+
+TARGETS = (  # what a loss says about its target, what it wants, and what the target needs; empty: by its shape
+    (r"dtype (to be Long|torch.int64 or)|type Long but found|nll_loss.* not implemented", "int64 classes", ".long()"),
+    (r"multi-target not supported", "one number for each row", ""),
+    (r"floating point type for target|cast to the desired output type Long", "of floats", ".float()"),
+    (r"Target size \(torch.Size\(\[\d+(, 1)?\]\)\) must be the same .*\[\d+(, 1)?\]", "of the outputs' shape", ""),
+)
+MEANINGS = (  # errors with one known cause: the pattern, the reason, the cause, and what to do
+    (
+        r"No inf checks were recorded prior to update",
+        "stopped",
+        "the scaler has made no step since its last update()",
+        "call its step(optimizer) before update()",
+    ),
+    (
+        r"implicitly (created )?only for scalar outputs",
+        "stopped",
+        "backward starts from one number, and this is a tensor with several entries",
+        "reduce it to one number with .mean() or .sum(), or pass gradient= of its shape",
+        "backward",
+        ".mean()",
+    ),
+    (
+        r"can't call numpy\(\) on|numpy\(\).*requires grad",
+        "stopped",
+        "a tensor that requires grad does not become an array of NumPy",
+        "to show or store it, call .detach().numpy(); where a gradient is wanted, compute with torch's functions",
+        "numpy",
+        ".detach()",
+    ),
+    (
+        r"only tensors of floating point and complex dtype can require gradients",
+        "integer-dtype",
+        "whole numbers cannot require grad",
+    ),
+    (
+        r"nested_tensorlist\[0\].empty",
+        "clips-nothing",
+        "there are no gradients to clip yet",
+    ),
+    (
+        r"graph leaves\) support the deepcopy|deepcopy protocol",
+        "stopped",
+        "only leaves can be copied with deepcopy",
+        "copy x.detach().clone(), or the module that holds the parameters",
+    ),
+    (
+        r"you can only change requires_grad flags of leaf|requires_grad can be changed only on leaf",
+        "stopped",
+        "requires_grad can be set on leaves only, and this is a result",
+        "use its .detach(), which does not require grad",
+    ),
+    (
+        r"returned an incorrect number of gradients \(expected (\d+), got (\d+)\)|one gradient for each",
+        "stopped",
+        "its backward returns another number of gradients than forward has arguments",
+        "return one gradient for each argument of forward, None for those that need none",
+    ),
+    (
+        r"returned an invalid gradient.*got .* but expected shape",
+        "stopped",
+        "its backward returns a gradient of another shape than the argument has",
+        "return a gradient of the argument's shape: sum it over broadcast axes, or reshape it",
+    ),
+    (
+        r"all elements of input should be between 0 and 1",
+        "stopped",
+        "binary_cross_entropy takes probabilities, and got numbers outside of 0 to 1",
+        "use binary_cross_entropy_with_logits (BCEWithLogitsLoss) on the raw outputs, or apply sigmoid first",
+    ),
+    (
+        r"retain_grad.*requires_grad=False|can't retain_grad",
+        "never-required",
+        "retain_grad() needs a tensor that requires grad, and this one does not",
+    ),
+    (
+        r"cannot register a hook on a tensor that does(n't| not) require grad",
+        "never-required",
+        "a hook needs a tensor that requires grad, and this one does not",
+    ),
+    (
+        r"cannot assign .* as parameter",
+        "replaced",
+        "a parameter is not replaced by a tensor",
+        "change it in place under torch.no_grad(), or wrap the new values in nn.Parameter()",
+    ),
+    (
+        r"Found dtype (\w+) but expected (\w+)|expected (scalar type|m1 and m2)|must have the same dtype",
+        "stopped",
+        "tensors of two formats meet",
+        "convert one of them: x.float(), or model.double()",
+    ),
+)
+KNOWN: Answers = (
+    ((AttributeError,), r"'(\w+)' object has no attribute '(backward|grad_fn|requires_grad_|detach)'", _number),
+    ((AttributeError, TypeError, RuntimeError), r"NoneType|None", _none_grad),
+    ((RuntimeError,), r"leaf variable.*in-place operation", _leaf_in_place),
+    ((ValueError,), r"empty parameter list", _no_parameters),
+    ((ValueError,), r"can't optimize a non-leaf", _not_leaf),
+    ((RuntimeError,), r"appears to not have been used in the graph|not used in the graph", _unused_target),
+    (
+        (RuntimeError,),
+        r"inference tensors? (cannot be saved|.*outside infer)|cannot be changed.*outside",
+        _inference,
+    ),
+    ((RuntimeError,), r"more than one element of the written-to tensor", _expanded),
+    ((Exception,), "|".join(pattern for pattern, *_ in TARGETS), _target),
+    *[((RuntimeError, TypeError, AssertionError), pattern, ErrorMeaning(*meaning)) for pattern, *meaning in MEANINGS],
+)
 
 
 def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
@@ -32,13 +329,9 @@ def stops(story: Story, problem: BaseException | None) -> Iterator[Finding]:
     elif ours and watch.stop is not None:
         yield changed(story) if watch.stop[0] == "changed" else freed(story)
     else:
-        yield known_answer(story, problem) or plain(story, problem)
-
-
-def plain(story: Story, problem: BaseException) -> Finding:
-    """A stop of which nothing more is known."""
-    message = f"the file stopped at {story.at(story.watch.last)}: {type(problem).__name__}: "
-    return story.find("stopped", None, story.watch.last, message + str(problem).partition("\n")[0])
+        what = f"{type(problem).__name__}: " + str(problem).partition("\n")[0]
+        message = f"the file stopped at {story.at(watch.last)}: {what}"
+        yield known_answer(story, problem) or story.find("stopped", None, watch.last, message)
 
 
 def refused(story: Story, root: int) -> Finding:
@@ -50,8 +343,9 @@ def refused(story: Story, root: int) -> Finding:
     end = story.end_above(root) or next(filter(None, numbers), None)
     late = [leaf for leaf in above if any(e.kind == "unfrozen" and e.time > entry.mark for e in story.timeline(leaf))]
     if end is None and not late:
-        end = next(filter(None, (number_before(story, leaf) for leaf in above)), None)
+        end = next(filter(None, (number_before(story, story.entries[leaf].line, leaf) for leaf in above)), None)
     reason, line, lead = "never-required", entry.line, "cannot call backward on $it: "
+    transformed = any("torch.func" in note for note in story.watch.notes)
     fix, patches = edits.Fix()
     if not subject.floating:
         reason, why = "integer-dtype", f"it is {subject.dtype}"
@@ -77,7 +371,9 @@ def refused(story: Story, root: int) -> Finding:
         why = f"{story.called(late[0])} requires grad now, and did not when it was used: that is set at "
         why += f"{story.at(event.line)} only"
         patches = (edits.before(story, event.line, line),)
-    elif (outside := unrecorded(story, above)) is not None:
+    elif (
+        outside := next((story.entries[leaf].line for leaf in above if transformed and not story.is_named(leaf)), None)
+    ) is not None:
         why = f"it was computed inside a transform of torch.func at {story.at(outside)}, where nothing is recorded, "
         why += "and what came out requires no grad"
         line, fix = outside, "look for detach(), item(), or no_grad in the function that is transformed"
@@ -101,13 +397,6 @@ def refused(story: Story, root: int) -> Finding:
     return story.find(reason, name, line, lead + why, fix=fix, patches=patches)
 
 
-def unrecorded(story: Story, leaves: list[int]) -> SourceLine | None:
-    """The line of a leaf without a name that a transform of torch.func may have given."""
-    if not any("torch.func" in note for note in story.watch.notes):
-        return None
-    return next((story.entries[leaf].line for leaf in leaves if not story.is_named(leaf)), None)
-
-
 def cut_within(story: Story, line: SourceLine) -> int | None:
     """The number of the line with detach() or the like in a function that the statement of a line names."""
     tree, statement = story.tree(line.file), story.statement(line)
@@ -117,14 +406,13 @@ def cut_within(story: Story, line: SourceLine) -> int | None:
     return next((c.lineno for c in calls if any(tree.within(c.lineno, f) for f in functions)), None)
 
 
-def number_before(story: Story, mark: int) -> End | None:
-    """Where something with a history became a plain number that a value was made of."""
-    line = story.entries[mark].line
+def number_before(story: Story, line: SourceLine | None, time: float = math.inf) -> End | None:
+    """Where something with a history became, before a time, a plain number that the statement of a line reads."""
     statement = story.statement(line)
     if line is None or statement is None:
         return None
     for entry in reversed(story.entries.values()):
-        end = story.end_at(entry) if entry.mark < mark and entry.role == "cut" else None
+        end = story.end_at(entry) if entry.mark < time and entry.role == "cut" else None
         if end is None or entry.line is None or entry.line.file != line.file or end.reason != "as-number":
             continue
         start = story.statement(entry.line)

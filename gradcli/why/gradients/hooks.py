@@ -34,7 +34,7 @@ def overwritten(story: Story) -> Iterator[tuple[int | None, Finding]]:
     seen: set[SourceLine | None] = set()
     for sweep in story.watch.sweeps:
         for step in sweep.steps:
-            if step.overwritten is None or registered(story, step):
+            if step.overwritten is None or any(hook.seq == step.seq for hook in story.watch.hooks):
                 continue
             writes = [event for event in story.timeline(step.overwritten) if event.kind == "changed"]
             line = writes[-1].line if writes else step.line
@@ -67,11 +67,6 @@ def cloned(story: Story, line: SourceLine | None) -> Patch | None:
 def target_of(statement: ast.stmt) -> ast.expr | None:
     """What a statement assigns to."""
     return statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-
-
-def registered(story: Story, step: Step) -> bool:
-    """Whether a hook of the file is on a result of a node."""
-    return any(hook.seq == step.seq for hook in story.watch.hooks)
 
 
 # --- derivatives that are not those of their forward ------------------------------------------------------------
@@ -117,7 +112,8 @@ def spoilt(story: Story) -> Iterator[tuple[int | None, Finding]]:
             continue
         sweep, what = story.arrivals[mark][-1][0], "zero" if subject.grad == "zero" else "not finite"
         for node, step, line in changed_between(story, sweep, mark, subject.grad == "zero"):
-            hook = hook_at(story, step, mark)
+            at = (None, mark) if step is None else (step.seq, None)
+            hook = next((h for h in story.watch.hooks if (h.seq, h.mark if step is None else None) == at), None)
             where = "" if hook is None else f" registered at {story.at(hook.line)}"
             effect = "set it to zero" if what == "zero" else "made it non-finite"
             message = f"$it.grad is {what}: a hook{where} {effect}, before {node} at {story.at(line)}"
@@ -148,14 +144,6 @@ def changed_between(
             reached = [grad for grad in sweep.reached if grad.leaf == mark]
             if reached and (reached[-1].norm == 0 if zero else not reached[-1].finite):
                 yield "the leaf", None, senders[0][0].line
-
-
-def hook_at(story: Story, step: Step | None, mark: int) -> Hook | None:
-    """The hook of the file on a node or a leaf."""
-    for hook in story.watch.hooks:
-        if (hook.mark == mark and hook.seq is None) if step is None else hook.seq == step.seq:
-            return hook
-    return None
 
 
 # --- hooks that never ran -------------------------------------------------------------------------------------

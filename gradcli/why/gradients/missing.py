@@ -99,7 +99,8 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
     """A tensor that was computed does not keep its gradient; and some once were leaves."""
     entry, subject = story.entries[mark], story.watch.subjects[mark]
     known = [leaf for leaf in story.leaves_above(mark) if leaf != mark and leaf in story.watch.subjects]
-    before = [leaf for leaf in known if _once(story, leaf, name)]
+    lost = [leaf for leaf in known if story.watch.subjects[leaf].name in ("", name)]  # to a tensor made from it
+    before = [leaf for leaf in lost if any(event.kind == "added" for event in story.timeline(leaf))]
     origin = f"{subject.node} made it at {story.at(entry.line)}"
     if before and not entry.sweeps:
         message = f"$it.grad is None: it is not a leaf, {origin}, and the leaf itself no longer has a name"
@@ -110,12 +111,6 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
         return none(story, "replaced", name, entry.line, f"it is no longer the leaf, {origin}", *patches, fix=fix)
     why = f"it is not a leaf, {origin}, and retain_grad() was not called before backward"
     return none(story, "not-leaf", name, entry.line, why, edits.retain(story, entry, name))
-
-
-def _once(story: Story, leaf: int, name: str) -> bool:
-    """Whether a leaf got its gradient, and lost its name to a tensor made from it."""
-    known = story.watch.subjects[leaf]
-    return any(event.kind == "added" for event in story.timeline(leaf)) and known.name in ("", name)
 
 
 def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
@@ -139,7 +134,7 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
             fix, why = f"call it: `{story.main.source(bare)}()`", f"{why}; line {bare.lineno} only names it"
             return none(story, "never-ran", name, line, why, edits.call(story, bare), fix=fix)
         return none(story, "never-ran", name, line, why)
-    if not leads(story, mark, since):
+    if mark not in story.leading(since) or mark in story.roots(since):
         lost = story.number_end(mark)
         if lost is not None:
             return ended(story, name, lost)
@@ -157,11 +152,6 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
             return none(story, "not-asked", name, line, f"inputs= at {story.at(line)} does not name it")
         return none(story, "returned", name, line, f"{story.at(line)} returns gradients and does not fill .grad")
     return none(story, "no-path", name, watch.sweeps[-1].line, NOTHING)
-
-
-def leads(story: Story, mark: int, since: int) -> bool:
-    """Whether a root was made from a value."""
-    return mark in story.leading(since) and mark not in story.roots(since)
 
 
 def partly(story: Story, mark: int) -> Iterator[Finding]:
@@ -186,7 +176,9 @@ def rebound(story: Story) -> Iterator[tuple[int, Finding]]:
         if entry.role != "operation" or entry.inside or entry.line is None or entry.line in seen or not entry.sweeps:
             continue
         leaf = next((mark for mark in entry.inputs if story.arrivals.get(mark)), None)
-        if leaf is None or not entry.name.startswith(("Sub", "Add")) or not _with_gradient(story, entry):
+        if leaf is None or not entry.name.startswith(("Sub", "Add")):
+            continue
+        if not any(mark in story.watch.grads for mark in walk(entry.inputs, story.operands)):
             continue
         statement = story.statement(entry.line)
         name = assigned_name(story, entry)
@@ -201,8 +193,3 @@ def rebound(story: Story) -> Iterator[tuple[int, Finding]]:
             message = f"{story.at(entry.line)} only gives the name `{name}` to a new tensor: "
             message += f"{story.called(leaf)} is not changed in place"
             yield leaf, story.find("replaced", None, entry.line, message, fix=fix, patches=patches)
-
-
-def _with_gradient(story: Story, entry: Entry) -> bool:
-    """Whether a value was computed from a `.grad`."""
-    return any(mark in story.watch.grads for mark in walk(entry.inputs, story.operands))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import AtNode, Branch, Growth, Masked, Operands
 from gradcli.recording.runs.operand_notes import FailedOperands, MaskedRows, NotedOperand
@@ -43,8 +43,12 @@ def first_nan(story: Story) -> Iterator[tuple[int | None, Finding]]:
                     yield root, finding
                     return
         bad = [grad for grad in sweep.reached if not grad.finite]
-        if bad and all(_skipped(story, number, grad.leaf) for grad in bad):
-            continue
+        steps = [
+            {event.sweeps for event in story.timeline(grad.leaf) if event.kind == "changed" and event.name == "step"}
+            for grad in bad
+        ]
+        if bad and all(number not in at and any(later > number for later in at) for at in steps):
+            continue  # an optimizer left out this step and made later ones, as under a GradScaler
         step = next((s for s in sweep.steps if s.finite and any(not sent.size.finite for sent in s.sent)), None)
         if bad and step is not None:
             for grad in bad:
@@ -64,24 +68,11 @@ def first_nan(story: Story) -> Iterator[tuple[int | None, Finding]]:
                     return
 
 
-def _skipped(story: Story, number: int, leaf: int) -> bool:
-    """Whether an optimizer left out the step after a backward and made later ones, as under a GradScaler."""
-    steps = [event.sweeps for event in story.timeline(leaf) if event.kind == "changed" and event.name == "step"]
-    return number not in steps and any(at > number for at in steps)
-
-
 # --- on the way to a loss -------------------------------------------------------------------------------------
 
 
-class Origin(NamedTuple):
-    """Where something stopped being finite: the value, and the write that spoilt it if it was finite at first."""
-
-    entry: Entry
-    write: Event | None
-
-
-def origins(story: Story, root: int, time: int) -> list[Origin]:
-    """What made a value not finite, as it was at a time: operations on finite operands, data, writes."""
+def origins(story: Story, root: int, time: int) -> list[tuple[Entry, Event | None]]:
+    """What made a value not finite, as it was at a time: operations on finite operands, data; with writes that did."""
 
     def onward(pair: tuple[int, int]) -> list[tuple[int, int]]:
         entry = story.entries[pair[0]]
@@ -89,15 +80,15 @@ def origins(story: Story, root: int, time: int) -> list[Origin]:
             return []
         return [(mark, entry.mark) for mark, size in zip(entry.inputs, entry.below, strict=True) if not size.finite]
 
-    reached: list[Origin] = []
+    reached: list[tuple[Entry, Event | None]] = []
     for mark, at in walk([(root, time)], onward):
         entry = story.entries[mark]
         if entry.size.finite:
             writes = [e for e in story.timeline(mark) if e.kind == "spoilt" and e.time < at]
             if writes:
-                reached.append(Origin(entry, writes[-1]))
+                reached.append((entry, writes[-1]))
         elif not onward((mark, at)):
-            reached.append(Origin(entry, None))
+            reached.append((entry, None))
     return reached
 
 
@@ -106,38 +97,22 @@ def forward(story: Story, root: int, time: int, lead: str) -> Finding | None:
     masked = masked_above(story, root)
     if masked is not None:
         return masked_rows(story, masked, story.called(root), lead)
-    first = min(origins(story, root, time), key=lambda origin: origin.entry.mark, default=None)
-    if first is None:
+    origin = min(origins(story, root, time), key=lambda pair: pair[0].mark, default=None)
+    if origin is None:
         return None
-    hidden = infinite_before(story, first.entry)
-    first = first if hidden is None else Origin(hidden, None)
-    if first.write is not None:
-        return by_update(story, first.write) if first.write.mark in story.held else by_write(story, first, root)
-    if first.entry.role == "leaf" or not first.entry.inputs:
-        return data(story, first.entry, root)
-    return operation(story, first.entry, root, lead)
-
-
-def infinite_before(story: Story, entry: Entry) -> Entry | None:
-    """An infinity that became finite again on the way to an origin, unless it is a mask."""
+    entry, write = origin
     above = (story.entries[mark] for mark in walk(entry.inputs, story.operands))
     lost = [e for e in above if not e.size.finite and e.calm and e.inputs and not reads(e.name, "masks")]
-    return min(lost, key=lambda e: e.mark, default=None)
-
-
-def by_write(story: Story, origin: Origin, root: int) -> Finding:
-    """NaN was written into data."""
-    assert origin.write is not None
-    name, line = story.called(origin.entry.mark), origin.write.line
-    message = f"NaN or inf was written into $it at {story.at(line)}{reaches(story, origin.entry, root)}"
-    return story.find("nan-data", name, line, message)
-
-
-def data(story: Story, entry: Entry, root: int) -> Finding:
-    """Data that are not finite from the start."""
-    name, line = story.called(entry.mark), entry.line
-    message = f"$it holds {word(entry)} from the start{reaches(story, entry, root)}"
-    return story.find("nan-data", name, line, message)
+    if lost:  # an infinity that became finite again on the way, and is no mask
+        entry, write = min(lost, key=lambda e: e.mark), None
+    if write is not None and write.mark in story.held:
+        return by_update(story, write)
+    if write is not None or entry.role == "leaf" or not entry.inputs:
+        line = entry.line if write is None else write.line
+        what = f"NaN or inf was written into $it at {story.at(line)}"
+        what = f"$it holds {word(entry)} from the start" if write is None else what
+        return story.find("nan-data", story.called(entry.mark), line, what + reaches(story, entry, root))
+    return operation(story, entry, root, lead)
 
 
 def reaches(story: Story, entry: Entry, root: int) -> str:
@@ -153,14 +128,10 @@ def reaches(story: Story, entry: Entry, root: int) -> str:
         if known is not None and known.name and known.name != story.called(entry.mark):
             batch = known.name
     first = next((use for use in story.users.get(chain.mark, ()) if use.mark in onto), None)
-    step = f" in step {entry_step(story, root)}" if len(story.watch.sweeps) > 1 else ""
+    number = next((n for n, sweep in enumerate(story.watch.sweeps, 1) if sweep.time > root), len(story.watch.sweeps))
+    step = f" in step {number}" if len(story.watch.sweeps) > 1 else ""
     shown = f" as `{batch}`" if batch else ""
     return f"; it is first used{shown} at {story.at(first.line)}{step}" if first is not None else ""
-
-
-def entry_step(story: Story, root: int) -> int:
-    """The number of the backward that belongs to a value."""
-    return next((n for n, sweep in enumerate(story.watch.sweeps, 1) if sweep.time > root), len(story.watch.sweeps))
 
 
 def by_update(story: Story, write: Event) -> Finding:
@@ -189,11 +160,14 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
     message = f"{lead}: the first {what} appears in {story.doing(entry)}"
     if kind in DEVIATIONS and counted and counted[0] == max(1, math.prod(entry.shape)):
         message = f"{lead}: {story.doing(entry)} is the deviation of one entry each (shape {shapes[0]}), which is 0 / 0"
-        return story.find("one-of-a-kind", name, line, message, operands, patches=(one_entry(story, line),))
+        call, patch = edits.found(story, line, "std", "var", "std_mean", "var_mean"), None
+        if call is not None and line is not None:
+            edit = story.tree(line.file).with_keyword(call, "unbiased", "False")
+            patch = story.tree(line.file).patch(edit._replace(text=f"({edit.text} + 1e-8)"))
+        return story.find("one-of-a-kind", name, line, message, operands, patches=(patch,))
     if kind.startswith("NllLoss"):
-        message = (
-            f"{lead}: {story.doing(entry)} is a mean of nothing: every label is ignored (ignore_index), or has weight 0"
-        )
+        message = f"{lead}: {story.doing(entry)} is a mean of nothing: every label is ignored (ignore_index), or has "
+        message += "weight 0"
         fix = "skip a batch whose labels are all ignored, or divide the sum by the count: reduction='sum', then "
         fix += "/ max(count, 1)"
         return story.find("nothing-to-average", name, line, message, operands, fix=fix)
@@ -208,10 +182,8 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
         return story.find("grows", name, line, message, operands)
     grown = diverging(story, root)
     if grown is not None and large(entry):
-        before, after = grown.norms
-        message = f"{lead} after {grown.updates} updates at {story.at(grown.line)}: {grown.text} had grown "
-        message += f"from norm {before:.3g} to {after:.3g}; the first {what} appears in {story.doing(entry)}"
-        return story.find("diverged", name, line, message, Growth(entry.name, grown.norms))
+        message = f"{lead} {grown[1]}; the first {what} appears in {story.doing(entry)}"
+        return story.find("diverged", name, line, message, Growth(entry.name, grown[0]))
     if entry.dtype == "float16" and what != "NaN" and _linear(entry.name):
         message += ", whose result is too large for float16"
         return story.find("overflow", name, line, message, AtNode(entry.name))
@@ -245,29 +217,28 @@ def growth(story: Story, entry: Entry) -> tuple[float, int] | None:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)), len(ratios) + 1
 
 
-class Diverging(NamedTuple):
-    """What grew most from update to update before a loss: whose, from what norm to what, after how many, and where."""
+def diverging(story: Story, root: int) -> tuple[tuple[float, float], str] | None:
+    """The norms of what grew most from update to update before a loss, if that is a lot, and a text that says so.
 
-    text: str
-    norms: tuple[float, float]
-    updates: int
-    line: SourceLine | None
-
-
-def diverging(story: Story, root: int) -> Diverging | None:
-    """The leaf whose gradient grew most from update to update before a loss, or that itself did, if that is a lot."""
-    largest: Diverging | None = None
+    It is the gradient of a leaf, or the leaf itself.
+    """
+    largest: tuple[tuple[float, float], str] | None = None
     for leaf in story.leaves_above(root):
-        same = story.versions(leaf)
+        same, name = [leaf], story.called(leaf)  # as it was: where arrays never change, the leaves of its name
+        if story.watch.tensors.dialect == "jax" and story.is_named(leaf):
+            known = story.watch.subjects.items()
+            same = [other for other, s in known if s.name == name and s.requires and other <= leaf]
         grads = [grad for mark in same for _, grad in story.arrivals.get(mark, [])]
         norms = [grad.norm for grad in grads if grad.finite and grad.norm > 0]
         steps = [event for event in story.timeline(leaf) if event.kind == "changed" and event.time < root]
         text, moved = f"the gradient of {story.called(leaf)}", len(steps) or len(same) - 1
-        line = steps[-1].line if steps else story.sweep_before(root)
+        sweeps = [s.line for s in story.watch.sweeps if s.time < root] or [s.line for s in story.watch.sweeps[:1]]
+        line = steps[-1].line if steps else sweeps[-1] if sweeps else None
         if len(norms) < 2 and len(same) > 1:  # of steps that were compiled only the first was read, and this one
             norms, text = [story.entries[same[0]].size.norm, story.entries[leaf].size.norm], story.called(leaf)
-        if len(norms) >= 2 and moved and norms[-1] > GROWN * norms[0] and (not largest or norms[-1] > largest.norms[1]):
-            largest = Diverging(text, (norms[0], norms[-1]), moved if len(norms) > 1 else 0, line)
+        if len(norms) >= 2 and moved and norms[-1] > GROWN * norms[0] and (not largest or norms[-1] > largest[0][1]):
+            what = f"after {moved} updates at {story.at(line)}: {text} had grown from norm {norms[0]:.3g} to "
+            largest = (norms[0], norms[-1]), f"{what}{norms[-1]:.3g}"
     return largest
 
 
@@ -292,6 +263,15 @@ def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
         text, patch = bounded(story, line, high="30")
         fix = f"bound the operand, {text}, or use the stable form (logsumexp, softmax, log_softmax)"
         return f" (the operand reaches {first.high:.4g}; float32 ends at exp(88))", edits.Fix(fix, (patch,))
+    node = story.node(line)
+    if kind == "Mul" and first is not None and isinstance(node, ast.BinOp) and line is not None:
+        tree, sides = story.tree(line.file), (node.left, node.right)
+        infinite = [side for side in sides if "inf" in tree.source(side).lower()]
+        if len(infinite) == 1 and any(operand is not None and operand.zeros for operand in known):
+            mask = tree.bracketed(sides[sides.index(infinite[0]) - 1])
+            text = story.dialect(line).where(f"{mask} != 0", tree.source(infinite[0]), "0.0")
+            patch = edits.swap(story, line, node, text)
+            return " (0 times infinity)", edits.Fix(f"choose, do not multiply: `{text}`", (patch,))
     divisor = known[-1] if kind == "Div" and known else first if kind == "Reciprocal" else None
     if divisor is not None and divisor.zeros:
         fix = "keep the divisor away from 0: add a small number to it, or clamp it"
@@ -347,16 +327,6 @@ def divisor_patch(story: Story, line: SourceLine | None) -> Patch | None:
         return None
     tree = story.tree(line.file)
     return tree.patch(tree.replaced(node.right, f"({tree.source(node.right)} + 1e-8)"))
-
-
-def one_entry(story: Story, line: SourceLine | None) -> Patch | None:
-    """A patch that passes unbiased=False to std or var."""
-    call = edits.found(story, line, "std", "var", "std_mean", "var_mean")
-    if call is None or line is None:
-        return None
-    tree = story.tree(line.file)
-    edit = tree.with_keyword(call, "unbiased", "False")
-    return tree.patch(edit._replace(text=f"({edit.text} + 1e-8)"))
 
 
 # --- rows that are masked throughout --------------------------------------------------------------------------
@@ -430,7 +400,7 @@ def backward(story: Story, sweep: BackwardRecord, step: Step, subject: str) -> F
         message = f"$it.grad{taken} is NaN: {at} multiplies an infinite slope by the zero gradient "
         message += f"of a branch that was not taken at {story.at(branch.line)}"
         infinite = [] if entry is None else [mark for mark in entry.inputs if not story.entries[mark].size.finite]
-        inner = next((o.entry for mark in infinite for o in origins(story, mark, mark + 1) if o.entry.inputs), None)
+        inner = next((e for mark in infinite for e, _ in origins(story, mark, mark + 1) if e.inputs), None)
         fix, patch = safe_branch(story, line if inner is None else inner.line, branch)
         evidence = Branch(step.name, None if branch.line is None else branch.line.number)
         return story.find("nan-branch", subject, line, message, evidence, fix=fix, patches=(patch,))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from gradcli.base.results.findings import GradientPath, NodeNorm
+from gradcli.base.results.findings import AtNode, GradientPath, NodeNorm
+from gradcli.why.gradients.zeros import single
 from gradcli.why.readings import flat_reason, reads
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 TINY, SMALL_BESIDE, HUGE = 1e-9, 1e-7, 1e6
 STEPS_SHOWN = 12
+LEAST, ROUNDING = 3, 1e-5  # steps with the same loss; how much of a gradient may be left of what cancels
 
 
 def extremes(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
@@ -32,6 +35,40 @@ def extremes(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
                 extremes.setdefault((faint.reason, faint.line), []).append((mark, faint))
     for group in extremes.values():
         yield worst(story, [(mark, finding) for mark, finding in group if not wanted or mark in wanted] or group)
+
+
+def constant(story: Story) -> Iterator[tuple[None, Finding]]:
+    """A loss that is the same whatever the weights are: on the way back the gradients cancel up to rounding."""
+    sweeps = [s for s in story.watch.sweeps if s.accumulate and s.steps and len(s.roots) == 1]
+    norms = [[grad.norm for grad in s.reached if grad.leaf in story.held] for s in sweeps]
+    if len(sweeps) < LEAST or not all(norms):
+        return
+    places = [place for place in takewhile(bool, (cancelling(story, sweep) for sweep in sweeps)) if place]
+    values = [story.entries[sweep.roots[0][0]].value for sweep in sweeps]
+    entry = story.result(places[-1].seq) if places else None
+    if len(places) < len(sweeps) or any(value is None for value in values) or (entry is not None and single(entry)):
+        return
+    if max(values) - min(values) <= ROUNDING * max(map(abs, [*values, 1.0])):
+        line, largest = story.entries[sweeps[-1].roots[0][0]].line, max(map(max, norms))
+        message = (
+            f"the loss of {story.at(line)} is {float(values[-1]):.4g} in each of {len(sweeps)} steps: the gradients "
+        )
+        message += f"of all weights cancel (norm {largest:.1g}) in {story.doing_step(places[-1])}"
+        yield None, story.find("constant-loss", None, line, message, AtNode(places[-1].name))
+
+
+def cancelling(story: Story, sweep: BackwardRecord) -> Step | None:
+    """The node that turned what arrived, or what several others sent to it, into rounding errors for all parameters."""
+    largest = max(step.norm for step in sweep.steps)
+    if not all(grad.norm <= ROUNDING * largest for grad in sweep.reached if grad.leaf in story.held):
+        return None
+    for step in sweep.steps:
+        sent = max((each.size.norm for each in step.sent), default=0.0)
+        whole = step.norm > ROUNDING * largest and sent <= ROUNDING * step.norm
+        came = [norm for _, norm in story.senders(sweep, ("node", step.seq))]
+        if (whole and reads(step.name, "normalises")) or (len(came) > 1 and step.norm <= ROUNDING * max(came)):
+            return step
+    return None
 
 
 def faded(story: Story, mark: int) -> Finding | None:
@@ -63,7 +100,11 @@ def faded(story: Story, mark: int) -> Finding | None:
 def blown_up(story: Story, mark: int) -> Finding | None:
     """A gradient that grew without measure on its way."""
     sweep, grad = story.arrivals.get(mark, [(None, None)])[-1]
-    if sweep is None or grad is None or not sweep.steps or grad.norm <= HUGE * max(sweep.steps[0].norm, 1e-300):
+    if sweep is None or grad is None or not sweep.steps:
+        return None
+    begun = sweep.steps[0]
+    scaled = max((sent.size.norm for sent in begun.sent), default=0.0) if story.scaling(sweep) is not None else 0.0
+    if grad.norm <= HUGE * max(begun.norm, scaled, 1e-300):
         return None
     way = strongest_way(story, sweep, mark)
     growing = [i for i in range(len(way)) if way[i][2] > 2 * way[i][0].norm]

@@ -1,4 +1,4 @@
-"""Why all entries of a gradient are zero: the operation that passes nothing on, and what made it so."""
+"""Why all entries of a gradient are zero, or all rows alike: what passes nothing on, dead units, equal weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import ast
 import math
 from typing import TYPE_CHECKING, Any
 
-from gradcli.base.results.findings import AtNode
+import numpy as np
+
+from gradcli.base.results.findings import AtNode, DeadUnits
+from gradcli.recording.runs.operand_notes import Units
 from gradcli.recording.runs.source_tree import called
 from gradcli.why import edits
 from gradcli.why.gradients.hooks import changed_between
@@ -29,33 +32,24 @@ SMALLEST = {"float16": 6e-8, "bfloat16": 1e-40, "float32": 1.4e-45, "float64": 5
 
 def zero_gradients(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
     """Findings about gradients whose entries are all zero."""
-    stuck = {mark for optimizer in story.watch.optimizers for mark in never_moved(story, set(optimizer.held))}
+    stuck: set[int] = set()  # held by an optimizer all of whose gradients were zero in every one of several backwards
+    for optimizer in story.watch.optimizers:
+        arrivals = [story.arrivals.get(mark, []) for mark in optimizer.held]
+        if all(len(each) > 1 and not any(grad.norm for _, grad in each) for each in arrivals):
+            stuck |= set(optimizer.held)
     for mark, subject in story.latest.items():
         if subject.grad != "zero":
             continue
         looks = [event.kind for event in story.timeline(mark) if event.kind in ("none", "zero", "read")]
         for finding in zero(story, mark):
-            if finding.reason == "dead-relu" and at_minimum(story, mark) and mark not in wanted:
-                continue
+            if finding.reason == "dead-relu" and mark not in wanted:
+                learned = any(grad.norm != 0 for _, grad in story.arrivals[mark])
+                sweep = story.arrivals[mark][-1][0]  # a hinge is 0 where nothing is left to learn
+                if learned and all(story.entries[root].size.norm == 0 for root, _, _ in sweep.roots):
+                    continue
             missed = mark in stuck or dead_ends(story, mark, finding)
             if mark in wanted or looks[-1:] == ["zero"] or missed or finding.reason not in ORDINARY:
                 yield mark, finding
-
-
-def at_minimum(story: Story, mark: int) -> bool:
-    """Whether the loss itself was 0, as a hinge is where nothing is left to learn, and had a gradient before."""
-    sweep = story.arrivals[mark][-1][0]
-    learned = any(grad.norm != 0 for _, grad in story.arrivals[mark])
-    return learned and all(story.entries[root].size.norm == 0 for root, _, _ in sweep.roots)
-
-
-def never_moved(story: Story, held: set[int]) -> set[int]:
-    """The tensors of an optimizer, if the gradients of all of them were zero in every one of several backwards."""
-    arrivals = [story.arrivals[mark] for mark in held if mark in story.arrivals]
-    if arrivals and all(len(each) > 1 for each in arrivals) and len(arrivals) == len(held):
-        if all(grad.norm == 0 for each in arrivals for _, grad in each):
-            return held
-    return set()
 
 
 def dead_ends(story: Story, mark: int, finding: Finding) -> bool:
@@ -131,9 +125,8 @@ def at_node(story: Story, name: str, step: Step, sweep: BackwardRecord) -> Findi
     line = step.line
     if reason in ("times-zero", "flat", "saturated") and too_small(story, step, entry):
         kind = "" if entry is None else entry.dtype
-        message = (
-            f"$it.grad is zero: in the backward of {story.doing_step(step)} it is too small for {kind} (underflow)"
-        )
+        message = f"$it.grad is zero: in the backward of {story.doing_step(step)} it is too small for {kind} "
+        message += "(underflow)"
         return story.find("underflow", name, line, message, evidence)
     if entry is None:
         return story.find(reason, name, line, passes, evidence)
@@ -221,3 +214,54 @@ def stoppers(story: Story, sweep: BackwardRecord, mark: int) -> list[Step]:
 
     targets = walk([("leaf", mark)], onward)
     return [step for target in targets for step, norm in story.senders(sweep, target) if step.norm > 0 and norm == 0]
+
+
+CHANCE, LEAST_ROWS = 0.02, 3
+
+
+def dead_units(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Activations of which more units are zero for every row of every batch than chance explains.
+
+    Where rows resemble each other each unit keeps its sign: about half of them are then zero throughout, and as many
+    positive throughout.
+    """
+    layers: dict[tuple[Any, int, int], Any] = {}
+    rows: dict[tuple[Any, int, int], int] = {}
+    turn: dict[tuple[Any, int], int] = {}
+    first: dict[tuple[Any, int, int], Entry] = {}
+    for entry in story.entries.values():
+        if not isinstance(entry.remark, Units) or entry.inside or entry.seq is None:
+            continue
+        at = turn.get((entry.line, entry.sweeps), 0)  # several layers may run in one line
+        turn[entry.line, entry.sweeps] = at + 1
+        signs = np.asarray(entry.remark.signs, dtype=bool).reshape(2, -1)
+        key = (entry.line, at, signs.shape[1])
+        layers[key] = signs & layers[key] if key in layers else signs
+        rows[key] = rows.get(key, 0) + entry.remark.rows
+        first.setdefault(key, entry)
+    for key, (zeros, positive) in layers.items():
+        dead, count = int(zeros.sum()), len(zeros)
+        of = dead + int(positive.sum())  # how likely so many of these coins show heads
+        by_chance = sum(math.comb(of, k) for k in range(dead, of + 1)) / 2**of
+        if count > 1 and rows[key] >= LEAST_ROWS and 2 * dead >= count and (dead == count or by_chance < CHANCE):
+            message = f"{dead} of {count} units of {story.doing(first[key])} are zero for every input: "
+            message += "no gradient passes them"
+            yield None, story.find("dead-relu", None, key[0], message, DeadUnits(share=dead / count, units=count))
+
+
+def alike(story: Story) -> Iterator[tuple[int, Finding]]:
+    """Layers whose units have all the same weights after several steps."""
+    for optimizer in story.watch.optimizers:
+        for mark in optimizer.alike:
+            grads = [grad.norm for _, grad in story.arrivals.get(mark, ())]
+            if not any(norm > 0 for norm in grads):
+                continue
+            fills = [
+                event for event in story.timeline(mark) if event.kind in ("filled", "changed") and event.name != "step"
+            ]
+            line = fills[-1].line if fills else story.entries[mark].line
+            count = story.entries[mark].shape[0]
+            message = f"all {count} units of $it are alike: they begin with equal weights (line "
+            message += f"{line.number if line else '?'}: "
+            message += f"`{line.text if line else ''}`), get equal gradients, and stay equal"
+            yield mark, story.find("all-alike", story.called(mark), line, message)

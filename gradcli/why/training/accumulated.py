@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gradcli.base.results.findings import Accumulated
+from gradcli.recording.runs.source_tree import dotted
 from gradcli.why import edits
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gradcli.base.results.findings import Finding, Patch
     from gradcli.recording.runs.source_lines import SourceLine
-    from gradcli.recording.runs.tensors import BackwardRecord, Event, Reached
+    from gradcli.recording.runs.tensors import BackwardRecord, Clip, Event
     from gradcli.why.story import Story
 
 LEAST = 2  # backwards whose gradients were lost
@@ -50,16 +50,16 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
     if not stale and count < 2:
         return None
     parts = [grad for _, grad in story.arrivals.get(mark, [])][-count:] if count else []
-    equal = len(parts) > 1 and all(same(part, parts[0]) for part in parts)
+    seen = [(p.norm, p.probe) if p.value is None else (p.value.shape, p.value.tolist()) for p in parts]
+    equal = len(seen) > 1 and all(each == seen[0] for each in seen)
     used = reread or (equal and any(event.kind == "read" for event in story.timeline(mark)))
     if not (stale or used or asked):
         return None
     line, total = lines[-1] if lines else None, most if stale else count
     evidence = Accumulated(backwards=total, factor=count)
     if equal:
-        message = (
-            f"$it.grad is {count} times the gradient of one backward: {count} of them added up, never zeroed in between"
-        )
+        message = f"$it.grad is {count} times the gradient of one backward: {count} of them added up, never zeroed in "
+        message += "between"
     else:
         message = f"$it.grad is the sum of {total} backwards, never zeroed in between"
         message += " although the tensor changed in between" if stale else ""
@@ -83,13 +83,6 @@ def zeroing(story: Story, mark: int, line: SourceLine | None) -> tuple[str, Patc
     return f"call `{text}` before each backward()" if optimizer else f"set `{text}` before each backward()", tree.patch(
         tree.inserted(statement, text)
     )
-
-
-def same(first: Reached, second: Reached) -> bool:
-    """Whether two gradients are equal, as far as the record shows."""
-    if first.value is not None and second.value is not None:
-        return first.value.shape == second.value.shape and bool(np.array_equal(first.value, second.value))
-    return bool(first.norm == second.norm and first.probe == second.probe)
 
 
 # --- gradients that were thrown away --------------------------------------------------------------------------
@@ -116,6 +109,20 @@ def discarded(story: Story) -> Iterator[tuple[int | None, Finding]]:
     yield None, story.find("discarded", None, last.line, message, fix=fix, patches=(patch,))
 
 
+def lost(sweep: BackwardRecord, owner: dict[int, list[Event]]) -> Event | None:
+    """The event that zeroed all gradients of a backward before they were used; None if one was used or kept."""
+    end = None
+    for grad in sweep.reached:
+        uses = [e for e in owner[grad.leaf] if e.time > sweep.time and e.kind in USES]
+        if len(uses) > 1 and uses[0].kind == "read" and uses[0].line and uses[1].line and uses[1].kind == "zeroed":
+            uses = uses[uses[0].line.number == uses[1].line.number :]  # `p.grad.zero_()` reads what it zeroes
+        after = uses[0] if uses else None
+        if after is None or after.kind not in ("dropped", "zeroed"):
+            return None
+        end = after
+    return end
+
+
 def late_changes(story: Story) -> Iterator[tuple[None, Finding]]:
     """Gradients that are changed after the step that used them, and zeroed before the next one: clipped too late."""
     counts: dict[tuple[SourceLine | None, SourceLine | None], int] = {}
@@ -138,18 +145,62 @@ def late_changes(story: Story) -> Iterator[tuple[None, Finding]]:
         yield None, story.find("discarded", None, line, message, fix=fix, patches=(patch,))
 
 
-def lost(sweep: BackwardRecord, owner: dict[int, list[Event]]) -> Event | None:
-    """The event that zeroed all gradients of a backward before they were used; None if one was used or kept."""
-    end = None
-    for grad in sweep.reached:
-        uses = [e for e in owner[grad.leaf] if e.time > sweep.time and e.kind in USES]
-        if len(uses) > 1 and uses[0].kind == "read" and uses[0].line and uses[1].line and uses[1].kind == "zeroed":
-            uses = uses[uses[0].line.number == uses[1].line.number :]  # `p.grad.zero_()` reads what it zeroes
-        after = uses[0] if uses else None
-        if after is None or after.kind not in ("dropped", "zeroed"):
-            return None
-        end = after
-    return end
+# --- clipped at the wrong time, or used while a GradScaler's factor is in them --------------------------------
+
+
+def clips(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Lines that clip gradients before there are any, or while they are still scaled."""
+    lines: dict[SourceLine, list[Clip]] = {}
+    for clip in story.watch.clips:
+        if clip.line is not None and not story.held.isdisjoint(clip.marks):
+            lines.setdefault(clip.line, []).append(clip)
+    for line, same in lines.items():
+        backward = next((s.line for s in story.watch.sweeps if s.accumulate and s.time > same[0].time), None)
+        scaled = [name_and_text for clip in same if (name_and_text := still_scaled(story, clip.time)) is not None]
+        if len(same) >= LEAST and all(clip.empty for clip in same) and backward is not None:
+            message = f"{story.at(line)} clips nothing: before {story.at(backward)} there are no gradients"
+            fix, patch = f"move it behind {story.place(backward)}", edits.behind(story, line, backward)
+            yield None, story.find("clips-nothing", None, line, message, fix=fix, patches=(patch,))
+        elif len(scaled) == len(same):
+            held = (o.name for o in story.watch.optimizers if o.name and not set(o.held).isdisjoint(same[0].marks))
+            text, tree = f"{scaled[0][0]}.unscale_({next(held, 'optimizer')})", story.tree(line.file)
+            changes = [tree.inserted(statement, text) for statement in tree.statements(line.number)[:1]]
+            message, fix = f"{story.at(line)} clips {scaled[-1][1]}", f"call `{text}` before"
+            yield None, story.find("still-scaled", None, line, message, fix=fix, patches=(tree.patch(*changes),))
+
+
+def scaled_steps(story: Story) -> Iterator[tuple[None, Finding]]:
+    """The first step of an optimizer that a GradScaler should have made: with the scaled gradients."""
+    for optimizer, update in story.updates():
+        scaled, line, statement = still_scaled(story, update.time), update.line, story.statement(update.line)
+        call = None if scaled is None else edits.found(story, line, "step")
+        if scaled is None or line is None or statement is None or call is None:
+            continue
+        (name, what), tree = scaled, story.tree(line.file)
+        if dotted(call.func) == f"{optimizer.name}.step":
+            text = f"{name}.step({optimizer.name})"
+            fix, changes = f"let the scaler step: `{text}`", [tree.replaced(call, text)]
+            if not any(dotted(each.func) == f"{name}.update" for each in tree.calls("update")):
+                fix += f", then `{name}.update()`"
+                changes.append(tree.inserted(statement, f"{name}.update()", after=True))
+            message, patch = f"{story.at(line)} moves by {what}", tree.patch(*changes)
+            yield None, story.find("still-scaled", None, line, message, fix=fix, patches=(patch,))
+            return
+
+
+def still_scaled(story: Story, time: int) -> tuple[str, str] | None:
+    """The name of the GradScaler whose factor is in the gradients at a time, and in words what these are."""
+    sweeps, events = story.watch.sweeps, story.watch.events
+    sweep = sweeps[max(0, bisect_left(sweeps, time, key=lambda s: s.time) - 1)] if sweeps else None
+    scaling = None if sweep is None else story.scaling(sweep)
+    if sweep is None or scaling is None or not sweep.accumulate or not sweep.steps or not sweep.steps[0].sent:
+        return None
+    first, last = (bisect_left(events, each, key=lambda e: e.time) for each in (sweep.time, time))
+    if any("unscale" in event.name for event in events[first:last]):
+        return None
+    call, factor = edits.found(story, scaling.line, "scale"), sweep.steps[0].sent[0].size.norm
+    what = f"gradients that are still {factor:.6g} times too large: {story.at(sweep.line)} began with a scaled loss"
+    return "scaler" if call is None else dotted(call.func).removesuffix(".scale"), what
 
 
 USES = ("dropped", "zeroed", "changed", "read", "zero", "set", "altered")

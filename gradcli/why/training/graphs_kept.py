@@ -41,7 +41,7 @@ def retained(story: Story) -> Iterator[Finding]:
             continue
         if all(before < after for before, after in pairwise(sizes)):
             message = f"the graph that backward walks grows from {sizes[0]} to {sizes[-1]} nodes"
-        elif not any(_again(story, sweep) for sweep in sweeps):
+        elif not any(story.watch.sweeps[story.walked[seq][-1]] is not s for s in sweeps for seq in s.seqs):
             message = "no later backward uses the graphs that it keeps"
         else:
             continue
@@ -51,19 +51,14 @@ def retained(story: Story) -> Iterator[Finding]:
         yield story.find("retain-graph", None, line, message, evidence, patches=(patch,))
 
 
-def _again(story: Story, sweep: BackwardRecord) -> bool:
-    """Whether a later backward walked nodes of this one."""
-    at = story.watch.sweeps.index(sweep)
-    return any(later > at for seq in sweep.seqs for later in story.walked.get(seq, ())[-1:])
-
-
 def histories(story: Story) -> Iterator[Finding]:
     """Names that hold the graphs of several losses, or outputs whose graphs no backward walks."""
     roots = {mark for sweep in story.watch.sweeps if sweep.accumulate for mark, _, _ in sweep.roots}
+    used = {mark for mark, uses in story.users.items() if any(use.role == "operation" for use in uses)}
     for name, holding in story.watch.holders.items():
         marks = set(holding)
         held = {mark for mark in ancestors(story, marks) if mark in roots}
-        held = held or {mark for mark in marks if not story.entries[mark].shape and not used(story, mark)}
+        held = held or {mark for mark in marks if not story.entries[mark].shape and mark not in used}
         walked = {at for mark in marks for at in story.walked.get(story.entries[mark].seq, ())[:1]}
         graphs = len(held) if len(held) >= LOOP else len(walked)
         line = story.entries[max(marks)].line
@@ -130,11 +125,6 @@ def names(tree: SourceTree, node: ast.expr, name: str) -> bool:
     """Whether an expression has a name, or is the attribute of `self` that the name ends in."""
     text = tree.source(node)
     return text == name or ("." in name and text == f"self.{name.rpartition('.')[2]}")
-
-
-def used(story: Story, mark: int) -> bool:
-    """Whether something was computed from a value; to show it or to copy it is no use."""
-    return any(entry.role == "operation" for entry in story.users.get(mark, ()))
 
 
 def ancestors(story: Story, marks: set[int]) -> Iterator[int]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import math
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import AtNode
-from gradcli.recording.runs.operand_notes import NotLogarithms, Probabilities
+from gradcli.recording.runs.operand_notes import AlongRows, NotLogarithms, Probabilities
 from gradcli.recording.runs.source_tree import called
 from gradcli.why import edits
 from gradcli.why.readings import kind_of, reads
@@ -103,6 +102,49 @@ def twice(story: Story) -> Iterator[tuple[None, Finding]]:
         yield None, story.find("activation-twice", None, source.line, message, evidence, fix=fix, patches=(patch,))
 
 
+def along_the_batch(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Softmaxes over the rows of a batch, where each row is read as the probabilities of classes."""
+    seen: set[SourceLine | None] = set()
+    for entry in story.entries.values():
+        if isinstance(entry.remark, AlongRows) and entry.line not in seen and read_as_classes(story, entry):
+            seen.add(entry.line)
+            yield None, other_axis(story, entry, 0)
+
+
+def read_as_classes(story: Story, entry: Entry) -> bool:
+    """Whether the class of each row is picked from a matrix, or the matrix is compared with one-hot rows."""
+
+    def onward(mark: int) -> list[int]:
+        return [use.mark for use in story.users.get(mark, ()) if use.shape == entry.shape]
+
+    for mark in walk([entry.mark], onward):
+        for use in story.users.get(mark, ()):
+            others = [story.entries[below] for below in use.inputs if below != mark]
+            one_hot = [o.shape == entry.shape and not o.requires and o.size.norm**2 == entry.shape[0] for o in others]
+            picks = kind_of(use.name) == "Gather" and others and others[0].shape == (entry.shape[0], 1)
+            if picks or (kind_of(use.name) == "Index" and len(others) > 1) or any(one_hot):
+                return True
+    return False
+
+
+def other_axis(story: Story, softmax: Entry, axis: int) -> Finding:
+    """A softmax over another dimension than that of the classes."""
+    line, classes = softmax.line, str(min(1, len(softmax.shape) - 1))
+    names = ("log_softmax", "LogSoftmax") if "Log" in softmax.name else ("softmax", "Softmax")
+    message = f"{story.doing(softmax)} makes probabilities of the {softmax.shape[axis]} entries along dimension "
+    message += f"{axis}, "
+    call, patch, fix = edits.found(story, line, names[0]), None, f"use dim={classes}"
+    tree = story.main if line is None else story.tree(line.file)
+    if call is None and (call := next(tree.calls(names[1]), None)) is not None:
+        fix += f" at line {call.lineno}"
+    if call is not None:
+        at = int(called(call) == names[0] and call.args[:1] == [edits.operand_of(call, story.dialect())])
+        edit = tree.with_keyword(call, "dim", classes)
+        patch = tree.patch(tree.replaced(call.args[at], classes) if len(call.args) > at else edit)
+    message += "not of the classes"
+    return story.find("other-axis", None, line, message, AtNode(softmax.name), fix=fix, patches=(patch,))
+
+
 def divergence(story: Story, entry: Entry) -> Entry | None:
     """The softmax that kl_div takes for logarithms, where an operation is its product."""
     if kind_of(entry.name) != "Mul" or not entry.requires:
@@ -127,12 +169,8 @@ def not_logarithms(story: Story, loss: Entry, softmax: Entry | None) -> Finding:
             text = f"{ast.unparse(call.func).removesuffix('softmax')}log_softmax"
             patch = edits.swap(story, softmax.line, call.func, text)
         return story.find("not-logarithms", None, line, f"{message}probabilities", evidence, fix=fix, patches=(patch,))
-    axis, classes = loss.remark.axis, min(1, len(below.shape) - 1)
-    if axis is not None:
-        message += f"those of the {below.shape[axis]} entries along dimension {axis}, not of the classes"
-        patch = edits.keyword_patch(story, below.line, "log_softmax", "dim", str(classes))
-        fix = f"use dim={classes}"
-        return story.find("not-logarithms", None, below.line, message, evidence, fix=fix, patches=(patch,))
+    if loss.remark.axis is not None:
+        return other_axis(story, below, loss.remark.axis)
     call, fix = edits.found(story, line, "nll_loss"), "use cross_entropy, which applies log_softmax itself"
     if call is not None:
         patch = edits.swap(story, line, call.func, ast.unparse(call.func).replace("nll_loss", "cross_entropy"))
@@ -142,8 +180,9 @@ def not_logarithms(story: Story, loss: Entry, softmax: Entry | None) -> Finding:
 def activation(story: Story, loss: Entry) -> Entry | None:
     """The softmax or sigmoid, or what computes one by hand, that a loss gets its probabilities from."""
     wanted = ("Sigmoid",) if loss.name.startswith("Binary") else ("Softmax", "Div", "Exp")
-    inner = (story.entries[mark] for mark in walk([loss.mark], partial(inside, story, loss)))
-    first = next((entry for entry in inner if entry.name.startswith("LogSoftmax")), loss)
+    line, entries = loss.line, story.entries
+    composite = walk([loss.mark], lambda mark: [each for each in entries[mark].inputs if entries[each].line == line])
+    first = next((entries[mark] for mark in composite if entries[mark].name.startswith("LogSoftmax")), loss)
 
     def onward(mark: int) -> tuple[int, ...]:
         entry = story.entries[mark]
@@ -154,11 +193,6 @@ def activation(story: Story, loss: Entry) -> Entry | None:
         if kind_of(entry.name) in wanted and entry.seq is not None:
             return entry
     return None
-
-
-def inside(story: Story, loss: Entry, mark: int) -> list[int]:
-    """The operands of a value inside a composite."""
-    return [below for below in story.entries[mark].inputs if story.entries[below].line == loss.line]
 
 
 def without(story: Story, source: Entry, kind: str) -> tuple[str, Patch | None]:
@@ -197,8 +231,9 @@ def constants(story: Story) -> Iterator[tuple[None, Finding]]:
             if entry.requires or entry.line in seen:
                 continue
             end = story.end_above(mark)
-            if end is None or carried(story, end.entry, root):
-                continue
+            before = [s.seqs for s in story.watch.sweeps if s.accumulate and s.time < root]
+            if end is None or any(story.entries[mark].seq in seqs for mark in end.entry.inputs for seqs in before):
+                continue  # it was a part of an earlier loss, and is only carried on
             if not any(leaf in story.held for leaf in story.leaves_above(end.entry.mark)):
                 continue
             seen.add(entry.line)
@@ -234,7 +269,10 @@ def lost_on_the_way(story: Story) -> Iterator[tuple[None, Finding]]:
             continue
         joined, (fix, patches) = joins[0], edits.of_end(story, end)
         if end.reason != "no-create-graph":
-            if patches and decoded(story, lost, joins):
+            above = story.ancestors_of(lost.mark)
+            read = [story.ancestors_of(m) for join in joins for m in join.inputs if story.entries[m].requires]
+            decodes = all(map(above.isdisjoint, read)) and not all(map(story.held.isdisjoint, read))
+            if patches and decodes and any(story.arrivals.get(mark) for mark in above & story.held):
                 message = f"no gradient comes through the draw at {story.at(lost.line)}: {end.what}, and what "
                 message += f"{story.at(joined.line)} makes of it trains nothing before it"
                 yield None, story.find(end.reason, None, lost.line, message, fix=fix, patches=patches)
@@ -253,21 +291,6 @@ def scales_noise(story: Story, value: Entry) -> bool:
                 if story.entries[noise].role == "leaf" and line is not None and "randn" in line.text:
                     return not story.held.isdisjoint(story.ancestors_of(scale))
     return False
-
-
-def decoded(story: Story, draw: Entry, joins: list[Entry]) -> bool:
-    """Whether parameters that have no part in a draw compute with it, and those that have one are trained otherwise."""
-    above = story.ancestors_of(draw.mark)
-    read = {mark for join in joins for mark in join.inputs if story.entries[mark].requires}
-    with_draw = any(not above.isdisjoint(story.ancestors_of(mark)) for mark in read)
-    trained = any(story.arrivals.get(mark) for mark in above & story.held)
-    return trained and not with_draw and any(not story.held.isdisjoint(story.ancestors_of(mark)) for mark in read)
-
-
-def carried(story: Story, cut: Entry, root: int) -> bool:
-    """Whether a term was a part of an earlier loss, and is only carried on."""
-    before = [sweep for sweep in story.watch.sweeps if sweep.accumulate and sweep.time < root]
-    return any(story.entries[mark].seq in sweep.seqs for mark in cut.inputs for sweep in before)
 
 
 def sum_terms(story: Story, root: int) -> Iterator[int]:

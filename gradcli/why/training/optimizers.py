@@ -9,15 +9,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import Unregistered
+from gradcli.recording.runs.source_lines import whole_line
 from gradcli.recording.runs.source_tree import called, dotted
 from gradcli.why import edits
+from gradcli.why.readings import kind_of, reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gradcli.base.results.findings import Finding, Patch
     from gradcli.recording.runs.source_lines import SourceLine
-    from gradcli.recording.runs.tensors import BackwardRecord, OptimizerRecord, Update
+    from gradcli.recording.runs.tensors import BackwardRecord, Entry, OptimizerRecord
     from gradcli.recording.runs.variable_names import Loose
     from gradcli.why.story import Story
 
@@ -29,6 +31,10 @@ SMALL_RATE = 1e-7
 LEFT, HALVED = 0.02, 0.5  # the share that is left of weights that died; by a decay that is fast
 MUCH, FAST = 3.0, 0.1  # what such a decay takes of each weight in all steps together, in one step
 DISTANCE = re.compile("Loss|CrossEntropy|KlDiv")
+ADDS = re.compile(r"\+=|add_| \+ ")
+TURNED = {"+=": "-=", "add_": "sub_", " + ": " - "}
+POWERS = ("Abs", "LinalgVectorNorm", "Mul", "Norm", "Pow")  # of a difference: a distance
+DATA = re.compile(r"x\b|x_|adv|delta|pert|noise|im(a?g|age)|inp|latent|z\b|trigger|patch")
 
 
 # --- parameters that a module does not register ---------------------------------------------------------------
@@ -176,10 +182,10 @@ def left_behind(story: Story, mark: int, optimizer: OptimizerRecord, stale: bool
             fix = "give it to the optimizer too, after it was made"
             return story.find("not-optimised", story.called(mark), born, message, fix=fix)
         message += ", and the optimizer still holds what it replaced" if stale else ""
-        text = " ".join(_text(story, place).split())
+        first = story.statement(place)
+        text = " ".join((place.text if first is None else story.tree(place.file).source(first)).split())
         fix = f"create the optimizer after it: move `{text}` behind {story.place(born)}"
-        first, after = story.statement(place), story.statement(born)
-        patch = None
+        after, patch = story.statement(born), None
         if first is not None and after is not None and born is not None and place.file == born.file:
             patch = story.tree(place.file).moved(first, after)
             old = {story.called(other).partition(".")[0] for other in optimizer.held} if stale else set()
@@ -207,11 +213,6 @@ def made_again(story: Story, mark: int, place: SourceLine) -> SourceLine | None:
         if same and other.lineno > place.number and (born.number < place.number or tree.within(born.number, other)):
             return born._replace(number=other.lineno, text=" ".join(tree.source(other).split()), span=None)
     return born
-
-
-def _text(story: Story, line: SourceLine) -> str:
-    statement = story.statement(line)
-    return line.text if statement is None else story.tree(line.file).source(statement)
 
 
 # --- updates that do not come, or do nothing ------------------------------------------------------------------
@@ -270,7 +271,9 @@ def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None
     pairs = zip(pairwise(probes), optimizer.updates, strict=True)
     still = [now for (before, after), now in pairs if now.moved and before == after]
     still = [update for update in still if update.rates and max(map(abs, update.rates)) < SMALL_RATE]
-    still = [update for update in still if arrived(story, optimizer, update)]
+    grads = [(s.time, g.norm) for s in story.watch.sweeps for g in s.reached if g.leaf in optimizer.held]
+    held = len(optimizer.held)  # so many came last before a step
+    still = [u for u in still if any(norm > 0 for _, norm in [pair for pair in grads if pair[0] < u.time][-held:])]
     if len(still) < SEVERAL or 2 * len(still) < len(updates):
         return
     first, last = optimizer.updates[0].rates, still[-1].rates
@@ -278,8 +281,9 @@ def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None
     message = f"{len(still)} of {len(updates)} steps at {story.at(still[-1].line)} change no parameter: the learning "
     message += f"rate is {rate}"
     line, fix = optimizer.line, f"use a larger learning rate than {rate}"
-    scheduler = next(iter(scheduling(story, optimizer)), None)
-    patch = None
+    patch, names, tree = None, schedulers(story, optimizer), story.main
+    steps = [c for c in tree.calls("step") if isinstance(c.func, ast.Attribute) and dotted(c.func.value) in names]
+    scheduler = next((statement for call in steps for statement in tree.statements(call.lineno)[:1]), None)
     if max(first) > 100 * max(last) and scheduler is not None:
         line = still[-1].line and still[-1].line._replace(number=scheduler.lineno, text="", span=None)
         message += (
@@ -287,17 +291,11 @@ def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None
         )
         fix = "call the scheduler's step() once an epoch, after the loop over batches, or let the rate fall more slowly"
         patch = once_an_epoch(story, scheduler)
-    elif max(last) == 0 and (scheduled := next(iter(schedulers(story, optimizer).values()), None)):
+    elif max(last) == 0 and (scheduled := next(iter(names.values()), None)):
         line = still[-1].line and still[-1].line._replace(number=scheduled.lineno, text="", span=None)
         message += f", as the scheduler made at line {scheduled.lineno} has set it"
         fix = "let the schedule begin above 0" + ("" if scheduler else ", and call its step() after each epoch")
     yield None, story.find("tiny-steps", None, line, message, fix=fix, patches=(patch,))
-
-
-def arrived(story: Story, optimizer: OptimizerRecord, update: Update) -> bool:
-    """Whether a gradient that is not zero had come before a step."""
-    grads = [g for s in story.watch.sweeps if s.time < update.time for g in s.reached if g.leaf in optimizer.held]
-    return any(grad.norm > 0 for grad in grads[-len(optimizer.held) :])
 
 
 def schedulers(story: Story, optimizer: OptimizerRecord) -> dict[str, ast.Assign]:
@@ -310,14 +308,6 @@ def schedulers(story: Story, optimizer: OptimizerRecord) -> dict[str, ast.Assign
                 arguments = [*statement.value.args, *[keyword.value for keyword in statement.value.keywords]]
                 (ours if optimizer.name in map(dotted, arguments) else others)[name] = statement
     return ours or others
-
-
-def scheduling(story: Story, optimizer: OptimizerRecord) -> Iterator[ast.stmt]:
-    """The statements that call the step() of schedulers."""
-    names = schedulers(story, optimizer)
-    for call in story.main.calls("step"):
-        if isinstance(call.func, ast.Attribute) and dotted(call.func.value) in names:
-            yield from story.main.statements(call.lineno)[:1]
 
 
 def once_an_epoch(story: Story, scheduler: ast.stmt) -> Patch | None:
@@ -344,23 +334,165 @@ def decayed(story: Story) -> Iterator[tuple[None, Finding]]:
             message = f"the weights of the optimizer made at {story.at(optimizer.line)} fell from norm {before:.3g} to "
             message += f"{after:.3g} in {len(takes)} steps: weight_decay={optimizer.decay:.6g} with a rate of "
             message += f"{max(optimizer.updates[-1].rates):.3g} pulls them to 0 faster than the gradients move them"
-            patch = edits.keyword_patch(story, optimizer.line, optimizer.kind, "weight_decay", "0.01")
+            patch = less_decay(story, optimizer)
             yield None, story.find("decayed", None, optimizer.line, message, patches=(patch,))
 
 
+def less_decay(story: Story, optimizer: OptimizerRecord) -> Patch | None:
+    """A patch that makes a weight decay smaller where the file writes it: for the optimizer, or for its groups."""
+    values: list[ast.expr] = []
+    for node in ast.walk(story.main.root):
+        if isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            values += [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "weight_decay"]
+        elif isinstance(node, ast.keyword) and node.arg == "weight_decay":
+            values.append(node.value)
+    large = [n for n in values if isinstance(n, ast.Constant) and n.value == optimizer.decay]
+    patch = story.main.patch(*[story.main.replaced(node, "0.01") for node in large])
+    return patch if large else edits.keyword_patch(story, optimizer.line, optimizer.kind, "weight_decay", "0.01")
+
+
 def uphill(story: Story) -> Iterator[tuple[None, Finding]]:
-    """The only optimizer of a run, if it maximises a distance of a model from its targets, which grows."""
-    stepping = [optimizer for optimizer in story.watch.optimizers if optimizer.updates]
+    """Training in which the distance of a model from its targets grows.
+
+    The optimizer maximises, the loss has the wrong sign, or updates by hand add the gradient.
+    """
     roots = [story.entries[s.roots[0][0]] for s in story.watch.sweeps if s.accumulate and len(s.roots) == 1]
-    if len(stepping) != 1 or not stepping[0].uphill or len(roots) < SEVERAL:
+    stepping = [optimizer for optimizer in story.watch.optimizers if optimizer.updates]
+    if len(roots) < SEVERAL or not all(is_distance(story, root) for root in roots):
         return
+    minus, line, how = all(root.value < 0 for root in roots), roots[-1].line, "the loss has the wrong sign"
     model = [subject.parameter and "." in subject.name for mark, subject in story.latest.items() if mark in story.held]
+    if len(stepping) == 1 and all(model) and model and minus and not stepping[0].uphill:
+        patch = negated(story, line)
+    elif len(stepping) == 1 and all(model) and model and stepping[0].uphill and not minus:
+        line, how = stepping[0].line, f"the optimizer made at {story.at(stepping[0].line)} goes uphill (maximize=True)"
+        patch = edits.keyword_patch(story, line, stepping[0].kind, "maximize", "False")
+    elif not stepping and not minus and (lines := ascending(story)):
+        line, how = lines[-1], f"{story.at(lines[-1])} goes uphill: it adds the gradient"
+        places = [(story.tree(each.file), story.statement(each)) for each in lines]
+        turned = [
+            tree.replaced(s, ADDS.sub(lambda m: TURNED[m[0]], tree.source(s), count=1)) for tree, s in places if s
+        ]
+        patch = places[0][0].patch(*turned)
+    else:
+        return
     first, last = (max(abs(root.size.norm), 0.0) for root in (roots[0], roots[-1]))
-    if all(model) and model and last > first and all(DISTANCE.search(root.name) for root in roots):
-        message = f"the optimizer made at {story.at(stepping[0].line)} goes uphill (maximize=True): the loss at "
-        message += f"{story.at(roots[-1].line)} grew from {first:.4g} to {last:.4g} in {len(roots)} steps"
-        patch = edits.keyword_patch(story, stepping[0].line, stepping[0].kind, "maximize", "False")
-        yield None, story.find("uphill", None, stepping[0].line, message, patches=(patch,))
+    if last > first:
+        what = f"what is to become smaller at {story.at(roots[-1].line)} grew from {first:.4g} to {last:.4g}"
+        yield None, story.find("uphill", None, line, f"{how}: {what} in {len(roots)} steps", patches=(patch,))
+
+
+def is_distance(story: Story, root: Entry) -> bool:
+    """Whether a root is a multiple of a distance of outputs from targets, or of the logarithm of a likelihood."""
+    entry = root
+    while len(entry.inputs) == 1 and reads(entry.name, "linear") and not DISTANCE.search(entry.name):
+        entry = story.entries[entry.inputs[0]]
+    below, kind = [story.entries[mark] for mark in entry.inputs], kind_of(entry.name)
+    if root.value is None or not below or len(root.shape):
+        return False
+    if kind in POWERS and len(set(entry.inputs)) == 1 and kind_of(below[0].name) == "Sub":
+        return len([mark for mark in below[0].inputs if mark in story.historic]) == 1
+    picked = kind in ("Index", "Gather") and "LogSoftmax" in below[0].name
+    return picked or (DISTANCE.search(entry.name) is not None and (entry.value is None or bool(entry.value >= 0)))
+
+
+def negated(story: Story, line: SourceLine | None) -> Patch | None:
+    """A patch that takes the minus before the expression of a line away, or writes one there."""
+    node = story.node(line)
+    if node is None or line is None:
+        return None
+    tree = story.tree(line.file)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return edits.swap(story, line, node, tree.inlined(node, node.operand))
+    text = f"-{tree.bracketed(node)}"
+    return edits.swap(story, line, node, text if isinstance(tree.parents.get(node), ast.stmt) else f"({text})")
+
+
+def ascending(story: Story) -> list[SourceLine]:
+    """The lines that add its `.grad` to a leaf, if all leaves are changed so, with no minus, and are no data."""
+    lines: set[SourceLine] = set()
+    for mark in story.arrivals:
+        changes = {e.line for e in story.timeline(mark) if e.kind == "changed" and e.line is not None}
+        texts = [story.tree(line.file).source(story.statement(line) or ast.Pass()) for line in changes]
+        adds = all(".grad" in text and ADDS.search(text) and not re.search("-|sub_|sign", text) for text in texts)
+        if DATA.match(story.called(mark)) or not changes or not adds:
+            return []
+        lines |= changes
+    return sorted(lines, key=lambda line: line.number)
+
+
+# --- an optimizer for each step, a copy that is none, an attribute that is none ----------------------------------
+
+
+def remade(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Lines that make a new optimizer for each step, which knows nothing of the steps before."""
+    lines: dict[SourceLine, list[OptimizerRecord]] = {}
+    for optimizer in story.watch.optimizers:
+        if optimizer.line is not None and optimizer.updates:
+            lines.setdefault(optimizer.line, []).append(optimizer)
+    for line, same in lines.items():
+        held = set(same[0].held)
+        if len(same) <= SEVERAL or any(len(o.updates) > 1 or not o.remembers or set(o.held) != held for o in same):
+            continue
+        changes = (e for mark in held for e in story.timeline(mark) if e.kind == "changed" and e.time > same[0].time)
+        if any(event.name != "step" for event in changes):  # each begins with other weights
+            continue
+        message = (
+            f"{story.at(line)} makes a new {same[0].kind} for each of {len(same)} steps: it knows nothing of those "
+        )
+        tree, statement, loop = story.tree(line.file), story.statement(line), story.tree(line.file).loop(line)
+        edit = [] if statement is None or loop is None else [tree.inserted(loop, tree.source(statement))]
+        patch = tree.patch(*edit, tree.removed(statement)) if edit and statement is not None else None
+        yield None, story.find("remade", None, line, f"{message}before", patches=(patch,))
+
+
+def no_copies(story: Story) -> Iterator[tuple[None, Finding]]:
+    """What was kept as if it were a copy, and shows the entries of a parameter as they are now."""
+    watch, seen = story.watch, set[int | None]()
+    uses = [(event.mark, event.time, event.line, event.name) for event in watch.events if event.kind == "itself"]
+    for entry in story.entries.values():
+        shown = [mark for mark in entry.inputs if mark in watch.shared] if kind_of(entry.name) == "Sub" else []
+        if shown and len(entry.inputs) > len(set(map(watch.owner_of, entry.inputs))) and not entry.inside:
+            uses.append((min(shown), entry.mark, entry.line, "Sub"))
+    for alias, time, line, name in uses:
+        owner, birth = watch.owner_of(alias), story.entries[alias].line
+        changes = (e for e in story.timeline(owner) if e.kind == "changed" and alias < e.time < time)
+        writer, fix, patch = next((event.line for event in changes if event.line != line), None), "", None
+        adds = name.lower().startswith(("add", "lerp"))
+        if owner not in story.held or (birth and birth.number) in seen or (writer is None and not adds):
+            continue
+        seen.add(birth and birth.number)
+        message = f"{story.at(line)} adds to {story.called(owner)} its own entries: both names stand for one tensor"
+        if writer is not None and (node := story.node(birth)) is not None and birth is not None:
+            message = f"{story.at(birth)} makes no copy: it shows the entries of {story.called(owner)}, and "
+            message += f"{story.at(writer)} has changed them before {story.at(line)} uses it"
+            text = f"{story.tree(birth.file).bracketed(node)}.clone()"
+            if isinstance(node, ast.Call) and called(node) == "state_dict":
+                text = f"{{key: value.clone() for key, value in {story.tree(birth.file).source(node)}.items()}}"
+            fix, patch = f"copy the entries: `{text}`", edits.swap(story, birth, node, text)
+        yield (
+            None,
+            story.find("shared-memory", None, line if writer is None else birth, message, fix=fix, patches=(patch,)),
+        )
+
+
+def misspelt(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Attributes that someone took for requires_grad."""
+    for tree in map(story.tree, sorted(story.files())):
+        for node in (node for node in ast.walk(tree.root) if isinstance(node, ast.Assign)):
+            target = node.targets[0]
+            if (
+                isinstance(target, ast.Attribute)
+                and target.attr in story.watch.misspelt
+                and dotted(target.value) != "self"
+            ):
+                line = whole_line(tree.file, node.lineno)
+                message = f"{story.at(line)} only makes a new attribute `{target.attr}`, which nothing reads"
+                message += "; a module has no requires_grad" if target.attr == "requires_grad" else ""
+                text = f"{tree.source(target.value)}.requires_grad_({tree.source(node.value)})"
+                patch = tree.patch(tree.replaced(node, text))
+                yield None, story.find("misspelt", None, line, message, fix=f"call `{text}`", patches=(patch,))
 
 
 # --- frozen, but moved ----------------------------------------------------------------------------------------
@@ -377,15 +509,8 @@ def frozen(story: Story) -> Iterator[tuple[int, Finding]]:
         if later:
             message = f"$it is frozen since {story.at(freeze.line)}, and {story.at(later[-1].line)} still moves it: "
             message += "its .grad is zero, not None, and the optimizer's momentum (or weight decay) goes on"
-            fix, patch = to_none(story)
+            calls = story.main.calls("zero_grad")
+            flag = next((k for call in calls for k in call.keywords if k.arg == "set_to_none"), None)
+            patch = None if flag is None else story.main.patch(story.main.replaced(flag.value, "True"))
+            fix = f"set the gradients to None: leave set_to_none=False out at line {flag.lineno}" if flag else ""
             yield mark, story.find("frozen-moves", story.called(mark), freeze.line, message, fix=fix, patches=(patch,))
-
-
-def to_none(story: Story) -> tuple[str, Patch | None]:
-    """Gradients that are set to None."""
-    for call in story.main.calls("zero_grad"):
-        for keyword in call.keywords:
-            if keyword.arg == "set_to_none":
-                fix = f"set the gradients to None: leave set_to_none=False out at line {call.lineno}"
-                return fix, story.main.patch(story.main.replaced(keyword.value, "True"))
-    return "", None

@@ -1,13 +1,14 @@
-"""A backward that needs what an earlier one has freed: the same loss again, a shared part, or what is carried on."""
+"""A backward that cannot have what its nodes saved: it was changed in place since, or an earlier backward freed it."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import Saved
-from gradcli.recording.runs.source_tree import LOOPS, dotted
+from gradcli.recording.runs.source_tree import ATOMS, LOOPS, called, dotted
 from gradcli.why import edits
+from gradcli.why.gradients.hooks import target_of
 from gradcli.why.gradients.missing import assigned_name
 from gradcli.why.story import walk
 
@@ -19,15 +20,98 @@ if TYPE_CHECKING:
     from gradcli.why.story import Story
 
 
-class Boundary(NamedTuple):
-    """A value from which the part of the graph begins that an earlier backward walked; where it is read again."""
+def cloned_read(story: Story, line: SourceLine | None, writer: SourceLine | None) -> Patch | None:
+    """A patch that clones what was saved where it is read, if that is a part of what is written to later."""
+    node, statement = story.node(line), story.statement(writer)
+    target = None if statement is None else target_of(statement)
+    if node is None or line is None or not isinstance(target, ast.Subscript):
+        return None
+    tree = story.tree(line.file)
+    parts = [n for n in ast.walk(node) if isinstance(n, ast.Subscript) and n is not target]
+    reads = [n for n in parts if dotted(n) == dotted(target)]
+    return tree.patch(*[tree.replaced(n, f"{tree.source(n)}.clone()") for n in reads]) if reads else None
 
-    entry: Entry
-    reader: Entry
+
+def changed(story: Story) -> Finding:
+    """What a node had saved was changed in place."""
+    assert story.watch.stop is not None
+    _, name, seq, line, writer = story.watch.stop
+    evidence = Saved(name, None if line is None else line.number)
+    node = story.result(seq)
+    lost = f"what {story.doing(node, name, line)} had saved"
+    created = -1 if node is None else node.mark
+    sweeps, last = story.watch.sweeps, story.watch.last
+    step = next((u for _, u in story.updates() if u.line == writer and u.time > created), None)
+    if step is not None:
+        again = any(sweep.line == last and sweep.time > created for sweep in sweeps[:-1])
+        moved = [story.called(mark) for mark in step.moved if story.is_named(mark)]
+        names = f" ({', '.join(moved[:3])}{', ...' if len(moved) > 3 else ''})" if moved else ""
+        if again:
+            message = f"backward stopped: the step at {story.at(writer)} changed in place {lost} in an earlier step, "
+            message += "whose graph is walked again"
+            return story.find("changed-carried", None, writer, message, evidence)
+        message = f"backward stopped: {story.at(writer)} changed the weights{names} in place, {lost}, before "
+        message += f"{story.at(last)}"
+        fix = f"compute anew after the step what the loss of {story.place(last)} needs, or call step() after both "
+        fix += "backwards"
+        return story.find(
+            "changed-by-step", None, writer, message, evidence, fix=fix, patches=(edits.behind(story, writer, last),)
+        )
+    message = f"backward stopped: {story.at(writer)} changed in place {lost}"
+    copied = cloned_read(story, line, writer)
+    if copied is not None:
+        text = f"save a copy: `{copied.edits[0].text}` at {story.place(line)}, or collect the rows in a list and "
+        text += "stack them"
+        return story.find("changed-in-place", None, writer, message, evidence, fix=text, patches=(copied,))
+    cure = out_of_place(story, writer)
+    return story.find("changed-in-place", None, writer, message, evidence, fix=cure.text, patches=cure.patches)
 
 
-def boundary(story: Story, seq: int, walked: BackwardRecord | None) -> Boundary | None:
-    """Where what was computed for this backward reads what the earlier one had gone through."""
+def out_of_place(story: Story, line: SourceLine | None) -> edits.Fix:
+    """The change of a line written out of place."""
+    statement = story.statement(line)
+    if statement is None or line is None:
+        return edits.Fix()
+    tree = story.tree(line.file)
+    target_node = target_of(statement)
+    if isinstance(target_node, ast.Subscript):
+        whole = tree.source(target_node.value)
+        text = f"{whole} = {whole}.clone()"
+        return edits.Fix(f"change a copy: `{text}` first", (tree.patch(tree.inserted(statement, text)),))
+    operators = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+    if isinstance(statement, ast.AugAssign) and type(statement.op) in operators:
+        target = tree.source(statement.target)
+        value = tree.source(statement.value)
+        value = value if isinstance(statement.value, ATOMS) else f"({value})"
+        text = f"{target} = {target} {operators[type(statement.op)]} {value}"
+        return edits.Fix(f"write the change out of place: `{text}`", (tree.patch(tree.replaced(statement, text)),))
+    node = story.node(line)
+    call = node if isinstance(node, ast.Call) else None
+    if call is None and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+    if call is not None:
+        flag = next((k for k in call.keywords if k.arg == "inplace"), None)
+        if flag is not None:
+            return edits.Fix("leave inplace=True out", (tree.patch(tree.replaced(flag.value, "False")),))
+        name = called(call)
+        if name.endswith("_") and isinstance(call.func, ast.Attribute):
+            whole = tree.source(call.func.value)
+            arguments = tree.source(call)[len(tree.source(call.func)) :]
+            text = f"{whole}.{name.rstrip('_')}{arguments}"
+            place: ast.stmt | ast.expr = call
+            if isinstance(statement, ast.Expr) and statement.value is call:
+                place, text = statement, f"{whole} = {text}"
+            return edits.Fix(f"write the change out of place: `{text}`", (tree.patch(tree.replaced(place, text)),))
+        for layer in tree.calls("ReLU", "LeakyReLU", "Dropout", "ELU", "SiLU", "ReLU6", "Hardtanh", "Threshold"):
+            flag = next((k for k in layer.keywords if k.arg == "inplace"), None)
+            if flag is not None:
+                patch = tree.patch(tree.replaced(flag.value, "False"))
+                return edits.Fix(f"leave inplace=True out at line {layer.lineno}", (patch,))
+    return edits.Fix()
+
+
+def boundary(story: Story, seq: int, walked: BackwardRecord | None) -> tuple[Entry, Entry] | None:
+    """The value from which the part begins that an earlier backward walked, and where this one's part reads it."""
     roots = story.watch.sweeps[-1].roots if story.watch.sweeps else []
     seqs = walked.seqs if walked is not None else set()
     for mark in walk([root for root, _, _ in roots], story.operands):
@@ -36,9 +120,9 @@ def boundary(story: Story, seq: int, walked: BackwardRecord | None) -> Boundary 
             continue
         for below in entry.inputs:
             if story.entries[below].seq in seqs:
-                return Boundary(story.entries[below], entry)
+                return (story.entries[below], entry)
     node = story.result(seq)
-    return None if node is None else Boundary(node, node)
+    return None if node is None else (node, node)
 
 
 def freed(story: Story) -> Finding:
@@ -53,8 +137,10 @@ def freed(story: Story) -> Finding:
     message += f"{story.doing(node, name, line)} saved"
     if earlier is None or not sweeps:
         return story.find("freed", None, last, message, evidence)
-    derivative = derivative_in(story, earlier)
-    if derivative is not None:
+    above = map(story.entries.__getitem__, walk([root for root, _, _ in sweeps[-1].roots], story.operands))
+    cuts = (e for e in above if e.role == "cut" and e.name == "torch.autograd.grad()" and e.line == earlier.line)
+    derivative = next(cuts, None)
+    if derivative is not None and not (earlier.create or earlier.accumulate):
         message += (
             f"; the derivative at {story.at(derivative.line)} freed it, and without create_graph=True is a constant"
         )
@@ -64,14 +150,14 @@ def freed(story: Story) -> Finding:
     same_root = {mark for mark, _, _ in earlier.roots} & {mark for mark, _, _ in sweeps[-1].roots}
     if same_root:
         root = story.entries[min(same_root)]
-        shared = Boundary(root, root)
+        shared = (root, root)
     if shared is not None:
         looped = once_or_carried(story, shared, earlier, message, evidence)
         if looped is not None:
             return looped
         other = None if same_root else trains_other(story, shared, earlier)
         if other is not None:
-            message += f": both losses go through {story.called(shared.entry.mark)}"
+            message += f": both losses go through {story.called(shared[0].mark)}"
             return story.find("shared-part", None, last, message, evidence, fix=other.text, patches=other.patches)
     fix = f"pass retain_graph=True to the backward at {story.place(earlier.line)}"
     fix += "" if same_root else ", or add the losses and call backward once"
@@ -79,20 +165,11 @@ def freed(story: Story) -> Finding:
     return story.find("freed", None, last, message, evidence, fix=fix, patches=(patch,))
 
 
-def derivative_in(story: Story, earlier: BackwardRecord) -> Entry | None:
-    """What an earlier torch.autograd.grad() gave, where the loss of the last backward was made from it."""
-    above = [
-        story.entries[mark] for mark in walk([root for root, _, _ in story.watch.sweeps[-1].roots], story.operands)
-    ]
-    derivatives = [e for e in above if e.role == "cut" and e.name == "torch.autograd.grad()" and e.line == earlier.line]
-    return None if earlier.create or earlier.accumulate or not derivatives else derivatives[0]
-
-
 def once_or_carried(
-    story: Story, shared: Boundary, earlier: BackwardRecord, message: str, evidence: Saved
+    story: Story, shared: tuple[Entry, Entry], earlier: BackwardRecord, message: str, evidence: Saved
 ) -> Finding | None:
     """A part of the graph that was made before the loop, or in an earlier iteration of it."""
-    last, entry = story.watch.last, shared.entry
+    last, entry = story.watch.last, shared[0]
     turned = any(sweep.line == last and sweep.time > entry.mark for sweep in story.watch.sweeps[:-1])
     if last is None or not turned:
         return None
@@ -106,26 +183,28 @@ def once_or_carried(
         where = f"line {place.lineno}: `{' '.join(tree.source(place).split())}`"
         what = f"{message}; {name} is computed once, before the loop of line {loop.lineno}, at {where}"
         fix = f"move `{' '.join(tree.source(place).split())}` inside the loop: it is then computed anew in each step"
-        line = last._replace(number=place.lineno, text="", span=None)
-        return story.find("computed-once", None, line, what, evidence, fix=fix, patches=(into_loop(tree, place, loop),))
+        line, patch = last._replace(number=place.lineno, text="", span=None), None
+        if isinstance(loop, (ast.For, ast.While)):
+            patch = tree.patch(tree.removed(place), tree.inserted(loop.body[0], tree.source(place)))
+        return story.find("computed-once", None, line, what, evidence, fix=fix, patches=(patch,))
     variable = assigned_name(story, entry) or carried_part(story, shared) or name
     what = f"{message} in an earlier iteration of the loop; {variable} of {story.at(entry.line)} carries its history on"
     fix, patch = carried(story, shared, variable, loop)
     return story.find("carried-state", None, last, what, evidence, fix=fix, patches=(patch,))
 
 
-def carried_part(story: Story, shared: Boundary) -> str:
+def carried_part(story: Story, shared: tuple[Entry, Entry]) -> str:
     """Which of several names that one statement assigns is read again."""
-    statement, reader = story.statement(shared.entry.line), story.statement(shared.reader.line)
+    statement, reader = story.statement(shared[0].line), story.statement(shared[1].line)
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple) or reader is None:
         return ""
     read = {dotted(node) for node in ast.walk(reader) if isinstance(getattr(node, "ctx", None), ast.Load)}
     return next((name for name in map(dotted, statement.targets[0].elts) if name and name in read), "")
 
 
-def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[str, Patch | None]:
+def carried(story: Story, shared: tuple[Entry, Entry], name: str, loop: ast.stmt) -> tuple[str, Patch | None]:
     """The detach() of what is carried between iterations: at the beginning of one, or where it is read again."""
-    layer, place = shared.entry.layer, shared.entry.line
+    layer, place = shared[0].layer, shared[0].line
     pair = layer is not None and layer.kind == "LSTM" and name == carried_part(story, shared)
     value = f"tuple(x.detach() for x in {name})" if pair else f"{name}.detach()"
     fix = f"detach what is carried over: `{name} = {value}` before it is used again"
@@ -141,7 +220,7 @@ def carried(story: Story, shared: Boundary, name: str, loop: ast.stmt) -> tuple[
         ready = not tree.within(first.lineno, loop) and not isinstance(getattr(first, "value", None), ast.Constant)
         text = f"{name} = {value}"
         return fix, tree.patch(tree.inserted(loop.body[0] if ready else loop.body[-1], text, after=not ready))
-    line = shared.reader.line
+    line = shared[1].line
     statement, own = story.statement(line), None if line is None else story.tree(line.file)
     if statement is None or own is None:
         return fix, None
@@ -180,17 +259,10 @@ def made_in(story: Story, entry: Entry, last: SourceLine, loop: ast.stmt) -> ast
     return assigned[-1] if assigned else None
 
 
-def into_loop(tree: SourceTree, statement: ast.stmt, loop: ast.stmt) -> Patch | None:
-    """A patch that moves a statement to the beginning of a loop."""
-    if not isinstance(loop, (ast.For, ast.While)):
-        return None
-    return tree.patch(tree.removed(statement), tree.inserted(loop.body[0], tree.source(statement)))
-
-
-def trains_other(story: Story, shared: Boundary, earlier: BackwardRecord) -> edits.Fix | None:
+def trains_other(story: Story, shared: tuple[Entry, Entry], earlier: BackwardRecord) -> edits.Fix | None:
     """The detach() for a loss whose optimizer does not move what is behind the shared value."""
-    name, first = story.called(shared.entry.mark), earlier
-    behind = set(story.leaves_above(shared.entry.mark))
+    name, first = story.called(shared[0].mark), earlier
+    behind = set(story.leaves_above(shared[0].mark))
     steps = [
         (o, u) for o, u in story.updates() if u.time > first.time and u.sweeps == story.watch.sweeps.index(first) + 1
     ]
@@ -198,7 +270,7 @@ def trains_other(story: Story, shared: Boundary, earlier: BackwardRecord) -> edi
         return None
     leading = set(walk([root for root, _, _ in first.roots], story.operands))
     reader = next(
-        (use for use in story.users.get(shared.entry.mark, ()) if use.mark in leading and use.mark < first.time), None
+        (use for use in story.users.get(shared[0].mark, ()) if use.mark in leading and use.mark < first.time), None
     )
     line = None if reader is None else reader.line
     text = f"use `{name}.detach()` for the loss of {story.place(first.line)}, which does not train what made `{name}`"
