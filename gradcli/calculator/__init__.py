@@ -30,7 +30,7 @@ from gradcli.calculator.questions import (
 from gradcli.calculator.repeated.prepared import PreparedScript
 from gradcli.language.limits import limits_of
 from gradcli.lowering import unused_values
-from gradcli.lowering.points import read_point
+from gradcli.lowering.points import dtype_at, read_point
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def evaluate(
     >>> evaluate("hypot(x, y)", at={"x": 3, "y": 4}).value
     5.0
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits, dtype, relax)
+    lowered, point, notes, dtype = _prepared(script, at, wrt, limits, dtype, relax)
     return ask_value(value_question(lowered), point, dtype, backend, notes, exact)
 
 
@@ -99,7 +99,7 @@ def grad(
     >>> grad("x**3", at={"x": 2}, order=2).derivatives
     {'x': (12.0, 12.0)}
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits, dtype, relax)
+    lowered, point, notes, dtype = _prepared(script, at, wrt, limits, dtype, relax)
     question = gradient_question(lowered, order)
     return ask_gradient(question, point, dtype, backend, notes, order, exact)
 
@@ -125,7 +125,7 @@ def hessian(
     >>> hessian("x**2*y", at={"x": 1, "y": 3}).hessian
     {'x': {'x': 6.0, 'y': 2.0}, 'y': {'x': 2.0, 'y': 0.0}}
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
+    lowered, point, notes, dtype = _prepared(script, at, wrt, limits, dtype)
     return ask_hessian(hessian_question(lowered, sparse), point, dtype, backend, notes)
 
 
@@ -147,7 +147,7 @@ def jacobian(
     >>> jacobian("[x*y, x**2]", at={"x": 2, "y": 3}).jacobian
     {'x': array([3., 4.]), 'y': array([2., 0.])}
     """
-    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
+    lowered, point, notes, dtype = _prepared(script, at, wrt, limits, dtype)
     return ask_jacobian(jacobian_question(lowered, sparse), point, dtype, backend, notes)
 
 
@@ -182,7 +182,7 @@ def trace(
     from gradcli.calculator.traces.shown_iterations import with_iterations
     from gradcli.calculator.traces.tracing import Tracer, in_torch_names
 
-    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
+    lowered, point, notes, dtype = _prepared(script, at, wrt, limits, dtype)
     question = PreparedScript(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     results = question.run(values, backend, dtype)
@@ -212,7 +212,7 @@ def plan(
     """
     from gradcli.calculator.repeated.planning import plan_of, plan_question
 
-    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
+    lowered, point, notes, dtype = _prepared(script, at, wrt, limits, dtype)
     return plan_of(plan_question(lowered), point, dtype, backend, notes)
 
 
@@ -237,7 +237,7 @@ def why(
     from gradcli.calculator.traces.shown_iterations import to_explain
     from gradcli.calculator.traces.tracing import Tracer
 
-    lowered, point, _ = _prepared(script, at, wrt, limits, dtype)
+    lowered, point, _, dtype = _prepared(script, at, wrt, limits, dtype)
     question = PreparedScript(lowered, leaf_names(lowered), [scalar_output(lowered)])
     values = question.values(point)
     shown, iterations = to_explain(lowered, values, dtype)
@@ -269,7 +269,7 @@ def graph(
     """
     from gradcli.calculator.traces.drawing import draw
 
-    lowered, point, notes = _prepared(script, at, wrt, limits, dtype)
+    lowered, point, notes, dtype = _prepared(script, at, wrt, limits, dtype)
     known = {**lowered.values, **{name: value for name, value in point.items() if name in lowered.program.leaves}}
     return draw(lowered, point, point_of(lowered, known), dtype, backend, gradient, notes)
 
@@ -281,9 +281,10 @@ def _prepared(
     limits: LimitsLike,
     dtype: str = "float64",
     relax: bool = False,
-) -> tuple[Lowered, dict[str, Any], tuple[Diagnostic, ...]]:
-    """A script as a program, the point, and notes on the point: files that were read, names that are not used."""
+) -> tuple[Lowered, dict[str, Any], tuple[Diagnostic, ...], str]:
+    """A script as a program, the point, notes on it (files that were read, names that are not used), and the dtype."""
     known = limits_of(limits)
     point, notes = read_point(at, known)
+    dtype = dtype_at(point, dtype)
     lowered = prepare(script, point, wrt, known, relax=relax, dtype=dtype)
-    return lowered, point, (*notes, *unused_values(lowered, point))
+    return lowered, point, (*notes, *unused_values(lowered, point)), dtype

@@ -33,7 +33,7 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source
 from gradcli.lowering import LoweringMode, lower, missing_values, unused_values
 from gradcli.lowering.lowered import Lowered
-from gradcli.lowering.points import array_of, read_point
+from gradcli.lowering.points import array_of, dtype_at, read_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -100,6 +100,9 @@ def check_script(
     oracle = oracle or oracle_client.shared()
     oracle.warm()
     script = source if isinstance(source, Source) else Source(source)
+    if claims is not None and not hasattr(claims, "items"):
+        raise error("GC725", f"{visible(repr(claims))} names no leaves", help='write claims={"x": "2*x"}')
+    claims = import_module("gradcli.language.latex.claims").claims_beside(script, claims) if claims else None
     judging: dict[str, Any] = {"samples": samples, "timeout": timeout, "dtype": dtype, "seed": seed, "backend": backend}
     judging |= {"witnesses": chosen, "steps": steps, "dodge": dodge, "allow_kink": allow_kink, "lenient": lenient}
     settings = Settings.of_caller(require, **judging)
@@ -157,9 +160,8 @@ def at_other_sizes(
         shapes, values = all_sizes.OtherSizes(choice), all_sizes.without_sizes(lowered.script, point)
         other = lower(lowered.script, at=values, wrt=lowered.wrt, limits=limits, claims=claims, shapes=shapes)
         bare = settings._replace(witnesses=(), steps=False, dodge=False)
-        sampled = place(other, bare, {})
-        assert sampled is not None  # no value is complex that was not before
-        return shapes.sizes, other, [subject for subject in subjects(other, sampled, bare) if subject.kind == "claim"]
+        drawn = subjects(other, place(other, bare, {}), bare)
+        return shapes.sizes, other, [subject for subject in drawn if subject.kind == "claim"]
 
     def claim_at(i: int, choice: tuple[int, ...]) -> tuple[dict[str, int], Lowered, Subject]:
         sizes, other, others = claims_at(choice)
@@ -216,15 +218,14 @@ def prepared(
 ) -> PreparedChecks | Report:
     """A script with a value for every leaf and what is to be judged; the report, where nothing can be judged.
 
-    That is so where the script expects an error, and gets it, and where a leaf is complex without --dtype complex128.
+    That is so where the script expects an error, and gets it. A complex number in the point makes every leaf complex.
 
     The settings are those of the caller; those of the file come on top. Raises GradcliError for a script that cannot
     be read or evaluated, unless its first line expects exactly that error.
     """
-    if claims is not None and not hasattr(claims, "items"):
-        raise error("GC725", f"{visible(repr(claims))} names no leaves", help='write claims={"x": "2*x"}')
     try:
         point, notes = read_point(at, limits)
+        settings = settings._replace(dtype=dtype_at(point, settings.dtype))
         mode = LoweringMode(loops="node", plane=settings.plane)
         lowering: dict[str, Any] = {"at": point, "wrt": wrt, "limits": limits, "claims": claims, "mode": mode}
         try:
@@ -246,11 +247,6 @@ def prepared(
         sides: Box = room("decide.boxes").checked_box(box, lowered.program.leaves) if box else {}
         sides = {} if settings.plane else {name: (low, high) for name, (low, high) in sides.items()}
         values = place(lowered, settings, sides)
-        if values is None:
-            message = "not checked: a leaf is complex; use --dtype complex128"
-            about = [(f"gradient:{name}", source.path, None, "gradient", name, "INCONCLUSIVE") for name in lowered.wrt]
-            checks = tuple(Check(*about_check, {"oracles": {}}, message, passed=False) for about_check in about)
-            return Report(lowered.text, checks, notes, source.path)
         # what cannot be evaluated at any point is an error
         Tape(lowered.program).run(values, backend="numpy", dtype=settings.doubles)
         wanted = subjects(lowered, values, settings)
@@ -284,15 +280,15 @@ def check_names(
     return names
 
 
-def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats] | None:
-    """A value for every leaf: given, default, inside its box, or sampled; None where a real one is complex."""
+def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats]:
+    """A value for every leaf: given, default, inside its box, or sampled."""
     leaves = lowered.program.leaves
     shapes = {name: leaf.node.type.shape for name, leaf in leaves.items()}
     values: dict[str, Floats] = {}
     for name in filter(lowered.values.__contains__, leaves):
         value = np.asarray(array_of(lowered.values[name]))
-        if not settings.plane and (value.dtype.kind == "c" or value.shape != shapes[name]):
-            return None
+        if not settings.plane and value.dtype.kind == "c":
+            raise error("GC333", f"the value of `{visible(name)}` is complex: use --dtype complex128")
         values[name] = np.array(value, dtype=settings.doubles)
     if box:
         values |= room("decide.boxes").point_inside(box, values, shapes)

@@ -141,7 +141,12 @@ def array_of(value: Any) -> Any:
     return namespace("numpy", dtype).numbers(value, "float")
 
 
+def dtype_at(point: Mapping[str, Any], dtype: str) -> str:
+    """The dtype for a point: a complex number in it makes float64 complex128."""
+    return "complex128" if dtype == "float64" and any(map(_holds_complex, point.values())) else dtype
+
+
 def _holds_complex(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(_holds_complex, value))
-    return isinstance(value, complex)
+    return isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"

@@ -180,3 +180,16 @@ def test_a_path_is_no_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(gradcli.GradcliError, match="grads is a file or folder"):
         gradcli.check("grads")
     assert gradcli.check("grads", at={"grads": 2.0}).ok
+
+
+@pytest.mark.parametrize("z", [3 + 4j, np.complex64(3 + 4j), [1 + 1j, 2], np.array([1j, 2.5 - 1j])], ids=repr)
+def test_a_complex_point_needs_no_dtype(z: object) -> None:
+    for ask in (gradcli.evaluate, gradcli.grad, gradcli.check):
+        silent, said = (ask("sum(abs(z)**2)", at={"z": z}, **dtype) for dtype in ({}, {"dtype": "complex128"}))
+        if ask is gradcli.check:
+            assert [one.verdict for one in silent.checks] == [one.verdict for one in said.checks]
+            assert silent.checks[0].verdict in ("PROVED", "CERTIFIED")
+        else:
+            assert repr(silent) == repr(said)
+    with pytest.raises(gradcli.GradcliError, match="complex128"):
+        gradcli.check("sum(abs(z)**2)", at={"z": z}, dtype="float32")

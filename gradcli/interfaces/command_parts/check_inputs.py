@@ -92,8 +92,9 @@ def claims(texts: tuple[str, ...]) -> dict[str, str]:
     scripts: dict[str, str] = {}
     for text in [claim for claims in texts for claim in separate(claims)]:
         leaf, equals, script = text.partition("=")
-        leaf = leaf.strip()
-        if not equals or not leaf.isidentifier():
+        leaf = leaf.strip(" &")
+        in_latex = leaf.startswith("\\") or "_{" in leaf
+        if not equals or not (leaf.isidentifier() or (in_latex and leaf.count("{") == leaf.count("}"))):
             example = (script if equals else text).strip() or "2*x"
             step = f'write the leaf first: --claim "x = {example}"'
             raise error("GC725", f"`{text}` is not LEAF = SCRIPT", help=step)

@@ -11,6 +11,7 @@ translation has the same lines as the source, so that later errors, which quote 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError
 from gradcli.language.latex.latex_parser import statements
@@ -24,6 +25,7 @@ DEFINED = re.compile(
     r"^[ \t$]*(?:def[ \t]+|\\begin\{\w+\*?\}\s*)?\\?([A-Za-z_]\w*)(?:_\{(\w+)\})?[ \t]*\([\w\s,;|\\]*\)[ \t]*&?[=:]",
     re.MULTILINE,
 )
+TWO_INDICES = re.compile(r"([A-Za-z]+)_\{\s*[a-z]\s*,?\s*[a-z]\s*\}")  # alpha in \alpha_{ij}
 PROSE = re.compile(r"[A-Za-z]{2,}[ \t]+[A-Za-z]|[A-Za-z]{3,}[ \t]*\Z")  # words beside a formula between dollar signs
 BEFORE = re.compile(r"[ \t]*(?:(?:assert|const|return)\b[ \t]*)?")  # what may stand in front of a formula
 
@@ -35,8 +37,10 @@ def is_latex(line: str) -> bool:
     return MATHEMATICS.search(STRING.sub("", line.partition("#")[0])) is not None
 
 
-def translated(source: Source) -> Source:
+def translated(source: Source, about: Source | None = None, ranges: Mapping[str, str] | None = None) -> Source:
     r"""Return a source whose LaTeX lines are written in the language of scripts.
+
+    A claim is LaTeX and means what it means in the script that it is `about`; its free indices have `ranges`.
 
     Raises GradcliError with the first problem of each line: GC138 for what the language does not have, GC139 for
     what has several readings, GC502 for brackets that are too deep.
@@ -44,14 +48,15 @@ def translated(source: Source) -> Source:
     >>> translated(Source(r"\frac{1}{2} \|A x - b\|^2")).text
     '1/2*norm(A @ x - b)**2'
     """
-    words = frozenset(ASSIGNED.findall(source.text))
-    functions = frozenset(f"{name}_{below}" if below else name for name, below in DEFINED.findall(source.text))
+    context = f"{about.text}\n{source.text}" if about else source.text
+    words = frozenset(ASSIGNED.findall(context))
+    functions = frozenset(f"{name}_{below}" if below else name for name, below in DEFINED.findall(context))
     problems: list[Diagnostic] = []
     lines = source.lines()
     offset, done = 0, 0
     mathematics: set[int] = set()
     for number, line in enumerate(source.lines()):
-        if number >= done and is_latex(line):
+        if number >= done and (about or is_latex(line)):
             done = environment_end(lines, number)
             mathematics.add(number + 1)
             formula, mark, comment = "".join(lines[number:done]).partition("#")
@@ -65,7 +70,11 @@ def translated(source: Source) -> Source:
                     raise GradcliError(
                         Diagnostic("GC138", "there is text beside the formula", span, (), TEXT, source=source)
                     )
-                text = statements(LatexTokens(source, formula[start:end], offset + start, words, functions))
+                tokens = LatexTokens(source, formula[start:end], offset + start, words, functions, context)
+                tokens.matrices = frozenset(TWO_INDICES.findall(about.text)) if about else frozenset()
+                tokens.ranges |= ranges or {}
+                tokens.indices |= dict.fromkeys(tokens.ranges, -1)
+                text = statements(tokens)
                 ends = "".join(LINE_END.findall(formula[start:end]))  # of an environment
                 lines[number:done] = [
                     f"{formula[:start]}{text}{ends}{formula[end:]}{mark}{comment}",

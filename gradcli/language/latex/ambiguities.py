@@ -109,19 +109,21 @@ def refuse_marked_name(t: LatexTokens, start: int) -> None:
     upright = inner[:1] != [] and inner[0].removeprefix("\\") in ALPHABETS
     word = "".join(inner[upright:])
     base, exponent = t.joined(start, t.at - 1), t.written(t.at, end)
-    below = re.search(rf"_\{{?(\\\w+\s*)*{re.escape(word)}", t.source.text)  # the index of another name
+    below = re.search(rf"_\{{?(\\\w+\s*)*{re.escape(word)}", t.context)  # the index of another name
     tensor = set(inner) <= LORENTZ and (len(inner) > 1 or below)
     if word == "H" and word not in t.numbers:
         raise t.readings(f"`{base}^{exponent}`", start, end - 1, rf"{base}^\top", f"({base})^{exponent}")
     if word in (*MARKS, "0") or (upright and word.isalpha()) or tensor:
         name = f"{base[:-1]}{word}}}" if base[-1] == "}" else f"{base}_{exponent if tensor else f'{{{word}}}'}"
+        letters, _, index = base.partition("_")
+        name = f"{{{letters}_{{{word}}}}}_{index}" if index and base[-1] != "}" else name
         raise t.readings(f"`{base}^{exponent}`", start, end - 1, name, f"({base})^{exponent}")
 
 
 def refuse_power_of_number(t: LatexTokens, start: int, first: int) -> None:
     """Refuse T, read from token `first` on, above tokens from `start` that may be a number: (1 + r)^T, or T is one."""
     growth = re.search(r"\(\s*1\s*[+-]|[+-]\s*1\s*\)$", t.written(start, first - 1))
-    if growth or "T" in t.numbers or TIME.search(t.source.text):
+    if growth or "T" in t.numbers or TIME.search(t.context):
         shown = t.written(start, t.at)
         hint = r"write `^\top` for a transpose, and another letter than T for a power"
         raise t.error("GC139", f"`{shown}` may be a transpose or a power", start, t.at - 1, hint)
@@ -149,6 +151,15 @@ def refuse_power_of_matrix(
             raise t.readings("an inverse", start, t.at - 1, *texts)
 
 
+def refuse_function_of_matrix(t: LatexTokens, name: str, value: TranslatedPart, first: int) -> None:
+    """Refuse exp, log and sqrt of a matrix, from token `first` on: the matrix function, or entry by entry."""
+    if value.matrix and not value.column:
+        inside = t.joined(first + 1, t.at).removeprefix("^")
+        inside = inside[1:-1] if inside[0] in PAIRS else inside
+        texts = (rf"\mathrm{{expm}}({inside})",) if name == "exp" else ()
+        raise t.readings(f"`{name}` of a matrix", first, t.at - 1, *texts, rf"\mathrm{{{name}}}({inside})")
+
+
 def refuse_dot(t: LatexTokens, left: TranslatedPart, right: TranslatedPart, start: int, sign: int) -> None:
     r"""Refuse `\cdot` at token `sign` behind a vector of the script: an inner product, or entry by entry."""
     if left.text in t.vectors and not right.number:
@@ -174,6 +185,9 @@ def refuse_juxtaposition(t: LatexTokens, left: TranslatedPart, right: Translated
         raised = max(k for k in range(middle, t.at) if t.names[k] == "^")
         outer = rf"\mathrm{{outer}}({a}, {t.written(middle, raised)})"
         raise t.readings("this product", start, t.at - 1, outer, rf"{a} \cdot {b}")
+    if left.column and right.column and not left.transposed:
+        a, b = t.written(start, middle), t.written(middle, t.at)
+        raise t.readings("a product of vectors", start, t.at - 1, rf"{a}^\top {b}", rf"{a} \odot {b}")
     below, beside = (INDEX.search(factor.text) for factor in (left, right))
     shared = sorted(set(below[1]) & set(beside[1])) if below and beside else []
     if below and beside and shared and len(below[1] + beside[1]) > 2:  # Einstein's notation
@@ -182,7 +196,7 @@ def refuse_juxtaposition(t: LatexTokens, left: TranslatedPart, right: Translated
     lone = re.fullmatch("[a-z]", right.text) and right.text not in t.numbers
     lone = lone and not re.fullmatch("[a-z]", t.token)  # M g h are numbers
     both = right.text in OFTEN_MATRICES and left.text[-1:] in OFTEN_MATRICES
-    if left.capital and not left.matrix and (lone or both):
+    if left.capital and not left.matrix and (lone or both) and not t.claim:  # whose script has no arrays
         a, b = left.text.rpartition("*")[2], right.text
         a = f"\\{a}" if a.partition("_")[0] in MATRICES else a
         product = rf"\mathbf{{{a}}} " + (rf"\mathbf{{{b}}}" if both else b)
@@ -231,5 +245,5 @@ def scalar(t: LatexTokens, text: str) -> bool:
     free = [name for name in re.findall(r"[^\W\d]\w*", text) if name not in t.source.scalars]
     names = [name.partition("_")[0] for name in free]
     return all(name == "λ" or (name in GREEK and name.islower()) for name in names) and not any(
-        re.search(rf"\\{'lambda' if name == 'λ' else name}\s*\^\s*\{{?\s*(?:T|\\\w+)", t.source.text) for name in names
+        re.search(rf"\\{'lambda' if name == 'λ' else name}\s*\^\s*\{{?\s*(?:T|\\\w+)", t.context) for name in names
     )

@@ -24,6 +24,7 @@ from gradcli.language.latex.ambiguities import (
     refuse_comma_in_number,
     refuse_cross,
     refuse_dot,
+    refuse_function_of_matrix,
     refuse_juxtaposition,
     refuse_mark,
     refuse_marked_name,
@@ -75,9 +76,14 @@ SIDES = "write == between two values; else the left side is a name, f(x), or \\f
 NO_FACTOR = re.compile(
     r"\\(?:text|operatorname|math\w+)\{[^{}]*\}|\\[A-Za-z]+|_\{[^{}]*\}|_."
 )  # of an exponent: words, subscripts
+OF_MATRICES = ("trace", "det")
+CALLED = re.compile(r"\b(?!exp|log|sqrt)[a-z]\w+\(")  # a function whose value may be a matrix
 REDUCED = r"(?:sum|prod|max|min)\("
 OF_NUMBERS = re.compile(rf"(?:{REDUCED})+(?!{REDUCED})[a-z_]\w*\(")  # sums of values of functions
 OWN_E = re.compile(r"^[ \t]*(?:const[ \t]+)?e[ \t]*(?:\[[^\]]*\][ \t]*)?(?:=(?!=)|in\b)", re.MULTILINE)  # e = 1.6e-19
+VECTOR_E = re.compile(  # e^\top P e, \dot{e}, \mathbf{e}
+    r"(?<![A-Za-z\\])e\s*\^\s*\{?\s*\\(?:top|intercal)|\\(?:d?dot|mathbf|boldsymbol|bm|vec)\s*\{?\s*e(?![a-z])"
+)
 
 
 def statements(t: LatexTokens) -> str:
@@ -178,7 +184,7 @@ def addition(t: LatexTokens) -> TranslatedPart:
         t.at += 1
     part = product(t)
     if sign:
-        part = TranslatedPart(f"-{part.within(PRODUCT)}", SUM, matrix=part.matrix)
+        part = TranslatedPart(f"-{part.within(PRODUCT)}", SUM, matrix=part.matrix, column=part.column)
     while t.token in ("+", "-"):
         sign = t.token
         t.at += 1
@@ -186,7 +192,8 @@ def addition(t: LatexTokens) -> TranslatedPart:
         first, second = part.text.rpartition("*")[2] == "I", term.text.rpartition("*")[2] == "I"
         if (part.matrix and second) or (first and term.matrix):
             raise t.readings("`I` beside a matrix", t.at - 1, t.at - 1, r"\mathrm{eye}(n)", r"\mathrm{I}")
-        part = TranslatedPart(f"{part.text} {sign} {term.within(PRODUCT)}", SUM, matrix=part.matrix)
+        matrix, column = part.matrix or term.matrix, part.column or term.column
+        part = TranslatedPart(f"{part.text} {sign} {term.within(PRODUCT)}", SUM, matrix=matrix, column=column)
     return part
 
 
@@ -242,8 +249,10 @@ def product(t: LatexTokens) -> TranslatedPart:
 
 def matrix_product(left: TranslatedPart, right: TranslatedPart) -> TranslatedPart:
     """left @ right: row @ matrix is a row, row @ column a number, matrix @ matrix a matrix."""
-    row = left.transposed and not left.matrix
-    square = right.matrix and not (row and right.column)
+    row = left.transposed and (left.column or not left.matrix)
+    if right.column and (row or left.column):  # a number
+        return TranslatedPart(f"{left.within(PRODUCT)} @ {right.within(POWER)}", PRODUCT)
+    square = right.matrix
     text = f"{left.within(PRODUCT)} @ {right.within(POWER)}"
     return TranslatedPart(
         text, PRODUCT, matrix=square and not row, transposed=square and row, column=right.column and not row
@@ -254,8 +263,9 @@ def entrywise(left: TranslatedPart, right: TranslatedPart, sign: str = "*") -> T
     """left*right or left/right."""
     text = f"{left.within(PRODUCT)}{sign}{right.within(POWER)}"
     matrix, transposed = left.matrix or right.matrix, left.transposed or right.transposed
+    column = left.column or right.column
     number, capital = left.number and right.number, left.number and right.capital and sign == "*"
-    return TranslatedPart(text, PRODUCT, matrix=matrix, transposed=transposed, number=number, capital=capital)
+    return TranslatedPart(text, PRODUCT, matrix, transposed, number, capital, column)
 
 
 def factor(t: LatexTokens) -> TranslatedPart:
@@ -350,7 +360,7 @@ def atom(t: LatexTokens) -> TranslatedPart:
     if name in PAIRS:
         part = bracket(t)
         text = f"({part.text})" if part.bind < ATOM else part.text
-        return TranslatedPart(text, matrix=part.matrix, transposed=part.transposed)
+        return TranslatedPart(text, matrix=part.matrix, transposed=part.transposed, column=part.column)
     if name in ("\\pi", "π") and t.names[t.at + 1] != "_":
         t.at += 1
         return TranslatedPart("pi", number=True)
@@ -432,6 +442,7 @@ def symbol(t: LatexTokens) -> TranslatedPart:
     elif command in ALPHABETS or command in BOLD or command in ACCENTS:
         t.at += 1
         text, matrix = word(t)
+        normal = command == "mathcal" and text == "N" and text not in t.functions
         matrix = matrix or command in BOLD
         if command in ACCENTS:
             text += f"_{ACCENTS[command]}"
@@ -442,7 +453,7 @@ def symbol(t: LatexTokens) -> TranslatedPart:
                 t.at -= 1
                 return function_of(t, text)
             if t.token == "(":
-                return call(t, text)
+                return normal_density(t, first) if normal else call(t, text)
     elif re.fullmatch(r"[A-Za-zα-ωΑ-Ω]\w*", name):
         refuse_word(t, first)
         text = name
@@ -461,24 +472,31 @@ def symbol(t: LatexTokens) -> TranslatedPart:
         raise t.error(
             "GC139", f"`{visible(text)}` may count from 0 or from 1, and the sum has no bounds", first, help=hint
         )
-    if text == "e" and t.token == "^":
+    if text == "e" and t.token == "^" and not any(t.names[t.at + 1 :][: len(row)] == row for row in TRANSPOSES[:2]):
         t.at += 1
-        if name == "e" and t.token == "2" and not OWN_E.search(t.source.text):
+        if name == "e" and "".join(t.names[t.at : t.end_of_group(t.at)]) in ("T", "{T}"):
+            raise t.readings("`e^T`", first, t.at, r"e^\top", r"\exp(T)")
+        if name == "e" and t.token == "2" and not OWN_E.search(t.context):
             raise t.readings("`e^2`", first, t.at, r"\exp(2)", r"\mathrm{q}^2")
         end = t.end_of_group(t.at)
         if "i" not in t.indices and "i" in NO_FACTOR.sub("", t.joined(t.at, end)):
             hint = "complex numbers are not supported; write another letter for a number"
             raise t.error("GC139", "`i` in an exponent may be the imaginary unit", first, end - 1, hint)
-        return TranslatedPart(f"exp({argument(t).text})")
+        exponent = argument(t)
+        refuse_function_of_matrix(t, "exp", exponent, first)
+        return TranslatedPart(f"exp({exponent.text})")
     if t.token == "(" and text in t.functions:
         return call(t, text)
     if may_be_called(t, text):
         raise call_or_product(t, first, text)
-    if name == "e" and not OWN_E.search(t.source.text):
+    if text == "e" and not OWN_E.search(t.context) and VECTOR_E.search(t.context):
+        text = "e_"  # beside the number
+    elif name == "e" and not OWN_E.search(t.context):
         raise t.readings("`e` without an exponent", first, first, r"\exp(1)", r"\mathrm{q}")
     capital = is_capital(text)
     column = matrix and text.islower()
-    return TranslatedPart(text, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
+    matrix = matrix or text in t.matrices or (capital and t.arrays)
+    return TranslatedPart(text, matrix=matrix, capital=capital, column=column)
 
 
 def is_capital(text: str) -> bool:
@@ -548,11 +566,14 @@ def subscript(t: LatexTokens, text: str, matrix: bool) -> TranslatedPart:
         capital = is_capital(text) and (t.arrays or text in MATRICES or not set(suffix) <= INDEX_LETTERS)
         column = matrix and text.islower()
         return TranslatedPart(name, matrix=matrix or (capital and t.arrays), capital=capital, column=column)
+    if text in t.numbers:
+        hint = f"write another letter for how many there are, such as {text.swapcase()}"
+        raise t.error("GC139", f"`{text}` is how many terms a sum has, and an array", first - 2, end - 1, hint)
     t.entries.add(text)
+    column = matrix and text.islower()  # bold x_i is a vector
     if not group:
         t.at = end
-        slots = [slot(t, text, 0, inner[0])]
-        return TranslatedPart(f"{text}[{slots[0]}]")
+        return TranslatedPart(f"{text}[{slot(t, text, 0, inner[0])}]", matrix=column, column=column)
     t.at = first + 1
     slots = []
     while t.token != "}":
@@ -568,7 +589,8 @@ def subscript(t: LatexTokens, text: str, matrix: bool) -> TranslatedPart:
             t.at += 1
             slots.append(slot(t, text, len(slots), piece))
     t.at += 1
-    return TranslatedPart(f"{text}[{', '.join(slots)}]")
+    column = column and len(slots) == 1
+    return TranslatedPart(f"{text}[{', '.join(slots)}]", matrix=column, column=column)
 
 
 def slot(t: LatexTokens, array: str, axis: int, index: str) -> str:
@@ -588,6 +610,25 @@ def call(t: LatexTokens, name: str) -> TranslatedPart:
     return TranslatedPart(text, matrix=name in MATRIX_VALUED or (name in ENTRYWISE and values[0].matrix))
 
 
+def normal_density(t: LatexTokens, first: int) -> TranslatedPart:
+    r"""\mathcal{N}(x | \mu, \sigma^2) and \mathcal{N}(x | \mu, \Sigma): the variance is the last argument."""
+    values = arguments(t)
+    if len(values) != 3:
+        hint = r"write \mathcal{N}(x | \mu, \sigma^2) for the density of a normal distribution"
+        raise t.error("GC138", "a density has a place, a mean and a variance", first, t.at - 1, hint)
+    x, mean, variance = values
+    deviation = variance.text.removesuffix("**2")
+    if variance.capital or variance.matrix:
+        d, root = f"({x.within(SUM)} - {mean.within(PRODUCT)})", f"sqrt(det(2*pi*{variance.within(POWER)}))"
+        return TranslatedPart(f"exp(-{d} @ inv({variance.text}) @ {d}/2)/{root}", PRODUCT)
+    if re.fullmatch(r"(sigma|s|σ)(_\w+|\[.*\])?", variance.text):
+        shown = t.written(first, t.at - 1)
+        raise t.readings("the last argument", first, t.at - 1, f"{shown}^2)", f"{shown.rpartition(',')[0]}, v)")
+    if not re.fullmatch(r"\w+(\[[^\]]*\])?", deviation) or deviation == variance.text:
+        deviation = f"sqrt({variance.text})"
+    return TranslatedPart(f"norm_pdf({x.text}, {mean.text}, {deviation})")
+
+
 def fraction(t: LatexTokens) -> TranslatedPart:
     r"""\frac{a}{b}"""
     first = t.at
@@ -598,7 +639,8 @@ def fraction(t: LatexTokens) -> TranslatedPart:
             return part
     top, bottom = digit_or_argument(t), digit_or_argument(t)
     number = top.number and bottom.number
-    return TranslatedPart(f"{top.within(PRODUCT)}/{bottom.within(ATOM)}", PRODUCT, matrix=top.matrix, number=number)
+    text = f"{top.within(PRODUCT)}/{bottom.within(ATOM)}"
+    return TranslatedPart(text, PRODUCT, matrix=top.matrix, number=number, column=top.column)
 
 
 def derivative(t: LatexTokens, first: int) -> TranslatedPart | None:
@@ -640,6 +682,7 @@ def digit_or_argument(t: LatexTokens) -> TranslatedPart:
 
 def root(t: LatexTokens) -> TranslatedPart:
     r"""\sqrt{x}, \sqrt[n]{x}"""
+    first = t.at
     t.at += 1
     if t.token == "[":
         degree = bracket(t)
@@ -649,7 +692,9 @@ def root(t: LatexTokens) -> TranslatedPart:
         if degree.text.isdigit() and int(degree.text) % 2 and degree.text != "1":  # of negative numbers too
             return TranslatedPart(f"sign({value.text})*abs({value.text})**(1/{degree.text})", PRODUCT)
         return TranslatedPart(f"{value.within(ATOM)}**(1/{degree.within(ATOM)})", POWER)
-    return TranslatedPart(f"sqrt({digit_or_argument(t).text})")
+    value = digit_or_argument(t)
+    refuse_function_of_matrix(t, "sqrt", value, first)
+    return TranslatedPart(f"sqrt({value.text})")
 
 
 def bars(t: LatexTokens) -> TranslatedPart:
@@ -725,6 +770,11 @@ def function_of(t: LatexTokens, command: str) -> TranslatedPart:
         else:
             exponent = f"**{value.within(POWER)}"
     values = arguments(t) if t.token in PAIRS else [bare(t, first)]
+    if name in OF_MATRICES and not values[0].matrix and not CALLED.search(values[0].text):
+        hint = r"write a bold letter for a matrix, such as \mathbf{A} or \boldsymbol{\rho}"
+        raise t.error("GC138", f"`{command}` is taken of what is no matrix", first, t.at - 1, hint)
+    if t.names[first] in ("\\exp", "\\log", "\\ln"):
+        refuse_function_of_matrix(t, name, values[0], first)
     if command in RECIPROCALS:
         return TranslatedPart(f"1/{RECIPROCALS[command]}({values[0].text}){exponent}", PRODUCT)
     inside = ", ".join(value.text for value in values)
@@ -742,6 +792,7 @@ def bare(t: LatexTokens, first: int) -> TranslatedPart:
     start = t.at
     factors = []
     while True:
+        last = t.at
         part = factor(t)
         factors.append(part.within(POWER))
         if not part.number:
@@ -749,6 +800,10 @@ def bare(t: LatexTokens, first: int) -> TranslatedPart:
         if t.ends() or t.token in TIMES or t.token in OVER:
             break
     refuse_open_argument(t, first, start)
+    if t.names[first] in ("\\log", "\\ln") and len(factors) > 1 and "pi" not in factors and not part.number:
+        function, number, rest = t.written(first, start), t.written(start, last), t.written(last, t.at)
+        texts = f"{function}({number}) {rest}", f"{function}({number} {rest})"
+        raise t.readings(f"`{t.written(first, t.at)}`", first, t.at - 1, *texts)
     inside = "*".join(factors)
     return TranslatedPart(inside, matrix=len(factors) == 1 and part.matrix)
 

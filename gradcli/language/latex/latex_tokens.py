@@ -60,20 +60,30 @@ class TranslatedPart(NamedTuple):
 class LatexTokens:
     """The tokens of a line, the place `at` among them, and what the formulas read so far have bound and used.
 
-    `words` are names of several letters that the script assigns, and `functions` those that it defines.
+    `words` are names of several letters that the script assigns, and `functions` those that it defines; `context` is
+    the text that shows what its letters are.
     """
 
     def __init__(
-        self, source: Source, line: str, offset: int, words: frozenset[str], functions: frozenset[str]
+        self,
+        source: Source,
+        line: str,
+        offset: int,
+        words: frozenset[str],
+        functions: frozenset[str],
+        context: str,
     ) -> None:
         self.source = source
+        self.context = context
         self.offset = offset
         self.words = words
         self.functions = functions
-        self.vectors = frozenset(VECTOR.findall(source.text))
-        self.numbers = frozenset(BOUND.findall(source.text))
-        arrays = ARRAYS.findall(source.text)
+        self.vectors = frozenset(VECTOR.findall(context))
+        self.numbers = frozenset(BOUND.findall(context))
+        arrays = ARRAYS.findall(BOUND.sub("", context))
         self.arrays = any(array[0] not in "AWX" or array[-1] not in self.numbers for array in arrays)
+        self.matrices: frozenset[str] = frozenset()  # names that have two indices in the script of a claim
+        self.claim = context != source.text  # whether the line is about a script
         self.entries: set[str] = set()  # arrays whose entries stand in a sum
         self.entry_like: dict[str, tuple[str, int]] = {}  # names with a subscript: the array, and the token
         self.alone = False  # whether a bracket behind the name that is read belongs to something else
@@ -96,7 +106,8 @@ class LatexTokens:
                     aligned.append(equations)
                 elif aligned:
                     aligned.pop()
-            if space or name in SPACES or (bounds and equations) or (name == "&" and aligned and aligned[-1]):
+            beside = name == "&" and (aligned[-1] if aligned else line[match.end() :].lstrip()[:1] == "=")
+            if space or name in SPACES or (bounds and equations) or beside:
                 continue
             if name == "||" and self.names.count("|") % 2:  # |a||b| is a product
                 name = "|"

@@ -8,7 +8,6 @@ become one. Choices that remain are assumptions, recorded in `Assumed`.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import zip_longest
 from typing import NamedTuple
@@ -235,18 +234,19 @@ def declared(source: Source, script: Script, assumed: Assumed) -> Source:
 def with_shapes(source: Source, point: Mapping[str, Any], limits: Limits, problem: GradcliError) -> Source:
     """A script that a problem of shapes ends, with declarations of those that are assumed for it.
 
-    Raises the problem where it is another, or no shapes fit.
+    Raises the problem where it is another, or no shapes fit, and what else is wrong with the script.
     """
     if problem.diagnostics[0].code[:3] != "GC3":
         raise problem
-    with suppress(GradcliError):
+    try:
         script = parse(source, limits)
         assumed = assumed_shapes(script, at=point, known={}, limits=limits)
         assumed = assumed._replace(shapes={name: axes for name, axes in assumed.shapes.items() if name not in point})
         declaring = declared(source, script, assumed)
         lower(parse(declaring, limits), at=point, limits=limits)
         return declaring
-    raise problem
+    except GradcliError as other:
+        raise problem if other.diagnostics[0].code[:3] == "GC3" else other from None
 
 
 def assumed_shapes(
