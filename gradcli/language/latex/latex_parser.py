@@ -243,7 +243,10 @@ def product(t: LatexTokens) -> TranslatedPart:
                 left = TranslatedPart(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
                 continue
             refuse_juxtaposition(t, left, right, start, at_sign)
-            arrays = left.transposed or (left.matrix and not (left.capital and OF_NUMBERS.match(right.text)))
+            scaled = left.column and not right.matrix  # a vector times a number
+            arrays = left.transposed or (
+                left.matrix and not (scaled or (left.capital and OF_NUMBERS.match(right.text)))
+            )
             left = matrix_product(left, right) if arrays else entrywise(left, right)
 
 
@@ -298,8 +301,11 @@ def factor(t: LatexTokens) -> TranslatedPart:
 
 
 def entry(t: LatexTokens, part: TranslatedPart, first: int) -> TranslatedPart:
-    """An entry of an array in brackets or of a call, where a sum binds the index: (A x)_i."""
+    """An entry of an array in brackets or of a call, where a sum binds the index: (A x)_i; the positive part [x]_+."""
     group = t.names[t.at + 1] == "{"
+    if t.names[t.at + 1 + group] == "+" and (not group or t.names[t.at + 3] == "}"):
+        t.at += 4 if group else 2
+        return TranslatedPart(f"maximum(0, {part.text})", matrix=part.matrix, column=part.column)
     index = letter(t.names[t.at + 1 + group])
     if index not in t.indices or (group and t.names[t.at + 3] != "}"):
         is_one = part.text == "1"
@@ -716,7 +722,7 @@ def bars(t: LatexTokens) -> TranslatedPart:
     kind, closed, below = "2", t.at - 1, t.token == "_"
     if below:
         end = t.end_of_group(t.at + 1)
-        kind = "".join(t.names[t.at + 1 : end]).strip("{}")
+        kind = "".join(name for name in t.names[t.at + 1 : end] if name not in ("{", "}", *WITH_WORDS))
         t.at = end
     norms = {"2": f"norm({part.text})", "F": f"norm({part.text})", "1": f"sum(abs({part.text}))"}
     norms |= dict.fromkeys(("infty", "\\infty"), f"max(abs({part.text}))")
