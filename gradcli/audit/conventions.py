@@ -44,6 +44,7 @@ AXES = (None, 0, -1, "T")  # along which an array of derivatives by several argu
 class DerivativePart(NamedTuple):
     """A part of a derivative as the derivative of one output by one argument, times a factor.
 
+    The factor is a number, or that of an attribute of the object by its name.
     `place` is that of the argument, behind the part's where there are several parts. `layout`: "jacobian" (the shape of
     f(x), then that of x), "transposed", "entrywise" (the shape of x: of a function of entries or rows), "columns" (of
     columns), "diagonal" (of each output by its own entry of x, on which others depend, too), "total" (the gradient of
@@ -57,7 +58,7 @@ class DerivativePart(NamedTuple):
     output: int
     layout: str
     place: int | str
-    factor: float
+    factor: float | str
     gap: float
     flat: bool
     whole: bool
@@ -93,6 +94,10 @@ class PairedCall:
         if self.at.keys() & usual and not any(np.isfinite(y).any() for y in self.outputs({})):
             self.at |= usual  # such as a flag that saves the computation of the value
         self.kept = kept_of(owner) if inspect.ismethod(value) and inspect.ismethod(derivative) else {}
+        self.factors: dict[float | str, float] = {factor: factor for factor in FACTORS}
+        for name, content in getattr(owner, "__dict__", {}).items():
+            if type(content) is float and content not in (0, 1):  # one that is left out, or that stands in both
+                self.factors |= {f"1/{name}": 1 / content, name: content}
 
     def candidates(self) -> Iterator[list[str]]:
         """Arguments that hold numbers, those of the object's class, then its attributes; or what the pair names."""
@@ -392,7 +397,7 @@ def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> list[li
     return best
 
 
-def compared(claimed: Floats, right: Floats, doubt: float, call: PairedCall) -> tuple[float, float]:
+def compared(claimed: Floats, right: Floats, doubt: float, call: PairedCall) -> tuple[float | str, float]:
     """The factor by which a claim agrees with what was measured, and 0; or 1, and how far it is off, relatively."""
     size = float(np.abs(right).max(initial=0))
     coarse = any(str(getattr(content, "dtype", "")).endswith("float32") for content in call.at.values())
@@ -402,8 +407,8 @@ def compared(claimed: Floats, right: Floats, doubt: float, call: PairedCall) -> 
     gap = float(np.abs(claimed - right).max(initial=0))
     if gap <= close:
         return 1.0, 0.0
-    for factor in FACTORS if size > 10 * doubt else ():
-        if float(np.abs(claimed / factor - right).max()) <= close:
+    for factor, scale in call.factors.items() if size > 10 * doubt else ():
+        if float(np.abs(claimed / scale - right).max()) <= close:
             return factor, 0.0
     return 1.0, gap / max(size, float(np.abs(claimed).max(initial=0)))
 

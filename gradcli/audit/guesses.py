@@ -49,7 +49,7 @@ class Support:
         if not agreeing:
             self.failing[family(pair)].add(key)
 
-    def backing(self, key: str, pair: Row, call: int, row: Row, factor: float) -> int:
+    def backing(self, key: str, pair: Row, call: int, row: Row, factor: float | str) -> int:
         """How much says that the reading of a row, with a factor, is meant; 0 where nothing does."""
         part, most = row["reading"]["convention"][0], 0
         for name in names_of(pair, row, factor):
@@ -77,7 +77,7 @@ def family(pair: Row) -> tuple[str, str]:
     return pair["rule"], module.partition(".")[0] if "." in name else module
 
 
-def names_of(pair: Row, row: Row, factor: float) -> Iterator[object]:
+def names_of(pair: Row, row: Row, factor: float | str) -> Iterator[object]:
     """What a reading is compared by: the place of its argument behind its part, and the name of its argument."""
     part, axis, output, layout, place = row["reading"]["convention"]
     yield (*family(pair), axis, output, layout, place, factor)
@@ -119,7 +119,8 @@ def judged(support: Support, key: str, pair: Row, call: int, rows: list[Row]) ->
     backing = [support.backing(key, pair, call, row, 1.0) for row in rows]
     meant = rows[backing.index(max(backing))] if pair["confirmed"] or any(backing) else None
     if first["reading"]["agrees"] and factor != 1:
-        phrase = f"it is {PHRASES.get(factor, f'{factor:.4g} times the derivative')} by {first['leaf']}"
+        number = factor if isinstance(factor, str) else f"{factor:.4g}"
+        phrase = f"it is {PHRASES.get(factor, f'{number} times the derivative')} by {first['leaf']}"
         backed = support.backing(key, pair, call, first, factor)
         if pair["confirmed"] or (meant is not None and max(backing) >= backed):
             return {**first, "message": f"{phrase}; {first['message']}"}

@@ -24,6 +24,7 @@ import numpy as np
 
 from gradcli.audit import conventions
 from gradcli.audit.conventions import FEW, PairedCall
+from gradcli.audit.source_scan import DIFFERENCES
 from gradcli.base.child_process import packed
 from gradcli.base.diagnostics import GradcliError
 from gradcli.checks.callables.api import check_callable
@@ -225,9 +226,7 @@ DRAWS = 32  # of random numbers
 STEP = 1e-4  # relative, of a slope that is compared with its scatter over draws
 FAR, SHIFT = 6.0, 1e-6  # a mean is off by more than so many standard errors, or so much of the slope
 # names of what computes derivatives approximately
-NUMERICAL = re.compile(
-    r"approx_(fprime|derivative|hess|jac)|finite_diff|num_?diff|_adjoint|odeint|solve_ivp", re.IGNORECASE
-)
+NUMERICAL = re.compile(rf"{DIFFERENCES.pattern}|_adjoint|odeint|solve_ivp", re.IGNORECASE)
 
 
 class Sorted(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -110,8 +111,10 @@ class Pair(NamedTuple):
         return self.derivative.partition(":")[0]
 
 
-def patterns(rules: Sequence[str]) -> Iterator[tuple[re.Pattern[str], tuple[str, ...], int, str]]:
+@cache
+def patterns(rules: Sequence[str]) -> list[tuple[re.Pattern[str], tuple[str, ...], int, str]]:
     """Each name of a derivative as a pattern, the names of its function, the sign, and the rule as text."""
+    rows = []
     for rule in rules:
         derivatives, functions = rule.split(" -> ")
         sign = -1 if functions.startswith("-") else 1
@@ -119,7 +122,8 @@ def patterns(rules: Sequence[str]) -> Iterator[tuple[re.Pattern[str], tuple[str,
             pattern = re.sub("([XYZ])", r"(?P<\1>\\w+?)", name)
             pattern = re.sub(r"(\(\?P<([YZ])>\\w\+)\?\)", r"\1)", pattern)
             templates = tuple(re.sub("([XYZ])", r"{\1}", text) for text in functions.lstrip("-").split("|"))
-            yield re.compile(pattern), templates, sign, f"{name} -> {functions}"
+            rows.append((re.compile(pattern), templates, sign, f"{name} -> {functions}"))
+    return rows
 
 
 class Match(NamedTuple):

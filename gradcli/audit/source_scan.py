@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 SKIPPED = ("test", "tests", "testing", "docs", "doc", "examples", "example", "benchmarks", "conftest", "setup")
 LARGEST = 2**22  # bytes of a file that is read
+DIFFERENCES = re.compile(r"approx_(fprime|derivative|hess|jac)|finite_diff|num_?diff", re.IGNORECASE)
+NOTHING = ("None", "NotImplemented", "NotImplementedError")  # returned by methods that are abstract
 
 
 class Class(NamedTuple):
@@ -162,7 +165,7 @@ def of_module(module: ScannedModule, modules: dict[str, ScannedModule]) -> Itera
 def among(functions: dict[str, Function], own: set[str], prefix: str, file: str, in_class: bool) -> Iterator[Pair]:
     """The pairs among functions by their names; of a pair, at least one is defined `own`."""
     for name, function in functions.items():
-        if APPROXIMATE.search(name) or is_abstract(function):
+        if APPROXIMATE.search(name) or is_abstract(function) or is_numerical(function):
             continue
         derivative = prefix + name
         takes_functions = name == "__init__" or not FUNCTIONS.isdisjoint(parameters(function))
@@ -228,21 +231,37 @@ def is_abstract(function: Function) -> bool:
     return not any(True for _ in returned(function))
 
 
+def is_numerical(function: Function) -> bool:
+    """Whether all that a function returns are differences: nobody wrote that derivative by hand."""
+    if not DIFFERENCES.search(ast.unparse(function)):
+        return False
+    assigned = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and DIFFERENCES.search(ast.unparse(node.value))
+    ]
+    names = "|".join((DIFFERENCES.pattern, *(rf"\b{name_of(node.targets[0])}\b" for node in assigned)))
+    return all(re.search(names, ast.unparse(value), re.IGNORECASE) for value in returned(function))
+
+
 def returned(function: Function) -> Iterator[ast.expr]:
     """What a function returns, without the functions that it defines."""
     nodes: list[ast.AST] = [*function.body]
     for node in nodes:
-        if isinstance(node, ast.Return) and node.value is not None:
+        if isinstance(node, ast.Return) and ast.unparse(node.value or ast.Constant(None)) not in NOTHING:
             yield node.value
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             nodes += ast.iter_child_nodes(node)
 
 
 def is_together(function: Function) -> bool:
-    """Whether a function returns a tuple of a value and what is called a derivative."""
-    known = parameters(function)
+    """Whether a function returns a tuple of a value and what is called a derivative, which is no argument or table."""
+    tables = (x for x in ast.walk(function) if isinstance(x, ast.Assign) and isinstance(x.value, ast.Dict))
+    known = [*parameters(function), *(name_of(x.targets[0]) for x in tables)]
     for values in (x.elts for x in returned(function) if isinstance(x, ast.Tuple) and len(x.elts) > 1):
         first, *rest = map(name_of, values)
+        if (isinstance(values[0], ast.Call) and first[:1].isupper()) or all(x.startswith("d") for x in (first, *rest)):
+            continue  # an object, or derivatives alone
         others = {*known, first, *rest}
         named = any(RETURNED.fullmatch(x) or (x[:1] == "d" and x[1:] in others) for x in rest if x not in known)
         if (named or TOGETHER.search(function.name)) and not RETURNED.fullmatch(first):

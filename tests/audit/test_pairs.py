@@ -119,6 +119,14 @@ SOURCES = [  # of functions, and how many pairs they are
     ("def fit(x):\n    def inner(x):\n        return x, grad\n    return x", 0),
     ("def derive_folder_and_name(x): return x, 1", 0),
     ("def loss_and_gradient(x): return x, 1", 1),
+    ("def fit(x):\n    grad_dict = {'x': x}\n    return x*x, grad_dict", 0),
+    ("def fit(x):\n    return Posterior(x), grad", 0),
+    ("def grads(X, w):\n    return dvar, dw, dX", 0),
+    ("def step(F, dF):\n    G, dG = F, dF\n    return G, dG", 1),
+    ("def f(x): return x*x\ndef f_grad(x): return approx_fprime(x, f)", 0),
+    ("def f(x): return x*x\ndef f_grad(x):\n    g = approx_fprime(x, f)\n    return g.T", 0),
+    ("def f(x): return x*x\ndef f_grad(x, exact):\n    if exact: return 2*x\n    return approx_fprime(x, f)", 1),
+    ("def f(x): return x*x\ndef f_grad(x): return NotImplementedError", 0),
 ]
 
 
@@ -264,6 +272,27 @@ def test_layouts(name: str) -> None:
         True,
     )
     assert (check["verdict"] in ("AGREES", "PROVED")) == (factor == 1.0), check["message"]
+
+
+@pytest.mark.parametrize(("power", "factor"), [(0, "1/alpha"), (1, 1.0), (2, "alpha"), (3, 1.0)])
+def test_a_factor_that_the_object_holds(power: int, factor: float | str) -> None:
+    """A weight that a derivative leaves out, or takes twice, is named; anything else is no such factor."""
+
+    class Penalty:
+        def __init__(self, alpha: float) -> None:
+            self.alpha = alpha
+
+        def value(self, w: Any) -> Any:
+            return self.alpha * np.sum(np.sqrt(w))
+
+        def derivative(self, w: Any) -> Any:
+            return self.alpha**power / (2 * np.sqrt(w))
+
+    row = pairs.Pair("m:P.derivative", "m:P.value", "derivative -> value")._asdict() | {"guessed": True}
+    owner = Penalty(0.3)
+    call = PairedCall(row, owner.value, owner.derivative, owner, (V,), {})
+    reading = judging.answer(lambda: call, {"timeout": 10.0})["checks"][0]["reading"]
+    assert (reading["factor"], reading["agrees"]) == (factor, power < 3)
 
 
 def test_each_part_of_a_derivative_is_read_apart() -> None:
