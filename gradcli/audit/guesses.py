@@ -4,13 +4,14 @@ A pair is a guess, and so is the reading of its derivative. A reading counts whe
 which agree by accident. One that does not agree refutes only where the same reading agreed at another call of the pair,
 for two other parts of the derivative, or for other pairs of the same rule in its module or package, of which fewer
 agree with nothing. Invented arguments may lie outside of a domain: with these, three other pairs have to agree, none
-may disagree, and a pair that agrees at another call is not accused; nor is one that agrees for an object of which other
-attributes are set: those may be for its caller to apply. Else the pair is one to LOOK at, or UNPAIRED. A pair that the
-file confirms is no guess: its least wrong reading counts.
+may disagree, of the rule or of the class, and a pair that agrees at another call is not accused; nor is one that agrees
+for an object of which other attributes are set: those may be for its caller to apply. Else the pair is one to LOOK at,
+or UNPAIRED. A pair that the file confirms is no guess: its least wrong reading counts.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ class Support:
                         self.agreeing[name].add((key, answer["call"], reading["convention"][0]))
         if not agreeing:
             self.failing[family(pair)].add(key)
+            self.failing[holder(pair)].add(key)
 
     def backing(self, key: str, pair: Row, call: int, row: Row, factor: float | str) -> int:
         """How much says that the reading of a row, with a factor, is meant; 0 where nothing does."""
@@ -60,7 +62,9 @@ class Support:
             if calls:
                 alike = any(self.unset[key, at] == self.unset[key, call] for at in calls)
                 return ALWAYS if alike and not pair.get("invented") else 0
-            failing = self.failing[family(pair)] - {key}
+            failing = (self.failing[family(pair)] | (self.failing[holder(pair)] if pair.get("invented") else set())) - {
+                key
+            }
             enough = len(others) >= SIBLINGS and not failing if pair.get("invented") else len(others) > len(failing)
             most = max(most, ALWAYS // 2 if len(parts) > 1 else 0, len(others) if enough else 0)
         return most
@@ -75,6 +79,11 @@ def family(pair: Row) -> tuple[str, str]:
     if pair["value"] == pair["derivative"]:
         return (pair["derivative"], "") if pair.get("invented") else (name.rpartition(".")[2], module.partition(".")[0])
     return pair["rule"], module.partition(".")[0] if "." in name else module
+
+
+def holder(pair: Row) -> str:
+    """The class of a pair, or its module and name: where another pair of a class fails, the object may be a bad one."""
+    return str(re.sub(r"(:.*)\.\w+$", r"\1", pair["derivative"]))
 
 
 def names_of(pair: Row, row: Row, factor: float | str) -> Iterator[object]:

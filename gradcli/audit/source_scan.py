@@ -30,7 +30,6 @@ class Class(NamedTuple):
     name: str
     members: dict[str, Function]
     bases: list[str]
-    file: str
 
 
 class ScannedModule(NamedTuple):
@@ -111,7 +110,7 @@ def module_of(name: str, file: str, tree: ast.Module) -> ScannedModule:
         elif isinstance(node, ast.ClassDef):
             members: dict[str, Function] = {x.name: x for x in statements(node.body) if isinstance(x, ast.FunctionDef)}
             bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
-            module.classes[node.name] = Class(name, node.name, members, bases, file)
+            module.classes[node.name] = Class(name, node.name, members, bases)
     return module
 
 
@@ -167,59 +166,39 @@ def among(functions: dict[str, Function], own: set[str], prefix: str, file: str,
     for name, function in functions.items():
         if APPROXIMATE.search(name) or is_abstract(function) or is_numerical(function):
             continue
-        derivative = prefix + name
-        takes_functions = name == "__init__" or not FUNCTIONS.isdisjoint(parameters(function))
-        flags = [] if takes_functions else parameters(function, True)  # there it is an option of a solver
-        flag = next((x for x in flags if FLAG.fullmatch(x)), "")
+        derivative, place, ours = prefix + name, f"{file}:{function.lineno}", parameters(function)
+        solves = name == "__init__" or not FUNCTIONS.isdisjoint(ours)  # there a flag is an option of a solver
+        off = () if solves else [x for x, y in ours.items() if y is not None and ast.unparse(y) in ("False", "None")]
+        flag = next(filter(FLAG.fullmatch, off), "")
         if flag and name in own:
-            place = f"{file}:{function.lineno}"
             yield Pair(derivative, derivative, f"a flag {flag}", "flag", flag=flag, sure="likely", place=place)
             continue
-        partner = None
         for match in matches(name, in_class):
             named = next((x for x in match.names if x in functions and x != name), None)
             if named is None or is_abstract(functions[named]) or not ({name, named} & own):
                 continue
-            ours, theirs = parameters(function), parameters(functions[named])
-            missing = needed(functions[named]) - {*ours}
-            moved = any(x in theirs and theirs.index(x) != place for place, x in enumerate(ours))
+            theirs = parameters(functions[named])
+            missing = {x for x, default in theirs.items() if default is None} - {*ours}
+            moved = any(x in theirs and [*theirs].index(x) != at for at, x in enumerate(ours))
             if missing and (moved or len(theirs) > len(ours)):
                 continue  # it needs an argument that the derivative does not have
             if match.rule == ONE_ARGUMENT and match.by not in theirs and (len(match.by) > 1 or not theirs):
                 continue
-            partner = Pair(
-                derivative, prefix + named, match.rule, kind=match.kind, sign=match.sign, by=match.by,
-                sure="guess" if missing else "likely", place=f"{file}:{function.lineno}",
-            )  # fmt: skip
+            about = (match.rule, match.kind, match.sign, match.by)
+            yield Pair(derivative, prefix + named, *about, sure="guess" if missing else "likely", place=place)
             break
-        if partner is not None:
-            yield partner
-        elif name in own and is_together(function):
-            place = f"{file}:{function.lineno}"
-            yield Pair(derivative, derivative, "value and derivative", "together", place=place)
+        else:
+            if name in own and is_together(function):
+                yield Pair(derivative, derivative, "value and derivative", "together", place=place)
 
 
-def parameters(function: Function, with_default: bool = False) -> list[str]:
-    """The names of the parameters of a function without `self`; only those whose default is False or None."""
+def parameters(function: Function) -> dict[str, ast.expr | None]:
+    """The parameters of a function without `self`, each with its default."""
     arguments = function.args
     names = [*arguments.posonlyargs, *arguments.args]
-    defaults = [None] * (len(names) - len(arguments.defaults)) + list(arguments.defaults)
-    pairs = list(zip(names, defaults, strict=True))
-    pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    if with_default:
-        return [
-            x.arg
-            for x, value in pairs
-            if isinstance(value, ast.Constant) and (value.value is False or value.value is None)
-        ]
-    return [x.arg for x, _ in pairs if x.arg not in ("self", "cls")]
-
-
-def needed(function: Function) -> set[str]:
-    """The parameters of a function that have no default."""
-    arguments = function.args
-    names = [x.arg for x in (*arguments.posonlyargs, *arguments.args)]
-    return {x for x in names[: len(names) - len(arguments.defaults)] if x not in ("self", "cls")}
+    defaults = [*[None] * (len(names) - len(arguments.defaults)), *arguments.defaults, *arguments.kw_defaults]
+    pairs = zip([*names, *arguments.kwonlyargs], defaults, strict=True)
+    return {x.arg: default for x, default in pairs if x.arg not in ("self", "cls")}
 
 
 def is_abstract(function: Function) -> bool:
@@ -248,7 +227,7 @@ def returned(function: Function) -> Iterator[ast.expr]:
     """What a function returns, without the functions that it defines."""
     nodes: list[ast.AST] = [*function.body]
     for node in nodes:
-        if isinstance(node, ast.Return) and ast.unparse(node.value or ast.Constant(None)) not in NOTHING:
+        if isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) not in NOTHING:
             yield node.value
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             nodes += ast.iter_child_nodes(node)
@@ -257,7 +236,7 @@ def returned(function: Function) -> Iterator[ast.expr]:
 def is_together(function: Function) -> bool:
     """Whether a function returns a tuple of a value and what is called a derivative, which is no argument or table."""
     tables = (x for x in ast.walk(function) if isinstance(x, ast.Assign) and isinstance(x.value, ast.Dict))
-    known = [*parameters(function), *(name_of(x.targets[0]) for x in tables)]
+    known = {*parameters(function), *(name_of(x.targets[0]) for x in tables)}
     for values in (x.elts for x in returned(function) if isinstance(x, ast.Tuple) and len(x.elts) > 1):
         first, *rest = map(name_of, values)
         if (isinstance(values[0], ast.Call) and first[:1].isupper()) or all(x.startswith("d") for x in (first, *rest)):

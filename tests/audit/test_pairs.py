@@ -487,6 +487,19 @@ def test_an_invented_point_may_be_outside_of_the_domain(name: str) -> None:
     assert row["verdict"] == word
 
 
+@pytest.mark.parametrize(("score", "word"), [(R, "DISAGREES"), (W, "LOOK")])
+def test_an_invented_object_of_which_another_pair_fails_is_not_accused(score: dict[str, Any], word: str) -> None:
+    gradients, answers = {}, {}
+    for name in "abcd":
+        for of, by in ("hessian", "score"), ("score", "loglike"):
+            pair = pairs.Pair(f"m:{name}.{of}", f"m:{name}.{by}", f"{of} -> {by}")._asdict() | {"invented": True}
+            gradients[name + of] = {"pair": pair}
+            row = (W if of == "hessian" else score) if name == "a" else R
+            answers[name + of] = [{"checks": [row], "call": 1}]
+    (row,) = guesses.settled(gradients, answers)["ahessian"][0]["checks"]
+    assert row["verdict"] == word
+
+
 def test_what_an_object_is_set_to_may_be_for_its_caller_to_apply() -> None:
     """A pair that agrees for another object is accused only where the attributes that are None are the same."""
     pair = pairs.Pair("m:C.fit_deriv", "m:C.evaluate", "fit_deriv -> evaluate")._asdict()

@@ -157,6 +157,13 @@ def drude(m: Any, a: Any, x_0: Any, w: Any) -> Any:
     return a * (w / x_0) ** 2 / ((x / x_0 - x_0 / x) ** 2 + (w / x_0) ** 2)
 
 
+def polynomial(m: Any, a: Any, b: Any, c: Any) -> Any:
+    """The residual at X of a polynomial in the variable that runs from -1 to 1 on the domain."""
+    low, high = map(mpmath.mpf, m.DOMAIN)
+    u = 2 * (mpmath.mpf(float(m.X[0])) - low) / (high - low) - 1
+    return a + b * u + c * u**2 - mpmath.mpf(float(m.Y[0]))
+
+
 def solar_cell(m: Any, v: Any) -> Any:
     photocurrent, saturation, _, shunt, thermal = map(mpmath.mpf, m.CELL)
     breakdown = m.FACTOR * v / shunt * (1 - v / mpmath.mpf(m.VOLTAGE)) ** -mpmath.mpf(m.EXPONENT)
@@ -196,6 +203,7 @@ EXACT: dict[str, tuple[Any, tuple[float, ...], tuple[int, ...], tuple[int, ...]]
     "t_sne": (t_sne, Y3, (1, *14 * (0,)), (0, 0)),
     "drude": (drude, (1.3, 2.2, 0.7), (0, 1, 0), (1,)),
     "hermite_2d": (lambda m, c: c * (4 * mpmath.mpf(float(m.Y[0])) ** 2 - 2), (1.0,), (1,), ()),
+    "polynomial_domain": (polynomial, (0.4, 0.3, 0.2), (0, 1, 0), (1,)),
     "solar_cell_breakdown": (solar_cell, (-3.0,), (1,), ()),
     "symmetric_kl": (symmetric_kl, (0.31, 0.72, 0.15, 0.44), (1, 0, 0, 0), (0,)),
     "truncated_marginal_effects": (
