@@ -47,6 +47,7 @@ MODULES = (
     "samples",
     "creation",
     "recurrence",
+    "nan_reductions",
     "loop_readers",
     "einsum",
     "closed_forms",

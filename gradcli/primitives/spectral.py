@@ -28,6 +28,7 @@ from gradcli.primitives.axes import (
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.closed_forms import entry_of, from_columns, larger_than_2x2
 from gradcli.primitives.comparison import where
+from gradcli.primitives.contraction import matmul_call
 from gradcli.primitives.joining import joined
 from gradcli.primitives.matrix_functions import inv, symmetric
 from gradcli.primitives.movement import broadcast, sum_
@@ -367,4 +368,21 @@ pinv: Primitive = structured(
     formula="(x.T @ x)⁻¹ @ x.T, or x.T @ (x @ x.T)⁻¹",
     examples=[("pinv([[2, 0], [0, 4]])", [[0.5, 0], [0, 0.25]]), ("pinv([[1], [1]])", [[0.5, 0.5]])],
     node="LinalgPinvBackward0",
+)
+
+
+def _lstsq(a: Any, b: Any) -> Any:
+    require_matrix(a, "lstsq")
+    return matmul_call(pinv(a), b)
+
+
+lstsq = composite(
+    "lstsq",
+    "The x of smallest norm among those with the smallest norm of a @ x - b: the pseudoinverse of a times b.",
+    definition=_lstsq,
+    domain=[REAL, REAL],
+    sample=[(Closed(-2, 2), (3, 2)), (Closed(-2, 2), (3,))],
+    formula="(a.T @ a)⁻¹ @ a.T @ b",
+    traits="real_only",
+    examples=[("lstsq([[1], [1]], [2, 4])", [3]), ("lstsq([[2, 0], [0, 4]], [2, 8])", [1, 2])],
 )

@@ -341,6 +341,24 @@ RULES = {
         [lambda m: inverse_gradient(m, m.T)],
         (np.array([[2.0, 0.1], [0.5, 1.2]]),),
     ),
+    "reductions without NaN": Rule(
+        lambda x: np.nanmean(x**2) + np.nanvar(x, ddof=1) + np.nansum(x) * np.nanmax(x),
+        lambda x: x / 2 + 2 * (x - x.mean()) / 3 + x.max() + x.sum() * (x == x.max()),
+        [lambda x: x / 2 + 2 * (x - x.mean()) / 4 + x.max() + x.sum() * (x == x.max())],
+        (V,),
+    ),
+    "least squares": Rule(
+        lambda x: np.sum(np.linalg.lstsq(X[:4], x, rcond=None)[0]),
+        lambda x: np.linalg.pinv(X[:4]).T @ np.ones(X.shape[1]) + 0 * x,
+        [lambda x: np.linalg.pinv(X[:4]).T @ np.arange(X.shape[1]) + 0 * x],
+        (V,),
+    ),
+    "factorials": Rule(
+        lambda x: np.sum(special.factorial(x)),
+        lambda x: special.gamma(x + 1) * special.digamma(x + 1),
+        [lambda x: special.gamma(x + 1) * special.digamma(x)],
+        (V**2 + 0.5,),
+    ),
     "the function of Rosenbrock": Rule(optimize.rosen, optimize.rosen_der, [lambda x: -optimize.rosen_der(x)], (V,)),
     "value and gradient": Rule(
         lambda x: (np.linalg.norm(x) ** 3, 3 * np.linalg.norm(x) * x),

@@ -52,6 +52,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         for name in ("norm_logpdf", "norm_pdf", "multivariate_normal_logpdf")
     },
     ("full", "definition", "axis"): "all entries are equal",
+    ("present", "impl", "axis"): "all entries are equal, where none is NaN",
     ("zeros", "definition", "sign"): "-0 equals 0",
     ("zeros", "definition", "factor 2"): "2*0 is 0",
     ("zeros", "definition", "1e-6"): "the same",

@@ -264,8 +264,8 @@ REFUSED = {
     "j0", "j1", "jn", "y0", "y1", "yn", "i0", "i1", "iv", "i0e", "i1e", "ive", "k0", "k1", "kv", "zeta", "lambertw",
     "hyp0f1", "hyp1f1", "hyp2f1", "exprel", "boxcox", "boxcox1p", "inv_boxcox", "erfcx", "erfi", "dawsn", "log_ndtr",
     "expi", "exp1", "ellipk", "ellipe", "fresnel", "fresnels", "fresnelc", "xlog1py", "entr", "rel_entr",
-    "cholesky", "qr", "eigvalsh", "eigh", "svdvals", "svd", "pinv", "norm(x0, 2)", 'norm(x0, "nuc")', "t_logpdf", "gamma_logpdf",
-    "beta_logpdf", "chi2_logpdf", "poisson_logpmf", "dirichlet_logpdf", "multivariate_normal_logpdf",
+    "cholesky", "qr", "eigvalsh", "eigh", "svdvals", "svd", "pinv", "lstsq", "nanmax", "nanmin", "norm(x0, 2)", 'norm(x0, "nuc")', "t_logpdf",
+    "gamma_logpdf", "beta_logpdf", "chi2_logpdf", "poisson_logpmf", "dirichlet_logpdf", "multivariate_normal_logpdf",
 }  # fmt: skip
 
 

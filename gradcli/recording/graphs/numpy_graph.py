@@ -179,6 +179,10 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     def T(self) -> Any:
         return np.transpose(self)
 
+    @property
+    def real(self) -> Symbol:
+        return self
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
@@ -586,6 +590,11 @@ def ptp(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return np.max(x, axis=axis, keepdims=keepdims) - np.min(x, axis=axis, keepdims=keepdims)
 
 
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> Any:
+    x = np.linalg.pinv(a) @ b  # of an array that is no recorded one, NumPy's floats
+    return x, np.sum((b - a @ x) ** 2, axis=0), min(a.shape), by_name("svdvals", [recorded(a)], {})
+
+
 def percentile(x: Any, q: float, axis: int | None = None) -> Any:
     return by_name("quantile", [recorded(x)], {"q": q / 100, "axis": axis})
 
@@ -605,7 +614,21 @@ def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
 WRITTEN: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        *(average, convolve, corrcoef, correlate, cov, diff, gradient, interp, linspace, percentile, polyval, ptp),
+        *(
+            average,
+            convolve,
+            corrcoef,
+            correlate,
+            cov,
+            diff,
+            gradient,
+            interp,
+            linspace,
+            lstsq,
+            percentile,
+            polyval,
+            ptp,
+        ),
         *(select, around),
     )
 }
@@ -863,7 +886,7 @@ def is_replaced(module: Any, name: str) -> bool:
     """Whether a function does not follow the protocols of arrays: it makes one, or is a function of `math` or SciPy."""
     if module is np:
         return name in MAKERS
-    special = (*OF_SPECIAL, *WITH_PARAMETERS)
+    special = (*OF_SPECIAL, *WITH_PARAMETERS, "factorial")
     known = {"math": functions(), "scipy.special": special, "scipy.linalg": OF_LINALG}.get(module.__name__, ())
     return name in known and hasattr(module, name)
 
@@ -882,6 +905,8 @@ def replacement(module: Any, name: str) -> Callable[..., Any]:
             return Symbol(entrywise(name, args))
         if module.__name__ == "scipy.linalg":
             return OF_LINALG[name](*args, **{key: value for key, value in named.items() if key not in WITHOUT_EFFECT})
+        if name == "factorial" and not any(named.values()):  # SciPy's is 0 for negative numbers
+            return np.where(args[0] < 0, 0.0, Symbol(operations.own(name)(node_of(args[0]))))
         if name in WITH_PARAMETERS:
             return Symbol(operations.own(name)(*[node_of(x) if holds(x) else x for x in args], **named))
         if module is not np:
