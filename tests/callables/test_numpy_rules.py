@@ -347,7 +347,7 @@ RULES = {
         [lambda x: x / 2 + 2 * (x - x.mean()) / 4 + x.max() + x.sum() * (x == x.max())],
         (V,),
     ),
-    "least squares": Rule(
+    "least squares of a matrix": Rule(
         lambda x: np.sum(np.linalg.lstsq(X[:4], x, rcond=None)[0]),
         lambda x: np.linalg.pinv(X[:4]).T @ np.ones(X.shape[1]) + 0 * x,
         [lambda x: np.linalg.pinv(X[:4]).T @ np.arange(X.shape[1]) + 0 * x],

@@ -193,3 +193,9 @@ def test_a_complex_point_needs_no_dtype(z: object) -> None:
             assert repr(silent) == repr(said)
     with pytest.raises(gradcli.GradcliError, match="complex128"):
         gradcli.check("sum(abs(z)**2)", at={"z": z}, dtype="float32")
+
+
+@pytest.mark.parametrize("z", [1 + 2j, [1 + 2j, 3]], ids=repr)
+def test_the_gradient_of_a_complex_leaf_says_its_convention(z: object) -> None:
+    assert "dL/d(conj z), as PyTorch" in str(gradcli.grad("sum(abs(z)**2)", at={"z": z}))
+    assert "conj" not in str(gradcli.grad("sum(x**2)", at={"x": [1.0, 2.0]}))

@@ -95,6 +95,8 @@ def gradient(result: Gradient, style: Style) -> Document:
     """`grad`: the value, then a row per entry of each leaf; with `--order` its higher derivatives too."""
     blocks = [*head(result.expression, result.at, style, False), *values(result.value, style)]
     blocks.append(leaf_grid(result.gradient, result.at, "gradient", style))
+    if any(size_of(slope) and isinstance(entry(slope, 0), complex) for slope in result.gradient.values()):
+        blocks.append(Facts((("convention", "dL/d(conj z), as PyTorch has it; that of JAX is the conjugate", "note"),)))
     blocks += exact(result, style)
     if result.derivatives:
         order = max(map(len, result.derivatives.values()))
