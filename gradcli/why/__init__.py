@@ -39,13 +39,13 @@ from gradcli.why.training.optimizers import (
 
 if TYPE_CHECKING:
     from gradcli.recording.runs.run_record import Watch
-    from gradcli.recording.runs.tensors import SeenTensor
     from gradcli.why.fixes import Dialect
 
     Pairs = list[tuple[int | None, Finding]]
 
 __all__ = ["explain", "reason"]
 
+STATES = {"none": "None", "nan": "NaN"}
 SHOWN = 4  # names that one finding lists
 NAME = re.compile(r"[\w.]+(\[[^\]]*\])*[\w.]*")  # what code can say: w, net.0.weight, ws[2]
 
@@ -63,7 +63,7 @@ def explain(watch: Watch, path: str, problem: BaseException | None = None, tenso
     findings = tuple(together([finding for _, finding in pairs], story.dialect()))
     shown = {mark: subject for mark, subject in story.latest.items() if subject.name and (mark in wanted or not wanted)}
     gradients = {
-        subject.name: state(subject)
+        subject.name: f"norm {subject.norm:.4g}" if subject.grad == "fine" else STATES.get(subject.grad, subject.grad)
         for _, subject in sorted(shown.items())
         if wanted or subject.grad != "none" or (findings and subject.leaf and subject.requires)
     }
@@ -155,10 +155,3 @@ def together(findings: list[Finding], dialect: Dialect) -> list[Finding]:
         cure = same[0].cure.replace("$it", names[0] if len(names) == 1 and NAME.fullmatch(names[0]) else "x")
         joined.append(same[0]._replace(subject=text or None, message=message, cure=cure, tensors=tensors))
     return joined
-
-
-def state(subject: SeenTensor) -> str:
-    """A gradient in a few words."""
-    if subject.grad == "fine":
-        return f"norm {subject.norm:.4g}"
-    return {"none": "None", "nan": "NaN", "inf": "inf", "zero": "zero"}[subject.grad]

@@ -360,15 +360,6 @@ def written(tree: SourceTree, statement: ast.Assign) -> str:
     return f"{target}.copy_({tree.source(value)})"
 
 
-def retain(story: Story, entry: Entry, name: str) -> Patch | None:
-    """retain_grad() after the statement that made a tensor."""
-    statement, line = story.statement(entry.line), entry.line
-    if line is None or not isinstance(statement, ast.Assign) or dotted(statement.targets[0]) != name:
-        return None
-    tree = story.tree(line.file)
-    return tree.patch(tree.inserted(statement, f"{name}.retain_grad()", after=True))
-
-
 def call(story: Story, bare: ast.Attribute) -> Patch:
     """Brackets after a method that is only named."""
     return story.main.patch(story.main.replaced(bare, f"{story.main.source(bare)}()"))

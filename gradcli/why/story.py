@@ -301,12 +301,13 @@ class Story:
         return [*last, *[end for end in ends.values() if end not in last]]
 
     def number_end(self, mark: int) -> End | None:
-        """Where something made from a value left the graph as a number that reaches a loss through names."""
+        """Where something made from a value left the graph and reaches a loss through names: as a number, if it can."""
         lines: dict[str, set[int]] = {}
         for value in self.leading():
             line = self.entries[value].line
             if line is not None:
                 lines.setdefault(line.file, set()).add(line.number)
+        ends: list[End] = []
         for value in walk([mark], lambda value: [use.mark for use in self.users.get(value, ())]):
             for end in filter(None, map(self.end_at, self.users.get(value, ()))):
                 statement = self.statement(end.line)
@@ -315,8 +316,8 @@ class Story:
                 tree = self.tree(end.line.file)
                 reached = lines.get(end.line.file, set())
                 if any(tree.within(number, statement) for number in reached) or tree.carries(statement, reached):
-                    return end
-        return None
+                    ends.append(end)
+        return min(ends, key=lambda end: end.reason != "as-number", default=None)
 
     def is_check(self, entry: Entry) -> bool:
         """Whether a library looked at a value only to decide something."""

@@ -216,6 +216,18 @@ TARGETS = (  # what a loss says about its target, what it wants, and what the ta
 )
 MEANINGS = (  # errors with one known cause: the pattern, the reason, the cause, and what to do
     (
+        r"One of the differentiated Tensors does not require grad",
+        "never-required",
+        "a tensor with respect to which a gradient is taken does not require grad",
+        "call requires_grad_() on it before it is used",
+    ),
+    (
+        r"Target -?\d+ is out of bounds",
+        "stopped",
+        "a label is not one of the classes, which are numbered from 0",
+        "subtract 1 from labels that begin at 1, or give the last layer as many outputs as there are classes",
+    ),
+    (
         r"No inf checks were recorded prior to update",
         "stopped",
         "the scaler has made no step since its last update()",
@@ -278,14 +290,9 @@ MEANINGS = (  # errors with one known cause: the pattern, the reason, the cause,
         "use binary_cross_entropy_with_logits (BCEWithLogitsLoss) on the raw outputs, or apply sigmoid first",
     ),
     (
-        r"retain_grad.*requires_grad=False|can't retain_grad",
+        r"can't retain_grad|retain_grad.*requires_grad=False|cannot register a hook on a tensor that does",
         "never-required",
-        "retain_grad() needs a tensor that requires grad, and this one does not",
-    ),
-    (
-        r"cannot register a hook on a tensor that does(n't| not) require grad",
-        "never-required",
-        "a hook needs a tensor that requires grad, and this one does not",
+        "retain_grad() and hooks need a tensor that requires grad, and this one does not",
     ),
     (
         r"cannot assign .* as parameter",
@@ -314,7 +321,10 @@ KNOWN: Answers = (
     ),
     ((RuntimeError,), r"more than one element of the written-to tensor", _expanded),
     ((Exception,), "|".join(pattern for pattern, *_ in TARGETS), _target),
-    *[((RuntimeError, TypeError, AssertionError), pattern, ErrorMeaning(*meaning)) for pattern, *meaning in MEANINGS],
+    *[
+        ((RuntimeError, TypeError, AssertionError, IndexError), pattern, ErrorMeaning(*meaning))
+        for pattern, *meaning in MEANINGS
+    ],
 )
 
 

@@ -110,7 +110,10 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
         fix, patches = edits.in_place(story, entry)
         return none(story, "replaced", name, entry.line, f"it is no longer the leaf, {origin}", *patches, fix=fix)
     why = f"it is not a leaf, {origin}, and retain_grad() was not called before backward"
-    return none(story, "not-leaf", name, entry.line, why, edits.retain(story, entry, name))
+    statement, tree = story.statement(entry.line), story.main if entry.line is None else story.tree(entry.line.file)
+    kept = tree.inserted(statement, f"{name}.retain_grad()", after=True) if statement else None
+    patch = tree.patch(kept) if kept and assigned_name(story, entry) == name else None
+    return none(story, "not-leaf", name, entry.line, why, patch)
 
 
 def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:

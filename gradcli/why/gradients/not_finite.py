@@ -180,8 +180,10 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
         message = f"{lead}: the value of {story.at(line)} grows by a factor of about {factor:.3g} in each of {count} "
         message += f"iterations until it overflows {entry.dtype}"
         return story.find("grows", name, line, message, operands)
-    grown = diverging(story, root)
-    if grown is not None and large(entry):
+    grown, failed = diverging(story, root), isinstance(entry.remark, FailedOperands)
+    known = [each for each in entry.remark.operands if each is not None and each.size] if failed else []
+    reach = max((max(abs(each.low), abs(each.high)) for each in known), default=math.inf)
+    if grown is not None and (reach > GROWN or kind in ("Exp", "Pow")):  # else operands have only left the domain
         message = f"{lead} {grown[1]}; the first {what} appears in {story.doing(entry)}"
         return story.find("diverged", name, line, message, Growth(entry.name, grown[0]))
     if entry.dtype == "float16" and what != "NaN" and _linear(entry.name):
@@ -189,15 +191,6 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
         return story.find("overflow", name, line, message, AtNode(entry.name))
     detail, cure = domain(story, entry, kind)
     return story.find("nan-forward", name, line, f"{message}{detail}", operands, fix=cure.text, patches=cure.patches)
-
-
-def large(entry: Entry) -> bool:
-    """Whether the operands of an operation had grown out of bounds, rather than left its domain."""
-    if not isinstance(entry.remark, FailedOperands):
-        return True
-    known = [operand for operand in entry.remark.operands if operand is not None and operand.size]
-    reach = max((max(abs(operand.low), abs(operand.high)) for operand in known), default=math.inf)
-    return reach > GROWN or kind_of(entry.name) in ("Exp", "Pow")
 
 
 def growth(story: Story, entry: Entry) -> tuple[float, int] | None:
@@ -460,8 +453,8 @@ def slope(story: Story, entry: Entry | None, kind: str) -> edits.Fix:
         fix = f"sqrt has an infinite slope at 0: add a small number inside, `{text} + 1e-12`"
         return edits.Fix(fix, (added(story, line, "1e-12"),))
     if kind.startswith(("Pow", "Log", "Rsqrt")):
-        text, patch = bounded(story, line, low="1e-8")
-        return edits.Fix(f"keep the operand away from 0: clamp it, {text}, or add a small number", (patch,))
+        fix = f"keep the operand away from 0: add a small number, `{text} + 1e-8`, or clamp it"
+        return edits.Fix(fix, (added(story, line, "1e-8"),))
     if kind in ("Acos", "Asin", "Atanh"):
         outer = None if inner is None or line is None else story.tree(line.file).bracketed(inner)
         text = f"{outer or 'x'} * (1 - 1e-6)"

@@ -77,6 +77,9 @@ def faded(story: Story, mark: int) -> Finding | None:
     if sweep is None or grad is None or not sweep.steps or not grad.norm > 0:
         return None
     largest = max((r.norm for r in sweep.reached if r.finite), default=0.0)
+    sent = [norm for _, norm in story.senders(sweep, ("leaf", mark))]
+    if len(sent) > 1 and grad.norm < ROUNDING * max(sent):  # what its several uses send cancels, as it should
+        return None
     if not grad.norm < max(SMALL_BESIDE * min(largest, 1.0), TINY * sweep.steps[0].norm):
         return None
     way = strongest_way(story, sweep, mark)

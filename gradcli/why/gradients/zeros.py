@@ -47,20 +47,14 @@ def zero_gradients(story: Story, wanted: set[int]) -> Iterator[tuple[int, Findin
                 sweep = story.arrivals[mark][-1][0]  # a hinge is 0 where nothing is left to learn
                 if learned and all(story.entries[root].size.norm == 0 for root, _, _ in sweep.roots):
                     continue
-            missed = mark in stuck or dead_ends(story, mark, finding)
+            missed, came = mark in stuck, story.arrivals.get(mark, [])
+            if finding.reason == "times-zero" and len(came) > 1 and not any(grad.norm for _, grad in came):
+                steps = stoppers(story, came[-1][0], mark)  # of factors that are zero, and that no step can change
+                factors = {leaf for step in steps for leaf in zero_leaves(story, step)}
+                still = [not any(grad.norm for _, grad in story.arrivals.get(leaf, [])) for leaf in factors]
+                missed = missed or (bool(factors) and factors <= story.held and all(still))
             if mark in wanted or looks[-1:] == ["zero"] or missed or finding.reason not in ORDINARY:
                 yield mark, finding
-
-
-def dead_ends(story: Story, mark: int, finding: Finding) -> bool:
-    """Whether a factor of zero that no step can change keeps a gradient at zero in several backwards."""
-    arrivals = story.arrivals.get(mark, [])
-    if finding.reason != "times-zero" or len(arrivals) < 2 or any(grad.norm != 0 for _, grad in arrivals):
-        return False
-    factors = {leaf for step in stoppers(story, arrivals[-1][0], mark) for leaf in zero_leaves(story, step)}
-    return bool(factors) and all(
-        leaf in story.held and all(grad.norm == 0 for _, grad in story.arrivals.get(leaf, [])) for leaf in factors
-    )
 
 
 def zero(story: Story, mark: int) -> Iterator[Finding]:

@@ -41,7 +41,9 @@ def broadcast(story: Story) -> Iterator[tuple[None, Finding]]:
             continue
         if kind_of(column.name) == "Unsqueeze" or column.requires == row.requires:  # x[:, None] - y: pairs are meant
             continue
-        if not compares and not summed(story, entry):
+        uses = [use for use in story.users.get(entry.mark, ()) if use.role == "operation"]
+        only_added = uses and all(kind_of(use.name) in ("Sum", "Mean") and not use.shape for use in uses)
+        if not compares and not only_added:
             continue
         seen.add(entry.line)
         verb = "compares" if compares else "combines"
@@ -49,12 +51,6 @@ def broadcast(story: Story) -> Iterator[tuple[None, Finding]]:
         message += f"{entry.name} broadcasts shapes ({count}, 1) and ({count},) to ({count}, {count})"
         patch = aligned(story, entry, column, row)
         yield None, story.find("broadcast", None, entry.line, message, AtNode(entry.name), patches=(patch,))
-
-
-def summed(story: Story, entry: Entry) -> bool:
-    """Whether a product of all pairs is only added up."""
-    uses = [use for use in story.users.get(entry.mark, ()) if use.role == "operation"]
-    return bool(uses) and all(kind_of(use.name) in ("Sum", "Mean") and not use.shape for use in uses)
 
 
 def aligned(story: Story, entry: Entry, column: Entry, row: Entry) -> Patch | None:
@@ -154,7 +150,11 @@ def divergence(story: Story, entry: Entry) -> Entry | None:
         return None
     node, layer = story.node(entry.line), entry.layer
     known = (isinstance(node, ast.Call) and called(node) == "kl_div") or (layer and layer.kind == "KLDivLoss")
-    return sources[0] if known else None
+    users, line = story.users, entry.line
+    composite = walk([entry.mark], lambda mark: [use.mark for use in users.get(mark, ()) if use.line == line])
+    read = [story.entries[below] for mark in composite for below in story.entries[mark].inputs] if known else []
+    logs = any("LogSoftmax" in each.name and not each.requires for each in read)  # the softmax is the target's
+    return sources[0] if known and not logs else None
 
 
 def not_logarithms(story: Story, loss: Entry, softmax: Entry | None) -> Finding:

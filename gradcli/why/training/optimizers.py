@@ -227,8 +227,23 @@ def idle(story: Story) -> Iterator[tuple[int | None, Finding]]:
         ]
         if len(optimizer.updates) >= SEVERAL and not any(sweep.accumulate for sweep in watch.sweeps):
             bare = next(story.main.bare("backward"), None)
+            line, ran = optimizer.updates[-1].line, f"{len(optimizer.updates)} steps"
             if bare is not None and not any(update.moved for update in optimizer.updates):
-                yield None, uncalled(story, optimizer.updates[-1].line, bare, f"{len(optimizer.updates)} steps")
+                yield None, uncalled(story, line, bare, ran)
+            elif not any(update.moved for update in optimizer.updates):
+                message = (
+                    f"{ran} ran, the last at {story.at(line)}, and backward() was never called: nothing has changed"
+                )
+                yield (
+                    None,
+                    story.find(
+                        "no-update",
+                        None,
+                        line,
+                        message,
+                        fix="call backward() on the loss before each, in the closure if there is one",
+                    ),
+                )
         elif optimizer.updates:
             yield from small(story, optimizer)
         elif len(sweeps) >= SEVERAL and not any(moved(story, mark) for mark in optimizer.held):
@@ -290,7 +305,9 @@ def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None
             f"; it began at {max(first):.3g}, and the scheduler's step() at line {scheduler.lineno} has made it so"
         )
         fix = "call the scheduler's step() once an epoch, after the loop over batches, or let the rate fall more slowly"
-        patch = once_an_epoch(story, scheduler)
+        loop = next(tree.around(scheduler, ast.For, ast.While), None)
+        if loop is not None and next(tree.around(loop, ast.For, ast.While), None) is not None:
+            patch = tree.patch(tree.removed(scheduler), tree.inserted(loop, tree.source(scheduler), after=True))
     elif max(last) == 0 and (scheduled := next(iter(names.values()), None)):
         line = still[-1].line and still[-1].line._replace(number=scheduled.lineno, text="", span=None)
         message += f", as the scheduler made at line {scheduled.lineno} has set it"
@@ -308,17 +325,6 @@ def schedulers(story: Story, optimizer: OptimizerRecord) -> dict[str, ast.Assign
                 arguments = [*statement.value.args, *[keyword.value for keyword in statement.value.keywords]]
                 (ours if optimizer.name in map(dotted, arguments) else others)[name] = statement
     return ours or others
-
-
-def once_an_epoch(story: Story, scheduler: ast.stmt) -> Patch | None:
-    """A patch that moves the scheduler's step behind the loop over batches."""
-    loops = list(story.main.around(scheduler, ast.For, ast.While))
-    if len(loops) < SEVERAL:
-        return None
-    inner = loops[0]
-    return story.main.patch(
-        story.main.removed(scheduler), story.main.inserted(inner, story.main.source(scheduler), after=True)
-    )
 
 
 # --- options that spoil what is learned -----------------------------------------------------------------------
@@ -358,14 +364,15 @@ def uphill(story: Story) -> Iterator[tuple[None, Finding]]:
     The optimizer maximises, the loss has the wrong sign, or updates by hand add the gradient.
     """
     roots = [story.entries[s.roots[0][0]] for s in story.watch.sweeps if s.accumulate and len(s.roots) == 1]
-    stepping = [optimizer for optimizer in story.watch.optimizers if optimizer.updates]
-    if len(roots) < SEVERAL or not all(is_distance(story, root) for root in roots):
+    stepping, signs = [o for o in story.watch.optimizers if o.updates], {distance_sign(story, root) for root in roots}
+    if len(roots) < SEVERAL or len(signs) > 1 or 0 in signs:
         return
-    minus, line, how = all(root.value < 0 for root in roots), roots[-1].line, "the loss has the wrong sign"
-    model = [subject.parameter and "." in subject.name for mark, subject in story.latest.items() if mark in story.held]
-    if len(stepping) == 1 and all(model) and model and minus and not stepping[0].uphill:
+    minus, line, how = signs == {-1}, roots[-1].line, "the loss has the wrong sign"
+    model = [subject.parameter for mark, subject in story.latest.items() if mark in story.held]
+    model += [any("." in story.called(mark) for mark in story.held)]
+    if len(stepping) == 1 and all(model) and minus and not stepping[0].uphill:
         patch = negated(story, line)
-    elif len(stepping) == 1 and all(model) and model and stepping[0].uphill and not minus:
+    elif len(stepping) == 1 and all(model) and stepping[0].uphill and not minus:
         line, how = stepping[0].line, f"the optimizer made at {story.at(stepping[0].line)} goes uphill (maximize=True)"
         patch = edits.keyword_patch(story, line, stepping[0].kind, "maximize", "False")
     elif not stepping and not minus and (lines := ascending(story)):
@@ -377,24 +384,29 @@ def uphill(story: Story) -> Iterator[tuple[None, Finding]]:
         patch = places[0][0].patch(*turned)
     else:
         return
-    first, last = (max(abs(root.size.norm), 0.0) for root in (roots[0], roots[-1]))
+    first, last = (float(root.value) * (-1 if minus else 1) for root in (roots[0], roots[-1]))
     if last > first:
         what = f"what is to become smaller at {story.at(roots[-1].line)} grew from {first:.4g} to {last:.4g}"
-        yield None, story.find("uphill", None, line, f"{how}: {what} in {len(roots)} steps", patches=(patch,))
+        fix = "" if patch is None else f"write `{patch.edits[-1].text}`; nothing is wrong if the loss is meant to grow"
+        yield None, story.find("uphill", None, line, f"{how}: {what} in {len(roots)} steps", fix=fix, patches=(patch,))
 
 
-def is_distance(story: Story, root: Entry) -> bool:
-    """Whether a root is a multiple of a distance of outputs from targets, or of the logarithm of a likelihood."""
-    entry = root
+def distance_sign(story: Story, root: Entry) -> int:
+    """The sign of the factor by which a root is a distance from targets, or minus a log-likelihood; 0 for others."""
+    entry, turned, scaled = root, 0, False
     while len(entry.inputs) == 1 and reads(entry.name, "linear") and not DISTANCE.search(entry.name):
+        turned, scaled = turned + (kind_of(entry.name) == "Neg"), scaled or kind_of(entry.name) == "Mul"
         entry = story.entries[entry.inputs[0]]
     below, kind = [story.entries[mark] for mark in entry.inputs], kind_of(entry.name)
     if root.value is None or not below or len(root.shape):
-        return False
+        return 0
+    if entry.via is not None and entry.via.co_name == "log_prob":
+        return 0 if scaled else 1 if turned % 2 else -1
+    sound = (kind in ("Index", "Gather") and "LogSoftmax" in below[0].name) or DISTANCE.search(entry.name) is not None
     if kind in POWERS and len(set(entry.inputs)) == 1 and kind_of(below[0].name) == "Sub":
-        return len([mark for mark in below[0].inputs if mark in story.historic]) == 1
-    picked = kind in ("Index", "Gather") and "LogSoftmax" in below[0].name
-    return picked or (DISTANCE.search(entry.name) is not None and (entry.value is None or bool(entry.value >= 0)))
+        sound = len([mark for mark in below[0].inputs if mark in story.historic]) == 1
+    negative = DISTANCE.search(entry.name) and entry.value is not None and entry.value < 0
+    return 0 if not sound or negative else -1 if root.value < 0 else 1
 
 
 def negated(story: Story, line: SourceLine | None) -> Patch | None:
@@ -431,25 +443,28 @@ def remade(story: Story) -> Iterator[tuple[None, Finding]]:
     for optimizer in story.watch.optimizers:
         if optimizer.line is not None and optimizer.updates:
             lines.setdefault(optimizer.line, []).append(optimizer)
+    closures = any(sweep.closure for sweep in story.watch.sweeps)  # one step of LBFGS is many
     for line, same in lines.items():
         held = set(same[0].held)
-        if len(same) <= SEVERAL or any(len(o.updates) > 1 or not o.remembers or set(o.held) != held for o in same):
+        if (
+            closures
+            or len(same) <= SEVERAL
+            or any(len(o.updates) > 1 or not o.remembers or set(o.held) != held for o in same)
+        ):
             continue
         changes = (e for mark in held for e in story.timeline(mark) if e.kind == "changed" and e.time > same[0].time)
         if any(event.name != "step" for event in changes):  # each begins with other weights
             continue
-        message = (
-            f"{story.at(line)} makes a new {same[0].kind} for each of {len(same)} steps: it knows nothing of those "
-        )
+        message = f"{story.at(line)} makes a new {same[0].kind} for each of {len(same)} steps, without the averages of "
         tree, statement, loop = story.tree(line.file), story.statement(line), story.tree(line.file).loop(line)
         edit = [] if statement is None or loop is None else [tree.inserted(loop, tree.source(statement))]
         patch = tree.patch(*edit, tree.removed(statement)) if edit and statement is not None else None
-        yield None, story.find("remade", None, line, f"{message}before", patches=(patch,))
+        yield None, story.find("remade", None, line, f"{message}those before", patches=(patch,))
 
 
 def no_copies(story: Story) -> Iterator[tuple[None, Finding]]:
     """What was kept as if it were a copy, and shows the entries of a parameter as they are now."""
-    watch, seen = story.watch, set[int | None]()
+    watch, seen = story.watch, set[int]()
     uses = [(event.mark, event.time, event.line, event.name) for event in watch.events if event.kind == "itself"]
     for entry in story.entries.values():
         shown = [mark for mark in entry.inputs if mark in watch.shared] if kind_of(entry.name) == "Sub" else []
@@ -457,24 +472,27 @@ def no_copies(story: Story) -> Iterator[tuple[None, Finding]]:
             uses.append((min(shown), entry.mark, entry.line, "Sub"))
     for alias, time, line, name in uses:
         owner, birth = watch.owner_of(alias), story.entries[alias].line
-        changes = (e for e in story.timeline(owner) if e.kind == "changed" and alias < e.time < time)
-        writer, fix, patch = next((event.line for event in changes if event.line != line), None), "", None
-        adds = name.lower().startswith(("add", "lerp"))
-        if owner not in story.held or (birth and birth.number) in seen or (writer is None and not adds):
+        if owner not in story.held or birth is None or line is None or birth.number in seen:
             continue
-        seen.add(birth and birth.number)
-        message = f"{story.at(line)} adds to {story.called(owner)} its own entries: both names stand for one tensor"
-        if writer is not None and (node := story.node(birth)) is not None and birth is not None:
+        writers = [e.line for e in story.timeline(owner) if e.kind == "changed" and alias < e.time < time]
+        writer = next((each for each in writers if each and each[:2] != line[:2]), None)
+        node, tree, load = story.node(birth), story.tree(birth.file), edits.found(story, line, "load_state_dict")
+        calls = [n for n in ast.walk(load or ast.Pass()) if isinstance(n, ast.Call)]
+        owners = {dotted(call.func).rpartition(".")[0] for call in calls}
+        if writer is not None and node is not None:
             message = f"{story.at(birth)} makes no copy: it shows the entries of {story.called(owner)}, and "
             message += f"{story.at(writer)} has changed them before {story.at(line)} uses it"
-            text = f"{story.tree(birth.file).bracketed(node)}.clone()"
-            if isinstance(node, ast.Call) and called(node) == "state_dict":
-                text = f"{{key: value.clone() for key, value in {story.tree(birth.file).source(node)}.items()}}"
-            fix, patch = f"copy the entries: `{text}`", edits.swap(story, birth, node, text)
-        yield (
-            None,
-            story.find("shared-memory", None, line if writer is None else birth, message, fix=fix, patches=(patch,)),
-        )
+            state = f"{{key: value.clone() for key, value in {tree.source(node)}.items()}}"
+            whole = isinstance(node, ast.Call) and called(node) == "state_dict"
+            text = state if whole else f"{tree.bracketed(node)}.clone()"
+            fix, patch, place = f"copy the entries: `{text}`", edits.swap(story, birth, node, text), birth
+        elif name.lower().startswith(("add", "lerp")) or (len(owners) == 2 and birth[:2] == line[:2]):
+            message = f"{story.at(line)} gives {story.called(owner)} its own entries: both names stand for one tensor"
+            fix, patch, place = "make the second a copy of the first: copy.deepcopy(model)", None, line
+        else:
+            continue
+        seen.add(birth.number)
+        yield None, story.find("shared-memory", None, place, message, fix=fix, patches=(patch,))
 
 
 def misspelt(story: Story) -> Iterator[tuple[None, Finding]]:
