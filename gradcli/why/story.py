@@ -317,7 +317,7 @@ class Story:
                 reached = lines.get(end.line.file, set())
                 if any(tree.within(number, statement) for number in reached) or tree.carries(statement, reached):
                     ends.append(end)
-        return min(ends, key=lambda end: end.reason != "as-number", default=None)
+        return min(ends, key=lambda end: not (end.reason == "as-number" and end.entry.wanted), default=None)
 
     def is_check(self, entry: Entry) -> bool:
         """Whether a library looked at a value only to decide something."""

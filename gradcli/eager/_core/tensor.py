@@ -398,6 +398,7 @@ class Tensor(Operand):
             raise RuntimeError("only leaf tensors can be deep-copied; use clone() or detach() for others")
         copy = memo[id(self)] = Tensor(self._array.copy(), self._requires)
         copy.__class__ = type(self)
+        events.report("born", copy)
         if self._grad is not None:
             copy._grad = self._grad.__deepcopy__(memo)
         return copy
