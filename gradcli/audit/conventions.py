@@ -290,11 +290,9 @@ def slopes(call: PairedCall, argument: str) -> Slopes:
             rough, fine = ((moved(k, step) - moved(k, -step)) / (2 * step) for step in (h, h / 2))
             columns.append((4 * fine - rough) / 3)
             doubts.append(np.abs(fine - rough))
-    sizes = [y.size for y in call.outputs({})]
-    whole = np.stack(columns, axis=-1)
-    return Slopes(
-        argument, x, entries, np.split(whole, np.cumsum(sizes)[:-1]), float(np.max(doubts)) / 10 if doubts else 0.0
-    )
+    ends = np.cumsum([y.size for y in call.outputs({})])
+    doubt = float(np.max(doubts)) / 10 if doubts else 0.0
+    return Slopes(argument, x, entries, np.split(np.stack(columns, axis=-1), ends[:-1]), doubt)
 
 
 def like(content: Any, moved: Any) -> Any:
@@ -349,7 +347,7 @@ def readings(call: PairedCall) -> list[list[DerivativePart]]:
         by = []
         for argument in names:
             try:
-                by.append((argument, slopes(call, argument)))
+                by.append(slopes(call, argument))
             except OutOfTime:
                 raise
             except Exception as reason:  # whatever the function raises beside the point
@@ -370,7 +368,7 @@ def agreement(rows: Sequence[Sequence[DerivativePart]]) -> tuple[int, int, int, 
     return int(0 < right == len(moving) and len(firsts) == len(rows)), right, len(moving), any(rows)
 
 
-def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> list[list[DerivativePart]]:
+def by_partitions(call: PairedCall, by: Sequence[Slopes]) -> list[list[DerivativePart]]:
     """The readings by some arguments of the derivative as it is, or split along an axis: those of which most agree."""
     outputs, order = call.outputs({}), [*call.at]
     best: list[list[DerivativePart]] = []
@@ -379,15 +377,14 @@ def by_partitions(call: PairedCall, by: Sequence[tuple[str, Slopes]]) -> list[li
         rows = []
         for p, part in enumerate(parts):
             fitting = []
-            for argument, measured in by:
+            for measured in by:
+                argument = measured.argument
                 place = order.index(argument) - (p if len(parts) > 1 else 0) if argument in order else argument
                 for j, output in enumerate(outputs[: p + 1] if call.pair["kind"] == "together" else outputs):
                     for layout, claimed, right in layouts(part, output, measured, j):
                         factor, gap = compared(claimed * call.pair["sign"], right, measured.doubt, call)
-                        flat, whole = (
-                            not claimed.any() and not right.any(),
-                            bool(np.isin(abs(claimed), (0, 1, 2)).all()),
-                        )
+                        flat = not claimed.any() and not right.any()
+                        whole = bool(np.isin(abs(claimed), (0, 1, 2)).all())
                         fitting.append(DerivativePart(argument, p, axis, j, layout, place, factor, gap, flat, whole))
             fitting.sort(key=lambda x: (x.gap > 0, x.factor != 1, x.flat, x.gap))
             rows.append(fitting)
@@ -525,8 +522,12 @@ def without_settings(call: PairedCall) -> bool:
 
 
 def chosen(row: Sequence[DerivativePart]) -> list[DerivativePart]:
-    """The readings of a part that are judged: the one that agrees, or those that fit, the least wrong first."""
-    if row and row[0].gap == 0:
-        return list(row[:1])
-    different = {x.argument: x for x in reversed(row)}  # of each argument the best
-    return sorted(different.values(), key=lambda x: x.gap)[:MOST_READINGS]
+    """The readings of a part that are judged: the one that agrees, or those that fit, the least wrong first.
+
+    Up to a factor one may agree by accident, so others are judged, too.
+    """
+    first = list(row[:1]) if row and row[0].gap == 0 else []
+    if first and first[0].factor == 1:
+        return first
+    different = {x.argument: x for x in reversed(row[len(first) :])}  # of each argument the best
+    return first + sorted(different.values(), key=lambda x: x.gap)[: MOST_READINGS - len(first)]

@@ -123,15 +123,17 @@ def unpaired(reason: str) -> Row:
 
 def judged(support: Support, key: str, pair: Row, call: int, rows: list[Row]) -> Row:
     """The row of one part of a derivative that counts, of those for its readings."""
-    first = rows[0]
-    factor = first["reading"]["factor"]
     backing = [support.backing(key, pair, call, row, 1.0) for row in rows]
     meant = rows[backing.index(max(backing))] if pair["confirmed"] or any(backing) else None
+    first = rows[0]
+    if first["reading"]["factor"] != 1 and meant is not None and meant["verdict"] not in REFUTING:
+        first = meant  # at a kink, say, where another one agrees by accident
+    factor = first["reading"]["factor"]
     if first["reading"]["agrees"] and factor != 1:
         number = factor if isinstance(factor, str) else f"{factor:.4g}"
         phrase = f"it is {PHRASES.get(factor, f'{number} times the derivative')} by {first['leaf']}"
         backed = support.backing(key, pair, call, first, factor)
-        if pair["confirmed"] or (meant is not None and max(backing) >= backed):
+        if pair["confirmed"] or (meant is first and max(backing) >= backed):
             return {**first, "message": f"{phrase}; {first['message']}"}
         return {**first, "verdict": "AGREES" if backed else LOOK, "message": phrase}
     if first["reading"]["agrees"] and first["verdict"] == "DISAGREES":

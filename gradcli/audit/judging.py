@@ -111,9 +111,8 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
             subject = conventions.subject(call, reading)
             answer = judged(few := conventions.of_few(subject), seconds / 2, BY_VALUES, code, 0)
             if few is not subject:
-                answer["notes"].append(
-                    f"of {reading.argument} {FEW} entries were moved one by one, the others together"
-                )
+                moved = f"of {reading.argument} {FEW} entries were moved one by one, the others together"
+                answer["notes"].append(moved)
             first = reading is fitting[0] and answer["checks"][0]["verdict"] in ("DISAGREES", "INCONCLUSIVE")
             if answer["checks"][0]["verdict"] not in SETTLED:
                 answer = judged(subject, seconds / 2, 0.0 if first else BY_VALUES, code)
@@ -126,10 +125,8 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
     wrong = [check for check in checks if check["reading"]["gap"] and check["verdict"] not in SETTLED]
     if wrong and conventions.without_settings(call):
         for check in wrong:
-            check["verdict"] = LOOK
-            check["message"] = (
-                f"right without the object's domain or the like, as its caller may mean: {check['message']}"
-            )
+            reason = "right without the object's domain or the like, as its caller may mean"
+            check |= {"verdict": LOOK, "message": f"{reason}: {check['message']}"}
     point = {name: packed(numbers(value)) for name, value in call.at.items() if conventions.moves(value)}
     unset = sorted(name for name, value in getattr(call.owner, "__dict__", {}).items() if value is None)
     return {"checks": checks, "notes": notes, "point": point, "unset": unset}

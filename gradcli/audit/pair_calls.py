@@ -64,6 +64,7 @@ def main() -> None:
     homes = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR")
     os.environ.update(dict.fromkeys(homes, folder), MPLBACKEND="Agg")
     signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     for package in dict.fromkeys(name.partition(".")[0] for name in recorder.state.pairs):
         if apart(package, partial(imported, package)):
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(Exception):
@@ -92,6 +93,7 @@ def apart(name: str, work: Callable[[], object]) -> bool:
     process = os.fork()
     if process == 0:
         code = REPORTED
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
             with open(os.devnull, "w") as nothing:
                 for stream in (1, 2):
@@ -108,8 +110,12 @@ def apart(name: str, work: Callable[[], object]) -> bool:
             recorder.finish()
             os._exit(code)
     ends = time.monotonic() + MODULE
-    while not (done := os.waitpid(process, os.WNOHANG))[0] and time.monotonic() < ends:
-        time.sleep(0.01)
+    try:
+        while not (done := os.waitpid(process, os.WNOHANG))[0] and time.monotonic() < ends:
+            time.sleep(0.01)
+    except SystemExit:  # this process was told to end
+        os.kill(process, signal.SIGKILL)
+        raise
     if not done[0]:
         os.kill(process, signal.SIGKILL)
         done = os.waitpid(process, 0)

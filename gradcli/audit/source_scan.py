@@ -203,11 +203,10 @@ def parameters(function: Function) -> dict[str, ast.expr | None]:
 
 def is_abstract(function: Function) -> bool:
     """Whether a function returns nothing: it is abstract, or writes into its arguments; or is a property."""
-    if any(
-        ast.unparse(x).endswith(("property", "abstractmethod", "setter", "overload")) for x in function.decorator_list
-    ):
-        return True
-    return not any(True for _ in returned(function))
+    decorators = map(ast.unparse, function.decorator_list)
+    return any(x.endswith(("property", "abstractmethod", "setter", "overload")) for x in decorators) or not any(
+        returned(function)
+    )
 
 
 def is_numerical(function: Function) -> bool:

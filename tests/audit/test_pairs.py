@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -219,6 +222,19 @@ def test_an_import_that_hangs_is_stopped(package: Path) -> None:
     assert "planted.hangs: its import takes more than" in done.stderr and done.returncode == 1
 
 
+@pytest.mark.deep
+def test_an_audit_that_is_terminated_leaves_no_process(package: Path) -> None:
+    noted = f"import os\nopen({str(package / 'pid')!r}, 'w').write(str(os.getpid()))\nwhile True: pass\n"
+    (package / "planted" / "hangs.py").write_text(f"{noted}def f(x): return x\ndef f_grad(x): return 1\n")
+    with subprocess.Popen([sys.executable, "-m", "gradcli", "audit", "--pairs", "planted"], cwd=package) as audit:
+        while not (package / "pid").exists() or not (package / "pid").read_text():
+            time.sleep(0.1)
+        audit.terminate()
+    time.sleep(1)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((package / "pid").read_text()), 0)
+
+
 @pytest.mark.parametrize("argv", [("--scan", "no_such_package"), ("--pairs", "no.toml"), ("--pairs", "bad.toml")])
 def test_what_holds_no_pairs(package: Path, argv: tuple[str, str]) -> None:
     (package / "bad.toml").write_text("pairs = 3")
@@ -305,10 +321,19 @@ def test_each_part_of_a_derivative_is_read_apart() -> None:
         return [np.exp(-b * x), -2 * x * a * np.exp(-b * x)]
 
     found = judging.answer(lambda: PairedCall(row, value, slope, None, (V, 0.7, 1.3), {}), {"timeout": 10.0})
-    agreeing = [
-        (check["reading"]["convention"][0], check["leaf"], check["reading"]["factor"]) for check in found["checks"]
-    ]
-    assert agreeing == [(0, "a", 1.0), (1, "b", 2.0)]
+    readings = [(check["leaf"], check["reading"]) for check in found["checks"] if check["reading"]["agrees"]]
+    assert [(x["convention"][0], leaf, x["factor"]) for leaf, x in readings] == [(0, "a", 1.0), (1, "b", 2.0)]
+
+
+def test_at_a_kink_the_argument_that_agrees_elsewhere_is_meant() -> None:
+    """Not another one, by which the derivative is right up to a factor by accident."""
+    pair = pairs.Pair("m:f_grad", "m:f", "X_grad -> X")._asdict()
+    accident, kink = called(True, 0.01, leaf="a"), {**W, "verdict": "KINK"}
+    accident["reading"]["convention"][-1] = 1  # its place
+    for other, word in (kink, "KINK"), (W, "LOOK"):
+        answers = [{"checks": [accident, other], "call": 1}, {"checks": [R], "call": 2}]
+        (row,) = guesses.settled({"a": {"pair": pair}}, {"a": answers})["a"][0]["checks"]
+        assert row["verdict"] == word
 
 
 class Normal:

@@ -104,13 +104,11 @@ def audit(
       gradcli audit --pairs pvlib
     """
     if scan is not None:
-        listed, unread = scanning.scan(scan)
+        listed = scanned(output, scan)
         view = View(
             texts=lambda name, style: pair_files.written(listed, scan), payload=lambda: audits.scanned(listed, scan)
         )
         output.emit(view)
-        for path in unread:
-            output.say(f"gradcli audit: not read: {visible(path, 200)}")
         return 0
     saved = audit_report.saved_point(again) if again else None
     if saved is not None:
@@ -119,7 +117,7 @@ def audit(
         args, reported = tuple(saved["command"]), reported._replace(show="all")
         os.chdir(saved["folder"])
         pairs = saved["pairs"]
-    watched = [] if pairs is None else pair_files.read(pairs) if pairs.endswith(".toml") else scanning.scan(pairs)[0]
+    watched = [] if pairs is None else pair_files.read(pairs) if pairs.endswith(".toml") else scanned(output, pairs)
     if saved is not None:  # what made it more than a guess were other calls
         watched = [pair._replace(confirmed=True) for pair in watched]
     if not args and pairs is not None:
@@ -147,6 +145,14 @@ def audit(
         audit_report.save_points(findings, args, batch.default_folder(os.environ), pairs)
     else:
         findings = [finding for finding in findings if finding.key == saved["key"]]
+    for name in audit_report.unused(findings, expected):
+        output.say(f"gradcli audit: no gradient is called {visible(name, 200)}, but a verdict is expected of it")
+    for reason in outcome.missed:
+        output.say(f"gradcli audit: {visible(reason, 300)}")
+    for fault in outcome.faults:
+        output.say(f"gradcli audit: an internal error while watching, which did not affect the command: {fault}")
+    if outcome.code:
+        output.say(f"gradcli audit: the command ended with exit code {outcome.code}")
     code, verdict = audit_report.exit_code(findings, outcome, packages, "inconclusive" in accepted)
     output.emit(
         View(
@@ -163,17 +169,17 @@ def audit(
             output.save(report_file, (formats.written(formats.writer(name), reports, batch.Totals.of(reports)),))
     if saved is not None and (difference := audit_report.compared(findings, saved)):
         output.say(f"gradcli audit: {difference}")
-    for name in audit_report.unused(findings, expected):
-        output.say(f"gradcli audit: no gradient is called {visible(name, 200)}, but a verdict is expected of it")
-    for reason in outcome.missed:
-        output.say(f"gradcli audit: {visible(reason, 300)}")
-    for fault in outcome.faults:
-        output.say(f"gradcli audit: an internal error while watching, which did not affect the command: {fault}")
-    if outcome.code:
-        output.say(f"gradcli audit: the command ended with exit code {outcome.code}")
     if verdict:
         output.say(f"gradcli audit: {verdict}")
     return outcome.code or (0 if tolerated.report_only else code)
+
+
+def scanned(output: CommandOutput, target: str) -> list[pair_files.Pair]:
+    """The pairs of a package; files that are no Python are named."""
+    listed, unread = scanning.scan(target)
+    for path in unread:
+        output.say(f"gradcli audit: not read: {visible(path, 200)}")
+    return listed
 
 
 ARGS = PositionalArgument("args", "COMMAND ...", "The command and its arguments, after --.", required=False, rest=True)
