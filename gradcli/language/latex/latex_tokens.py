@@ -75,15 +75,18 @@ class LatexTokens:
     ) -> None:
         self.source = source
         self.context = context
+        self.claim = context != source.text  # whether the line is about a script
         self.offset = offset
         self.words = words
         self.functions = functions
         self.vectors = frozenset(VECTOR.findall(context))
         self.numbers = frozenset(BOUND.findall(context))
-        arrays = ARRAYS.findall(BOUND.sub("", context))
-        self.arrays = any(array[0] not in "AWX" or array[-1] not in self.numbers for array in arrays)
+        own = ARRAYS.findall(BOUND.sub("", source.text))
+        if self.claim:  # A x alone makes no arrays of the numbers of its script
+            own = [array for array in own if array[0] not in "AWX" or "^" in array]
+            own += ARRAYS.findall(BOUND.sub("", context.removesuffix(source.text)))
+        self.arrays = any(array[0] not in "AWX" or array[-1] not in self.numbers for array in own)
         self.matrices: frozenset[str] = frozenset()  # names that have two indices in the script of a claim
-        self.claim = context != source.text  # whether the line is about a script
         self.entries: set[str] = set()  # arrays whose entries stand in a sum
         self.entry_like: dict[str, tuple[str, int]] = {}  # names with a subscript: the array, and the token
         self.alone = False  # whether a bracket behind the name that is read belongs to something else
