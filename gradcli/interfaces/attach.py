@@ -14,10 +14,12 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gradcli import graph, why
 from gradcli.recording.calls.gradient_libraries import is_a
+from gradcli.recording.libraries.jax_recorder import JaxWatch
 from gradcli.recording.libraries.torch_recorder import TorchWatch, installed
 from gradcli.recording.runs.run_graphs import drawing, graphs_of
 from gradcli.recording.runs.step_rows import training_steps
@@ -35,8 +37,12 @@ if TYPE_CHECKING:
     from gradcli.base.results.findings import Explanation, Finding
     from gradcli.base.results.graph_vertices import Graph
     from gradcli.base.results.training_steps import TrainingSteps
+    from gradcli.recording.runs.run_record import Watch
 
 __all__ = ["Drawing", "Reasons", "Steps", "Watching", "draw", "watch"]
+
+
+LIBRARIES = {"JAX": "jax", "PyTorch": "torch"}
 
 
 class Reasons:
@@ -79,7 +85,7 @@ class Watching:
     """A `with` block whose operations, backwards and steps are recorded; afterwards `why` explains its gradients."""
 
     def __init__(
-        self, record: TorchWatch, frame: FrameType, modules: dict[str, Any], alone: bool, names: dict[str, Any]
+        self, record: Watch, frame: FrameType, modules: dict[str, Any], alone: bool, names: dict[str, Any]
     ) -> None:
         self._record, self._frame, self._names = record, frame, names
         self._modules, self._alone = modules, alone  # by their names; whether parameters go without these
@@ -105,7 +111,7 @@ class Watching:
 
     def _look(self) -> None:
         """Take the names that parameters have now, then those of the tensors around the block."""
-        held = self._record.torch.Tensor, self._record.torch.optim.Optimizer
+        held = self._record.tensors.kind, self._record.tensors.optimizer
         self._names.update(parameters(self._modules, self._alone))
         around = dict(self._frame.f_locals)
         self._names.update({name: value for name, value in around.items() if is_a(value, held)} | self._names)
@@ -131,24 +137,31 @@ class Watching:
             self._look()
             self._record.look(self._names)
         explanation = why.explain(self._record, self._path, self._error, tensor)
-        return Reasons(explanation._replace(on=f"PyTorch {self._record.torch.__version__}"))
+        library = "JAX" if self._record.tensors.dialect == "jax" else "PyTorch"
+        return Reasons(explanation._replace(on=f"{library} {import_module(LIBRARIES[library]).__version__}"))
 
 
 def watch(*watched: Any, every: int = 1, steps: bool = False, **named: Any) -> Watching:
-    """Record what PyTorch does in a `with` block, to explain the gradients afterwards.
+    """Record what PyTorch or JAX does in a `with` block, to explain the gradients afterwards.
 
     `watched` are modules and tensors whose gradients are of interest. The parameters of a single module have the names
     that `named_parameters()` gives them; with several modules, or one given by keyword, the module's name stands
     before: `watch(encoder=e, decoder=d)` has `encoder.0.weight`. Tensors in variables around the block have the names
     of these. `every=10` records every tenth training step; `steps` keeps how far each step moves a parameter, for
-    `Watching.steps()`. Raises GradcliError (GC713) where PyTorch is not installed.
+    `Watching.steps()`. Code that imports `jax` and not `torch` is recorded as a program of JAX, with nothing to name.
+    Raises GradcliError (GC713) where PyTorch is not installed.
 
     >>> with watch(model) as w:  # doctest: +SKIP
     ...     model(x).sum().backward()
     >>> print(w.why("0.weight"))  # doctest: +SKIP
     """
-    torch = installed()
     frame = sys._getframe(1)
+    path = frame.f_code.co_filename
+    folder = os.path.dirname(path) + os.sep if os.path.isabs(path) else path.rpartition("-")[0] or path
+    imported = {value.__name__.partition(".")[0] for value in frame.f_globals.values() if isinstance(value, ModuleType)}
+    if "jax" in imported and "torch" not in imported and not watched and not named:
+        return Watching(JaxWatch(import_module("jax"), folder), frame, {}, False, {})
+    torch = installed()
     modules, names = dict[str, Any](), dict[str, Any]()
     spoken = {id(value): name for name, value in reversed([*frame.f_globals.items(), *frame.f_locals.items()])}
     titled = [(spoken.get(id(value), type(value).__name__.lower()), value) for value in watched]
@@ -160,8 +173,6 @@ def watch(*watched: Any, every: int = 1, steps: bool = False, **named: Any) -> W
         else:
             raise TypeError(f"watch() takes modules and tensors of PyTorch, not {type(value).__name__}")
     alone = len(modules) == 1 and not modules.keys() & named.keys()
-    path = frame.f_code.co_filename
-    folder = os.path.dirname(path) + os.sep if os.path.isabs(path) else path.rpartition("-")[0] or path
     return Watching(TorchWatch(torch, folder, every=every, steps=steps), frame, modules, alone, names)
 
 

@@ -192,3 +192,19 @@ def test_a_loss_from_before_the_block_is_not_explained(model: Any) -> None:
         torch.ones(2)
     assert not loss.isfinite()
     assert w.why().findings == ()
+
+
+@pytest.mark.parametrize(
+    ("operand", "reasons"), [("x", {"nan-branch"}), ("jnp.where(x > 0, x, 1.0)", set())], ids=["unsafe", "safe"]
+)
+def test_code_of_jax_is_watched_as_jax(operand: str, reasons: set[str], tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    path = tmp_path / "cell.py"
+    path.write_text(
+        "import jax, gradcli\nimport jax.numpy as jnp\nx = jnp.array([0.0, 1.0])\nwith gradcli.watch() as w:\n"
+        f"    g = jax.grad(lambda x: jnp.where(x > 0, jnp.sqrt({operand}), 0.0).sum())(x)\nwhy = w.why()\n"
+    )
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    assert {finding.reason for finding in names["why"].findings} == reasons
+    assert str(names["why"]).startswith("on JAX ")
