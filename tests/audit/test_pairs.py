@@ -19,6 +19,8 @@ import pytest
 from gradcli.audit import guesses, judging, pairs
 from gradcli.audit.conventions import FEW, PairedCall, of_few
 from gradcli.audit.source_scan import scan
+from gradcli.rendering.document import Facts
+from gradcli.rendering.documents import audits
 from tests.audit.test_audit import run
 from tests.rendering.test_schema import validator
 
@@ -539,3 +541,12 @@ def test_a_guess_without_any_reading_is_unpaired() -> None:
     for answer in ({"checks": [], "call": 1}, {"error": "no", "call": 1}):
         (row,) = guesses.settled({"a": {"pair": pair}}, {"a": [answer]})["a"][0]["checks"]
         assert row["verdict"] == "UNPAIRED"
+
+
+@pytest.mark.parametrize(("name", "lines"), [("diagnosis", 3), ("again", 1), ("exact", 1)])
+def test_sentences_of_a_card_are_wrapped(name: str, lines: int) -> None:
+    """Commands and numbers, which people copy, are not."""
+    narrow = audits.narrow(Facts(((name, "a mistake at " * 16, "text"),)))
+    assert isinstance(narrow, Facts)
+    assert [row[0] for row in narrow.rows] == [name, *[""] * (lines - 1)]
+    assert lines == 1 or max(len(row[1]) for row in narrow.rows) <= 80

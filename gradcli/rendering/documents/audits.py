@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from gradcli.audit.guesses import LOOK, UNPAIRED
-from gradcli.rendering.document import GAP, Column, Document, Grid, Line, Style, document
+from gradcli.rendering.document import GAP, Column, Document, Facts, Grid, Line, Style, document
 from gradcli.rendering.documents.cards import card
 from gradcli.rendering.documents.verdicts import without_diagnosis
 from gradcli.rendering.machine import check_fields, opening
@@ -31,6 +31,7 @@ COLUMNS = (
 )
 MORE = (Column("called from"), Column("points", "number"), Column("reason"), Column("owned"), Column("expected"))
 WIDTH = 100  # cells of a line
+LABEL = 20  # cells in front of what a card says
 NAME, PLACE = 40, 32  # cells of a gradient's name, and of where it stands
 MANY = 24  # rows; of more, those that pass are counted only
 
@@ -53,10 +54,21 @@ def findings(
             blocks += [Line(line) for line in wrap(phrase, WIDTH, subsequent_indent="  ")]
     for finding in listed:
         if finding.verdict == "DISAGREES" or finding.fails or show == "all":
-            blocks += card(finding.check(), style, whole=show == "all")
+            blocks += map(narrow, card(finding.check(), style, whole=show == "all"))
     blocks += [GAP, *to_paste(findings)]
     blocks += [Line(line, role(findings)) for line in wrap(summary(findings, outcome, pairs), WIDTH)]
     return document(*blocks)
+
+
+def narrow(block: Block) -> Block:
+    """A block whose sentences are wrapped; commands and numbers stay as they are."""
+    if not isinstance(block, Facts):
+        return block
+    rows = []
+    for name, text, role in block.rows:
+        lines = wrap(text, WIDTH - LABEL) if name == "diagnosis" else [text]
+        rows += [(name if not place else "", line, role) for place, line in enumerate(lines)]
+    return Facts(tuple(rows))
 
 
 def row(finding: AuditedGradient) -> tuple[str, ...]:
