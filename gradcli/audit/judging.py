@@ -239,6 +239,8 @@ def sorted_out(box: BlackBox, check: Check, draws: Draws, code: Sequence[object]
     The box holds the one argument that the check is about. `code` are the functions that compute value and derivative.
     """
     try:
+        if not np.isfinite(box.pullback(box.x, np.ones(box.size), at_the_point=True)).all():
+            return None
         category = unsteady(box, draws) or surrogate(box)
         if category is None and check.verdict == "DISAGREES":
             category = constrained(box)

@@ -207,6 +207,12 @@ def self_contained(
     `simple` replaces functions that other languages lack; `general` is the program at sizes that stand for all.
     Raises GradcliError GC512 if the value has no formula, or no point gives numbers.
     """
+    if derivation.only:
+        leaf, chosen = next(iter(derivation.only.items()))
+        name, axes = next((name, axes) for name, axes in derivation.assumes.items() if {*axes} & {*chosen})
+        sized = f"{name}={','.join(str(chosen.get(str(axis), axis)) for axis in axes)}"
+        message = f"the gradient in `{leaf}` is another formula at other sizes"
+        raise error("GC512", message, help=f"give the sizes, such as --shape {sized}")
     program = lowered.program
     axes = {name: derivation.assumes.get(name) or list(leaf.node.shape) for name, leaf in program.leaves.items()}
     output = written(lowered).output or value_text(*general) or value_text({}, lowered)

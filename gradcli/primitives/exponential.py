@@ -133,10 +133,12 @@ def _xlogy_symbolic(sp: Any, x: Any, y: Any) -> Any:
     return x * sp.log(y)
 
 
-def _xlogy_ball(fl: Any, x: Any, y: Any) -> Any:
-    if fl.sign(y) <= 0 and fl.sign(x) == 0:
-        return fl.integer(0)
-    return x * y.log()
+def _by_log(fl: Any, x: Any, y: Any, log: Any) -> Any:
+    """x*log in balls, a logarithm of y >= 0, and 0 where both are 0."""
+    side = fl.sign(y)
+    if side < 0:
+        return fl.undefined("a logarithm of a negative number")
+    return fl.integer(0) if side == 0 and fl.sign(x) == 0 else x * log()
 
 
 xlogy = elementwise(
@@ -144,7 +146,7 @@ xlogy = elementwise(
     "x*log(y), and 0 where x is 0, as in an entropy.",
     impl=_xlogy_value,
     symbolic=_xlogy_symbolic,
-    ball=_xlogy_ball,
+    ball=lambda fl, x, y: _by_log(fl, x, y, y.log),
     partials=lambda x, y, *, out: (
         where(and_(equal(x, 0), y <= 0), 0, log(y)),
         where(and_(equal(x, 0), equal(y, 0)), 0, x / y),
@@ -164,7 +166,7 @@ xlog1py = elementwise(
     "x*log1p(y), and 0 where x is 0.",
     impl=lambda xp, x, y: xp.where((x == 0) & (y >= -1), 0.0, x * xp.log1p(xp.where(x == 0, 0.0, y))),
     symbolic=lambda sp, x, y: _xlogy_symbolic(sp, x, sp.Add(1, y)),
-    ball=lambda fl, x, y: fl.integer(0) if fl.sign(1 + y) <= 0 and fl.sign(x) == 0 else x * y.log1p(),
+    ball=lambda fl, x, y: _by_log(fl, x, 1 + y, y.log1p),
     partials=lambda x, y, *, out: (
         where(and_(equal(x, 0), y <= -1), 0, log1p(y)),
         where(and_(equal(x, 0), equal(y, -1)), 0, x / (1 + y)),

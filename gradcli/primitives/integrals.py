@@ -122,6 +122,13 @@ def _ellipe_slope(m: Any, *, orders: tuple[int, ...]) -> Any:
     return (ellipe(m) - ellipk(m)) / (2 * m) if orders == (1,) else None
 
 
+def _ellipe_ball(fl: Any, m: Any) -> Any:
+    side = fl.sign(1 - m)
+    if side < 0:
+        return fl.undefined("an elliptic integral of a parameter above 1")
+    return fl.analytic(lambda m: m.elliptic_e(), (Open(-inf, 1),), m) if side else fl.integer(1)
+
+
 ellipk: Primitive = parametric(
     "ellipk",
     "Complete elliptic integral of the first kind of the parameter m, the square of the modulus.",
@@ -141,6 +148,7 @@ ellipe: Primitive = parametric(
     "ellipe",
     "Complete elliptic integral of the second kind of the parameter m, the square of the modulus.",
     lambda m: m.elliptic_e(),
+    ball=_ellipe_ball,
     symbolic=lambda sp, m: sp.elliptic_e(m),
     partials=lambda m, *, out: (ellipe.derivative(m, orders=(1,)),),
     closed=_ellipe_slope,

@@ -108,6 +108,7 @@ CASES: dict[str, tuple[Any, Any, Any, str]] = {
     "a large error of an adjoint": (smooth, {"jac": lambda x: 1.1 * exact_adjoint(x)}, X, "DISAGREES"),
     "estimate": (smooth, {"jac": noisy}, X, "STOCHASTIC"),
     "estimate that is off": (smooth, {"jac": biased}, X, "DISAGREES"),
+    "no number": (smooth, {"jac": lambda x: np.where(x == x[0], np.nan, slope(x))}, X, "DISAGREES"),
     "state": (counting(), {"jac": slope}, X, "STATE CHANGED"),
     "kink": (lambda x: np.sum(np.abs(x)), {"jac": np.sign}, np.array([0.0, 1.0, 2.0]), "KINK"),
     "undefined": (lambda x: float(np.sum(np.log(x))), {"jac": lambda x: 1 / x}, -np.ones(3), "UNDEFINED"),

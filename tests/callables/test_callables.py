@@ -510,6 +510,8 @@ def test_steps_of_float32_are_told() -> None:
     found = check_callable(lambda x: np.float32(np.sum(x.astype("f4") ** 2)), lambda x: 2 * x, at=X2)
     assert only(found).verdict == "AGREES" and "f returns float32" in notes(found)
     assert 1e-7 < only(found).evidence["bound"] < 1e-3
+    inside = check_callable(lambda x: float(np.float32(float(x)) ** 2), lambda x: 2 * x, at=(0.7312,))
+    assert only(inside).verdict == "AGREES" and "f computes in float32" in notes(inside)
     given = check_callable(total, lambda x: 2 * x, at=X2.astype("f4"))
     assert only(given).verdict == "AGREES" and "df returns float32, which has 7 digits" in notes(given)
     assert only(check_callable(total, lambda x: 2.2 * x, at=X2.astype("f4"))).verdict == "DISAGREES"

@@ -124,7 +124,7 @@ STAIRS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", STAIRS)
-@pytest.mark.parametrize("width", [1e-4, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11])
+@pytest.mark.parametrize("width", [1e-4, 1e-6, 1e-8, 1e-10, 1e-11, 1e-12])
 def test_the_slope_of_stairs_is_not_passed(name: str, width: float) -> None:
     f, df = STAIRS[name]
     for at in (0.7312, 1.9173):
@@ -138,6 +138,13 @@ def test_the_slope_of_stairs_is_not_passed(name: str, width: float) -> None:
         "x",
     )
     assert beside.verdict not in PASSES, beside
+
+
+@pytest.mark.parametrize("power", [20, 31, 38, 40])
+def test_the_slope_of_binary_stairs_is_not_passed(power: int) -> None:
+    for at in (0.7312, 1.7, 3.1):
+        found = verdict(lambda x: math.floor(float(x) * 2**power) / 2**power, lambda x: 1.0, {"x": at}, "x")
+        assert found.verdict not in PASSES, at
 
 
 # f, its derivative, points: rounding moves the values of f in steps

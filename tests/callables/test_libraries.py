@@ -144,6 +144,49 @@ def test_labels_of_pytorch() -> None:
 
 
 @pytest.mark.peers
+@pytest.mark.parametrize("factor", [6.0, 5.0, -6.0])
+def test_a_backward_that_is_differentiated(factor: float) -> None:
+    """A penalty on a gradient: its own gradient goes through the backward of a backward."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install gradcli[peers]")
+
+    class Slope(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, ct: Any) -> Any:
+            ctx.save_for_backward(x, ct)
+            return 3 * x**2 * ct
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            x, before = ctx.saved_tensors
+            return factor * x * before * ct, 3 * x**2 * ct
+
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            return Slope.apply(*ctx.saved_tensors, ct)
+
+    def penalty(x: Any) -> Any:
+        (slope,) = torch.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
+        return (slope**2).sum()
+
+    def twice(x: Any) -> Any:
+        return torch.autograd.grad(penalty(x), x)[0]
+
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    verdicts = {"PROVED", "AGREES"} if factor == 6 else {"DISAGREES"}
+    assert pairs(check_callable(Cube, at=X)) == [("x", "PROVED")]
+    assert pairs(check_callable(penalty, lambda x: 36 * x**3, at=x)) == [("x", "PROVED")]
+    assert check_callable(penalty, at=x).checks[0].verdict in verdicts
+    assert check_callable(penalty, twice, at=x).checks[0].verdict in verdicts
+    assert check_callable(penalty, lambda x: 6 * factor * x**3, at=x).checks[0].verdict in verdicts
+
+
+@pytest.mark.peers
 def test_a_function_with_a_context_of_its_own() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install gradcli[peers]")
 

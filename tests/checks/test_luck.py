@@ -149,6 +149,19 @@ def test_matrices_beside_the_checked_leaf_and_equalities(script: str, where: str
     assert check.evidence.get("not_in_general", {}).get("where") == where
 
 
+@pytest.mark.parametrize(
+    ("text", "claim", "y"),
+    [
+        ("x**y", "y", 0.0), ("x**y", "y", 1.0), ("sin(x*y)", "y", 0.0), ("x*abs(y)", "y", 0.0), ("x*abs(y)", "-y", 0.0),
+        ("x*relu(y)", "0*y", 0.0), ("x*floor(y)", "2*y - 2", 1.5), ("x*sqrt(y)", "y", 1.0),
+    ],
+)  # fmt: skip
+def test_what_holds_for_one_value_of_another_name_is_a_warning(text: str, claim: str, y: float) -> None:
+    report = check_script(text, at={"x": 2.0, "y": y}, claims={"x": claim})
+    check = next(one for one in report.checks if one.kind == "claim")
+    assert check.passed and "warning: wrong where y is not as given" in check.message, check.message
+
+
 def test_the_warning_is_shown_in_tables_and_cards() -> None:
     from gradcli.rendering.document import Style
     from gradcli.rendering.documents.verdicts import reports

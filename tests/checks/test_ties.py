@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 from flint import fmpq
 
@@ -15,6 +16,9 @@ from gradcli.checks import check_script
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import MOST_BITS, Undecided, Undefined
 from gradcli.checks.expansions.exact_reals import ExactReal, ExpressionPool, fraction
+from gradcli.graph.primitive import Primitive
+from gradcli.primitives import catalogue
+from gradcli.primitives.powers import pow_
 
 Slopes = tuple[float, float] | None
 
@@ -177,6 +181,62 @@ def test_what_stays_open_is_named(text: str, at: dict[str, float], words: str) -
 def test_the_slopes_of_an_array_name_the_entry() -> None:
     (check,) = check_script("sum(maximum(x, [0, 1]))", at={"x": [4.0, 1.0]}).checks
     assert check.message == "maximum(x, [0, 1]) has a kink (x = [0, 1]): slopes 0 from below, 1 from above along x[1]"
+
+
+SAME_DIGITS = [  # kinks whose slopes are equal in six digits, or in all doubles, and along which entry
+    ("x + abs(x)*1e-300", 0.0, "slopes 2e-300 apart"),
+    ("x + abs(x)*1e-7", 0.0, "slopes 2e-07 apart"),
+    ("x[0] + abs(x[1])*1e-400", [1.0, 0.0], "slopes less than 1e-308 apart along x[1]"),
+    ("median(sqrt(erf(x)))", [1e6, 1e6, 1.0, 1e-6], "slopes less than 1e-308 apart along x[0]"),
+    ("where(norm(x) == 0, 0, x[0]*x[1]/norm(x))", [0.0, 0.0], "the partial derivatives exist, but not those"),
+]
+
+
+@pytest.mark.parametrize(("text", "at", "words"), SAME_DIGITS)
+def test_two_equal_slopes_are_not_shown_as_a_kink(text: str, at: Any, words: str) -> None:
+    check = check_script(text, at={"x": at}).checks[0]
+    assert check.verdict == "KINK" and words in check.message and "from below" not in check.message, check.message
+
+
+# --- edges of domains -------------------------------------------------------------------------------------------------
+
+EDGES: list[tuple[str, float, str]] = [
+    ("poisson_logpmf(0, x)", 0.0, "BOUNDARY"),
+    ("poisson_logpmf(0, x)", -0.5, "UNDEFINED"),
+    ("xlogy(0, x)", 0.0, "BOUNDARY"),
+    ("xlog1py(0, x)", -2.0, "UNDEFINED"),
+    ("sum(xlogy([0, 1], [x, 2]))", 0.0, "BOUNDARY"),
+    ("sum(xlogy([0, 1], [x, 2]))", 0.5, "PROVED"),
+    ("ellipe(x**2)", 1.0, "BOUNDARY"),
+    ("entr(x)", 0.0, "BOUNDARY"),
+    ("x**3", -2.0, "PROVED"),
+]
+
+
+@pytest.mark.parametrize(("text", "x", "verdict"), EDGES)
+def test_the_edge_of_a_domain_is_decided(text: str, x: float, verdict: str) -> None:
+    check = check_script(text, at={"x": x}).checks[0]
+    assert check.verdict == verdict, check.message
+
+
+BOUNDED = {
+    (primitive, operand, edge + side * away): away
+    for primitive in sorted(catalogue().values(), key=lambda primitive: primitive.name)
+    if primitive.pointwise and not primitive.internal and primitive is not pow_
+    for operand, domain in enumerate(primitive.domain)
+    for edge, side in ((domain.low, -1), (domain.high, 1))
+    if np.isfinite(edge)
+    for away in (0.0, 0.5)
+}
+
+
+@pytest.mark.parametrize(("primitive", "operand", "x"), BOUNDED, ids=lambda part: getattr(part, "name", str(part)))
+def test_outside_its_domain_no_gradient_passes(primitive: Primitive, operand: int, x: float) -> None:
+    others = [str(round((sample.low + sample.high) / 2, 2)) for sample in primitive.sample]
+    others[operand] = "x"
+    check = check_script(f"{primitive.name}({', '.join(others)})", at={"x": x}).checks[0]
+    wanted = ("UNDEFINED",) if BOUNDED[primitive, operand, x] else ("UNDEFINED", "BOUNDARY", "INCONCLUSIVE")
+    assert check.verdict in wanted, check.message
 
 
 def test_equal_sides_through_a_tie_are_compared() -> None:

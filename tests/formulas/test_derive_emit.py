@@ -302,6 +302,12 @@ def test_what_a_target_lacks_says_so(target: str) -> None:
         source_file(function_of("median(x)"), target)
 
 
+@pytest.mark.parametrize(("script", "sizes"), [("prod(x)", "x=3"), ("prod(x)*sum(A @ x)", "x=2"), ("prod(x + y)", "x=3")])
+def test_a_formula_of_one_size_is_no_function_of_all(script: str, sizes: str) -> None:
+    with pytest.raises(GradcliError, match=f"another formula at other sizes\nhelp: .* --shape {sizes}"):
+        function_of(script)
+
+
 NAMES = """
 NULL EOF NAN INFINITY HUGE_VAL HUGE_VALF FP_NAN FP_INFINITE FP_ZERO FP_NORMAL FP_SUBNORMAL FP_FAST_FMA FP_ILOGB0
 MATH_ERRNO MATH_ERREXCEPT RAND_MAX BUFSIZ SEEK_SET SEEK_CUR SEEK_END EXIT_FAILURE EXIT_SUCCESS MB_CUR_MAX TMP_MAX

@@ -14,7 +14,7 @@ import numpy as np
 from gradcli.checks.decide import chosen_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.numerical import DIGITS, ByDifferences
-from gradcli.checks.differences.step_sequences import noise_of, seeded_directions
+from gradcli.checks.differences.step_sequences import DISTINCT, noise_of, seeded_directions
 from gradcli.checks.differences.survey import Survey, rows_of
 from gradcli.recording.calls.box import OWN, VJP
 from gradcli.recording.calls.call_arguments import COMPLEX, PARTS, is_complex
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 REPEATS = 6
 LINEAR = 1e-9
 SINGLE = "float32"
+SINGLE_HIDES = "errors below 6e-08 of its value cannot be detected"
 
 
 def examined(
@@ -68,6 +69,8 @@ def judged(box: BlackBox, value: Floats, seed: int, samples: int, rtol: float, n
     noise = np.maximum(noise_of(box.values, box.x, d, value), scatter)
     survey = Survey(box.values, box.x, box.slices, claims, seed, rtol, weights=weights, noise=np.abs(weights) @ noise)
     survey.look()
+    if box.dtype != SINGLE and all_in_single(survey):
+        notes.append(f"f computes in {SINGLE}: {SINGLE_HIDES}")
     doubt = ""
     if scatter.any() or not np.array_equal(value, box.again()):
         notes.append("f gives different values at the same point: is it random, or does it keep state?")
@@ -105,9 +108,16 @@ def not_judged(box: BlackBox) -> Iterator[str]:
 def precision(box: BlackBox) -> Iterator[str]:
     """What is said of float32."""
     if box.dtype == SINGLE:
-        yield "f returns float32: errors below 6e-08 of its value cannot be detected"
+        yield f"f returns {SINGLE}: {SINGLE_HIDES}"
     if box.claimed is not None and unit_of(box.claimed) > unit_of("float64"):
         yield f"{box.role} returns {box.claimed}, which has {round(-math.log10(unit_of(box.claimed)))} digits"
+
+
+def all_in_single(survey: Survey) -> bool:
+    """Whether f moves, and all of its values are numbers of float32."""
+    values = np.concatenate([finding.seen.values.reshape(-1) for finding in (*survey.joint, *survey.entries)])
+    with np.errstate(all="ignore"):
+        return np.unique(values).size >= DISTINCT and bool((values == values.astype(SINGLE)).all())
 
 
 def spread_at(box: BlackBox, value: Floats) -> Floats:

@@ -394,7 +394,7 @@ class BoxCheck:
         else:
             verdict = tie["kind"]
             seen = LocalBehaviour(verdict, tie["left"], tie["right"], 0.0, tie["value"], tuple(tie["limits"]))
-            reason = jump(seen, tie["gap"]) if verdict == "DISCONTINUOUS" else f"slopes {slopes(seen, (), tie['gap'])}"
+            reason = jump(seen, tie["gap"]) if verdict == "DISCONTINUOUS" else slopes(seen, (), tie)
             evidence |= {name: tie[name] for name in ("left", "right", "value", "limits")}
         message = f"{bracket.where}: {reason}"
         note = Diagnostic("GC410", message, bracket.node.span, severity="note")

@@ -47,7 +47,7 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     if case.plane:
         evidence["parts"] = [case.entry(i) for i in tie["axes"]]
     if node is None:
-        return nonsmooth_outcome(seen, returned, tie["reason"], evidence, tie["reason"], names)
+        return nonsmooth_outcome(seen, returned, tie["reason"], evidence, names, tie)
     surface, text = responsible(case, node), node_text(node)
     evidence |= {"operation": node.primitive.name, "node": text}
     what = {"DISCONTINUOUS": "", "BOUNDARY": " has no finite derivative", "KINK": " has a kink"}[seen.verdict]
@@ -57,8 +57,7 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     elif what:
         what = " has no derivative here" if seen.verdict == "KINK" else f"{what} here"
     message = f"{text}{what}" + (f", in {tie['iteration']}" if tie["iteration"] else "")
-    gap = None if tie["reason"] else tie["gap"]  # with a reason that of a direction in which several entries move
-    outcome = nonsmooth_outcome(seen, returned, message, evidence, tie["reason"], names, gap)
+    outcome = nonsmooth_outcome(seen, returned, message, evidence, names, tie)
     return outcome._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
 
@@ -95,24 +94,22 @@ def nonsmooth_outcome(
     returned: Sequence[float],
     message: str,
     evidence: Evidence,
-    reason: str = "",
-    names: Sequence[str] = (),
-    gap: float | None = None,
+    names: Sequence[str],
+    tie: Answer,
 ) -> Outcome:
     """KINK, BOUNDARY or DISCONTINUOUS, with the slopes along entries of these names; the message says where that is.
 
-    `gap` is by how much both sides differ.
+    Of a `tie` the reason, the entry that is least smooth and the gap between its sides are known.
     """
+    reason = tie["reason"]
     evidence = {"left": seen.left, "right": seen.right, "returned": list(returned), **evidence}
     if seen.verdict == "DISCONTINUOUS":
         evidence |= {"value": seen.value, "limits": list(seen.limits)}
         return Outcome(seen.verdict, ": ".join(filter(None, ["the value jumps here", message])), evidence)
-    message += f": slopes {slopes(seen, names, gap)}"
+    message += f": {slopes(seen, names, tie)}"
     inside = seen.verdict == "KINK" and seen.have_between(returned)
     if seen.verdict == "KINK":
         evidence["inside"] = inside
-        if reason and None not in seen.left and seen.left == seen.right:
-            message += "; the partial derivatives exist, but not those in other directions"
         if not inside:
             shown = ", ".join(f"{x:.6g}" for x in returned[:4]) + (", ..." if len(returned) > 4 else "")
             message += f", and the value {shown if len(returned) == 1 else f'[{shown}]'} is not between them"
@@ -132,15 +129,20 @@ def off_a_smooth_tie(case: Case, tie: Answer) -> Outcome:
     return Outcome("KINK", message, evidence)
 
 
-def slopes(seen: LocalBehaviour, names: Sequence[str] = (), gap: float | None = None) -> str:
-    """The slopes of the first entry whose sides differ, and by how much, where no double shows it."""
-    if not seen.left:
-        return "differ along a direction that changes many entries"
-    pairs = [*zip(seen.left, seen.right, strict=True)]
-    at = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), 0)
-    below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in pairs[at])
-    text = f"{below} from below, {above} from above{f' along {names[at]}' if names and names[at] else ''}"
-    return f"{text}, {gap:.3g} apart" if gap and pairs[at][0] == pairs[at][1] else text
+def slopes(seen: LocalBehaviour, names: Sequence[str], tie: Answer) -> str:
+    """The slopes of the least smooth entry, or by how much they differ, where six digits do not show it."""
+    at = tie["least"]
+    if at is None:
+        known = seen.verdict == "KINK" and seen.left and None not in seen.left and seen.left == seen.right
+        one = "the partial derivatives exist, but not those in other directions"
+        return one if known else "slopes differ along a direction that changes many entries"
+    left, right = seen.left[at], seen.right[at]
+    below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in (left, right))
+    where = f" along {names[at]}" if names and names[at] else ""
+    if left is None or right is None or below != above:
+        return f"slopes {below} from below, {above} from above{where}"
+    gap = tie["gap"] or abs(right - left)
+    return f"slopes {gap:.3g} apart{where}" if gap else f"slopes less than 1e-308 apart{where}"
 
 
 def jump(seen: LocalBehaviour, gap: float | None) -> str:

@@ -456,15 +456,18 @@ class ByDifferences:
         ):
             return None
         labels = [self.entry_label(finding.entry or 0) for finding in examined]
-        apart = (label for label, *both in zip(labels, seen.left, seen.right, strict=True) if both[0] != both[1])
+        pairs = [*zip(seen.left, seen.right, strict=True)]
+        gaps = [0.0 if x == y else math.inf if x is None or y is None else abs(x - y) for x, y in pairs]
+        least = int(np.argmax(gaps)) if any(gaps) else None
         what = "f has a kink here" if seen.verdict == "KINK" else "f has no derivative here"
         if seen.verdict == "DISCONTINUOUS":
             below, above = ("undefined" if limit is None else f"{limit + 0.0:.6g}" for limit in seen.limits)
             what = f"{below} from below, {seen.value:.6g} at the point, {above} from above"
-        elif self.shape and (label := next(apart, None)):
-            what += f" with respect to {label}"
+        elif self.shape and least is not None:
+            what += f" with respect to {labels[least]}"
         returned = [finding.claimed for finding in examined]
-        return nonsmooth_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels})
+        tie = {"reason": "", "gap": None, "least": least}
+        return nonsmooth_outcome(seen, returned, what, {"bound": seen.bound, "entries": labels}, (), tie)
 
     def bends(self, finding: SlopeFinding, left: float | None, right: float | None) -> bool:
         """Whether slopes on both sides stay apart down to steps that rounding limits: else a kink is near the point."""

@@ -232,10 +232,11 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
         if case.own_leaf in (None, name) and (wrong := right_here_only(case, name)) is not None:
             return wrong
         others = [] if name == case.own_leaf else [*chosen_points.nearby(value, domain, 1, case.seed)][:1]
+        others += [np.asarray(2 * value - other) for other in others if not value.all()]  # both sides of 0
         off = [*chosen_points.off_structure(value, domain, case.seed), *(("as given", other) for other in others)]
         for word, moved in off:
             at = {**case.values, name: moved}
-            answer = read_as(case, at, CONSTANTS)
+            answer = read_as(case, at, CONSTANTS, anywhere=name != case.own_leaf)
             if not differ(answer):
                 continue
             where, counterexample = case.counterexample(at, answer)

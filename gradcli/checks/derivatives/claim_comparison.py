@@ -338,8 +338,8 @@ def open_tie(reason: str, comparison: Answer, place: Answer) -> Answer:
 def tie_answer(seen: Tied, place: Answer) -> Answer:
     """What happens at a tie, as plain data: the slopes along each axis, and the values of the roughest direction.
 
-    A slope without a bound is inf or -inf, and what is not known is None; `place` is the node, and the iteration of a
-    loop.
+    A slope without a bound is inf or -inf, and what is not known is None; `least` is the position of the least smooth
+    axis, if it is one; `place` is the node, and the iteration of a loop.
     """
 
     def plain(x: Any) -> float | None:
@@ -359,6 +359,7 @@ def tie_answer(seen: Tied, place: Answer) -> Answer:
         "value": plain(shown.value),
         "limits": [plain(side.limit) for side in (shown.left, shown.right)],
         "gap": max(gaps, default=None),
+        "least": next((i for i, axis in enumerate(axes) if axis is shown), None),
         **place,
     }
 

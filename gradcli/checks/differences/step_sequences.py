@@ -57,9 +57,9 @@ UNEXPLAINED = 8.0  # times the rounding: smaller steps see another slope
 CLEAR = 3.0  # times its error and the slack: by so much a step that contradicts a claim differs from it
 DECADES = 100.0  # ratio of the steps that contradict a claim, at least
 SINGLE = 2.0**-22  # float32 has at most this unit beside a number
-BINARY = 2.0**-40  # differences of numbers up to 4096 are multiples of such units
+BINARY = 2.0**-43  # differences of numbers up to 1024 are multiples of such units
 SHOWS = 512.0  # roundings, by which a slope shows on a step
-FINEST = np.array([-1.0, -2.0, -3.0, 1.0, 2.0, 3.0])  # times that step
+FINEST = 8  # such steps on each side
 ALIKE, APART = 1 / 16, 1 / 4  # of a claim: slopes on these steps are alike, and another one
 HIDDEN = 3e-8  # 1 + t**2 is 1 for a t of 1e-8: such a part of a slope no step sees
 UNEVEN = 16.0  # by so much gaps between steps shrink at least, where f is smooth; ORDER in the end
@@ -422,9 +422,10 @@ def in_decimals(seen: Differences) -> bool:
 
 
 def stepped(slopes: Floats, claimed: float) -> bool:
-    """Whether slopes on the finest steps of a side are alike, and not the claimed one."""
-    alike = np.ptp(slopes, axis=1) <= ALIKE * abs(claimed)
-    return bool((alike & (np.abs(slopes - claimed).min(axis=1) > APART * abs(claimed))).any())
+    """Whether the slopes of half of the finest steps of a side are alike, and not the claimed one: f has stairs."""
+    usual = np.sort(np.abs(slopes), axis=1)[:, FINEST // 2 - 1, None]  # between stairs
+    alike = np.count_nonzero(np.abs(np.abs(slopes) - usual) <= ALIKE / 2 * abs(claimed), axis=1) >= FINEST // 2
+    return bool((alike & (np.abs(usual[:, 0] - abs(claimed)) > APART * abs(claimed))).any())
 
 
 def _converges(seen: Differences) -> bool:

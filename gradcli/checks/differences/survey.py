@@ -296,7 +296,7 @@ class Survey(Neighbourhood):
         return not ((change > 0) & (change <= step_sequences.HIDING * EPSILON * np.abs(rows[0, 0]))).any()
 
     def finest_slopes(self, d: Floats, step: float) -> Floats | None:
-        """The slopes of every row below and above the point on steps at the edge of rounding, [2, 3, rows].
+        """The slopes of every row on steps at the edge of rounding, one after the other on each side, [2, steps, rows].
 
         `step` is at least the smallest one; None where it is no small one.
         """
@@ -305,11 +305,13 @@ class Survey(Neighbourhood):
         step = max(step, least * EPSILON)
         if not step < step_sequences.first_step(self.x, d):
             return None
-        points = self.x + (step * step_sequences.FINEST)[:, None] * d
+        steps = np.multiply.outer((-step, step), np.arange(step_sequences.FINEST + 1))
+        points = self.x + steps[..., None] * d
         with np.errstate(all="ignore"):
-            values = step_sequences.evaluated(self.f, points) @ self.weights.T
-            slopes: Floats = (values - self.center) / ((points[:, i] - self.x[i]) / d[i])[:, None]
-        return slopes.reshape(2, -1, slopes.shape[1])
+            values = step_sequences.evaluated(self.f, points.reshape(-1, self.x.size)) @ self.weights.T
+            moves = np.diff(points[..., i], axis=1) / d[i]
+            slopes: Floats = np.diff(values.reshape(*steps.shape, -1), axis=1) / moves[..., None]
+        return slopes
 
     def in_single(self) -> bool:
         """Whether numbers with the digits of float32 have finer bits where they are smaller, unlike stairs.
@@ -323,11 +325,11 @@ class Survey(Neighbourhood):
         return bool(finer.any()) or not small.any()
 
     def closest(self, finding: SlopeFinding, gap: float) -> Floats:
-        """The slopes of a finding's entry on steps that show such a gap between slopes, [2, 3], or NaN."""
+        """The slopes of a finding's entry on steps that show such a gap between slopes, [2, steps], or NaN."""
         slopes = self.finest_slopes(
             self.axis(finding.entry or 0), step_sequences.finest(finding.seen, gap, self.in_single)
         )
-        return np.full((2, 3), np.nan) if slopes is None else np.asarray(slopes[:, :, finding.row])
+        return np.full((2, 1), np.nan) if slopes is None else np.asarray(slopes[:, :, finding.row])
 
     def seen_closer(self, finding: SlopeFinding, slope: float, other: float) -> bool:
         """Whether these steps see, on one side, a slope and not another one."""

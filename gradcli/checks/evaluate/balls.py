@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -327,21 +327,18 @@ class BallField(Field):
 
     def accepted(self, node: Node, result: Any, operands: Sequence[Any]) -> Any:
         """A result; where it is not finite, why: outside the domain, a tie, too few bits, or too large."""
-        kind, primitive = type(result), node.primitive
-        if (kind is not arb and kind is not Series) or result.is_finite():
+        kind, name = type(result), node.primitive.name
+        if kind is not arb and kind is not Series:
             return result
-        name, value = primitive.name, at_point(result)
-        balls = [at_point(x) for x in operands if type(x) in (arb, Series)]
+        if result.is_finite():
+            return (is_bounded(node.primitive) and self.outside(node, operands)) or result
+        value, balls = at_point(result), [at_point(x) for x in operands if type(x) in (arb, Series)]
         exact = all(x.is_exact() for x in balls)
         few_bits = Undecided(f"{name} needs more digits", node)
         if value.is_finite():
             return Tie(f"{name} has no derivative here", node) if exact else few_bits
-        for position, (x, domain) in enumerate(zip(balls, primitive.domain, strict=False)):
-            if is_outside(x, domain):
-                from gradcli.graph.node_text import operand_texts  # the writer of formulas: seldom needed here
-
-                which = f"{operand_texts([node_text(arg) for arg in node.args])[position]} = " if len(balls) > 1 else ""
-                return Undefined(f"{name} is undefined at {which}{digits(x, SHOWN)}", node)
+        if (failure := self.outside(node, operands)) is not None:
+            return failure
         if not all(x.is_finite() for x in balls):
             return Unclear(f"{name} of an infinite value", node) if value.is_nan() else value
         if not exact:
@@ -349,7 +346,18 @@ class BallField(Field):
         if not value.is_nan():
             return Unclear(f"{name} is too large a number", node)
         at = f"is undefined at {', '.join(digits(x, SHOWN) for x in balls)}"
-        return Undefined(f"{name} {at if primitive.pointwise else 'has no value here'}", node)
+        return Undefined(f"{name} {at if node.primitive.pointwise else 'has no value here'}", node)
+
+    def outside(self, node: Node, operands: Sequence[Any]) -> Undefined | None:
+        """Why an operation has no value for some operands: one of them lies outside its domain."""
+        for position, (x, domain) in enumerate(zip(operands, node.primitive.domain, strict=False)):
+            if type(x) in (arb, Series) and is_outside(at_point(x), domain):
+                from gradcli.graph.node_text import operand_texts  # the writer of formulas: seldom needed here
+
+                texts = operand_texts([node_text(arg) for arg in node.args])
+                which = f"{texts[position]} = " if len(texts) > 1 else ""
+                return Undefined(f"{node.primitive.name} is undefined at {which}{digits(at_point(x), SHOWN)}", node)
+        return None
 
 
 def coefficients_along(coefficients: Sequence[Any]) -> Callable[[Any], Any]:
@@ -554,6 +562,13 @@ COMPLEX: dict[str, Callable[..., Any]] = {
 
 
 # --- balls -------------------------------------------------------------------------------------------------
+
+
+@cache
+def is_bounded(primitive: Primitive) -> bool:
+    """Whether an operation has no value outside its domain, even where its rule has one; x**y has some at x < 0."""
+    edges = [edge for domain in primitive.domain for edge in (domain.low, domain.high)]
+    return primitive is not pow_ and not primitive.internal and any(map(math.isfinite, edges))
 
 
 def is_outside(x: Any, domain: Interval) -> bool:

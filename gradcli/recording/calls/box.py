@@ -218,9 +218,8 @@ class BlackBox:
             if arg.name in self.slices:
                 moved = x[self.slices[arg.name]].reshape(arg.shape)
             kind = np.float32 if self.float32 else np.asarray(arg.array).dtype
-            values[arg.name] = self.library.give(
-                np.asarray(moved, dtype=kind), arg.value, track and arg.name in self.names
-            )
+            moves = (track or getattr(arg.value, "requires_grad", False)) and arg.name in self.names
+            values[arg.name] = self.library.give(np.asarray(moved, dtype=kind), arg.value, moves)
         return values
 
     def spread(self, function: Callable[..., Any], arguments: dict[str, Any], *more: Any) -> Any:
