@@ -147,6 +147,20 @@ def test_the_slope_of_binary_stairs_is_not_passed(power: int) -> None:
         assert found.verdict not in PASSES, at
 
 
+@pytest.mark.parametrize("jump", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("side", [np.less, np.greater_equal, np.not_equal])
+def test_a_jump_at_the_point_is_not_passed(jump: float, side: Any) -> None:
+    smooth = (
+        (float, lambda x: 1.0),
+        (lambda x: float(x) ** 2, lambda x: 2 * x),
+        (math.sin, math.cos),
+        (math.floor, lambda x: 0.0),
+    )
+    for f, df in smooth:
+        jumps = lambda x, f=f: f(float(x)) + (jump if side(float(x), 0.7312) else 0.0)  # noqa: E731
+        assert verdict(jumps, lambda x, df=df: df(float(x)), {"x": 0.7312}, "x").verdict not in PASSES, f
+
+
 # f, its derivative, points: rounding moves the values of f in steps
 ROUNDED: dict[str, tuple[Any, Any, Any]] = {
     "a difference": (lambda x: 1 - math.cos(x), math.sin, (0.1, 1e-3, 1e-4, 1e-5)),

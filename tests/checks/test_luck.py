@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gradcli.checks import check_script
@@ -149,11 +151,21 @@ def test_matrices_beside_the_checked_leaf_and_equalities(script: str, where: str
     assert check.evidence.get("not_in_general", {}).get("where") == where
 
 
+@pytest.mark.parametrize("claim", ["2*maximum(x, 3)", "2*clamp(x, -3, 3)", "2*x + relu(x - 3)", "2*x + abs(x - 3)"])
+@pytest.mark.parametrize("value", [3.0, [3.0, 1.0], [1.0, 3.0, 3.0]])
+def test_a_claim_on_its_own_kink_is_right_on_both_sides_or_refuted(claim: str, value: Any) -> None:
+    for seed in range(4):  # whichever points nearby are chosen
+        check = check_script("sum(x**2)", at={"x": value}, claims={"x": claim}, seed=seed).checks[-1]
+        assert check.verdict == "DISAGREES", (seed, check.message)
+    right = check_script("sum(x**2)", at={"x": value}, claims={"x": "x + maximum(x, 3) - relu(3 - x)"}).checks[-1]
+    assert right.passed, right.message
+
+
 @pytest.mark.parametrize(
     ("text", "claim", "y"),
     [
         ("x**y", "y", 0.0), ("x**y", "y", 1.0), ("sin(x*y)", "y", 0.0), ("x*abs(y)", "y", 0.0), ("x*abs(y)", "-y", 0.0),
-        ("x*relu(y)", "0*y", 0.0), ("x*floor(y)", "2*y - 2", 1.5), ("x*sqrt(y)", "y", 1.0),
+        ("x*relu(y)", "0*y", 0.0), ("x*floor(y)", "2*y - 2", 1.5), ("x*sqrt(y)", "y", 1.0), ("x*y", "maximum(y, 1)", 1.0), ("x*y", "minimum(y, 1)", 1.0),
     ],
 )  # fmt: skip
 def test_what_holds_for_one_value_of_another_name_is_a_warning(text: str, claim: str, y: float) -> None:

@@ -20,6 +20,7 @@ from gradcli.checks.decide.precision import float_kink
 from gradcli.checks.evaluate.interpretation import rounded_constants
 from gradcli.checks.formatting import cut, distinct_digits
 from gradcli.checks.oracle.oracle_client import leaf_names
+from gradcli.checks.subjects import surfaces_of
 from gradcli.graph.node import reachable
 
 if TYPE_CHECKING:
@@ -232,7 +233,8 @@ def off_structure(case: Case, right: Outcome) -> Outcome:
         if case.own_leaf in (None, name) and (wrong := right_here_only(case, name)) is not None:
             return wrong
         others = [] if name == case.own_leaf else [*chosen_points.nearby(value, domain, 1, case.seed)][:1]
-        others += [np.asarray(2 * value - other) for other in others if not value.all()]  # both sides of 0
+        if not value.all() or claim_is_tied(case):  # both sides
+            others += [np.asarray(2 * value - other) for other in others]
         off = [*chosen_points.off_structure(value, domain, case.seed), *(("as given", other) for other in others)]
         for word, moved in off:
             at = {**case.values, name: moved}
@@ -257,7 +259,7 @@ def right_here_only(case: Case, name: str) -> Outcome | None:
     equality is refuted by one side alone.
     """
     value, domain = case.values[name], case.domains.get(name)
-    tied = case.smooth_tie or (not case.nearby and case.subject.inner is not None)
+    tied = case.smooth_tie or (not case.nearby and case.subject.inner is not None) or claim_is_tied(case)
     special = tied or chosen_points.freed(value, domain, case.seed) or (value.size == 1 and not value.any())
     rows = chosen_points.both_sides(value, domain, case.seed) if special else []
     wrong: list[tuple[Values, Answer]] = []
@@ -274,6 +276,12 @@ def right_here_only(case: Case, name: str) -> Outcome | None:
     refutation = refuted_at(case, *wrong[0])
     where = "where kinks cancel" if tied else f"where entries of {name} are equal or 0"
     return refutation._replace(message=f"it is right {where} only: near the point, {refutation.message}")
+
+
+def claim_is_tied(case: Case) -> bool:
+    """Whether the given point lies on a kink of what is judged."""
+    zeros = [surface.zero for surface in surfaces_of(case.subject.judged)]
+    return any(not np.all(value) for value in case.doubles(zeros)) if zeros else False
 
 
 def in_floats_too(case: Case, values: Values, answer: Answer) -> Answer:
