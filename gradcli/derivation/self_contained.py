@@ -209,8 +209,8 @@ def self_contained(
     """
     if derivation.only:
         leaf, chosen = next(iter(derivation.only.items()))
-        name, axes = next((name, axes) for name, axes in derivation.assumes.items() if {*axes} & {*chosen})
-        sized = f"{name}={','.join(str(chosen.get(str(axis), axis)) for axis in axes)}"
+        name, own = next((name, own) for name, own in derivation.assumes.items() if {*own} & {*chosen})
+        sized = f"{name}={','.join(str(chosen.get(str(axis), axis)) for axis in own)}"
         message = f"the gradient in `{leaf}` is another formula at other sizes"
         raise error("GC512", message, help=f"give the sizes, such as --shape {sized}")
     program = lowered.program
