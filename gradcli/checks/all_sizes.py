@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.base.results.calculations import wherever
-from gradcli.checks.challenge import Member, counterexample
+from gradcli.checks.challenge import Member, counterexample, sizes_text
 from gradcli.checks.decide.assumptions import Assumption, conditions_of_set
 from gradcli.checks.decide.granting import granted_on_set
 from gradcli.checks.report import GOOD
@@ -253,8 +253,3 @@ def second_point(claim_at: ClaimAt) -> Member | None:
     except GradcliError:
         return None
     return Member(subject, sizes, "")
-
-
-def sizes_text(sizes: Mapping[str, int]) -> str:
-    """Sizes in words: m = 2, n = 3."""
-    return ", ".join([f"{name} = {size}" for name, size in sizes.items()])

@@ -50,8 +50,12 @@ class Member(NamedTuple):
     @property
     def place(self) -> str:
         """Which member it is: n = 2 and negative entries."""
-        sizes = ", ".join([f"{name} = {size}" for name, size in self.sizes.items()])
-        return " and ".join(filter(None, (sizes, self.entries)))
+        return " and ".join(filter(None, (sizes_text(self.sizes), self.entries)))
+
+
+def sizes_text(sizes: Sizes) -> str:
+    """Sizes in words: m = 2, n = 3."""
+    return ", ".join([f"{name} = {size}" for name, size in sizes.items()])
 
 
 def counterexample(

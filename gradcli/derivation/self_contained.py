@@ -224,10 +224,10 @@ def self_contained(
     read = set().union(*(names_in(expression_of(text)) for text in (value, *shown.values(), *parts.values())))
     leaves = {name: own for name, own in axes.items() if name in read or name in derivation.formula}
     used = {name: place for name in sizes if (place := place_of(name, leaves)) is not None}
-    own = {*leaves, *used, *parts}
-    value, *texts_shown = (fold_constants(text, own) for text in (value, *shown.values()))
+    known = {*leaves, *used, *parts}
+    value, *texts_shown = (fold_constants(text, known) for text in (value, *shown.values()))
     shown = dict(zip(shown, texts_shown, strict=True))
-    parts = {name: fold_constants(text, own) for name, text in parts.items()}
+    parts = {name: fold_constants(text, known) for name, text in parts.items()}
     at, number, numbers = sample(lowered, derivation.formula, places())
     return SelfContained(
         derivation.expression,

@@ -150,7 +150,8 @@ def beside(box: BlackBox, survey: Survey, name: str, samples: int) -> list[Surve
     values = [("", moved) for moved in chosen_points.rescaled(box.x[part], samples, survey.seed)]
     if samples and np.unique(np.abs(value_at)).size > 1:
         values += chosen_points.off_structure(value_at, None, survey.seed)
-    values += [(chosen_points.EQUAL, moved) for moved in chosen_points.freed(value_at, None, survey.seed) if samples]
+    if samples and chosen_points.repeats(value_at):
+        values += [(chosen_points.EQUAL, moved) for moved in chosen_points.both_sides(value_at, None, survey.seed)[0]]
     for lacks, moved in values:
         x = box.x.copy()
         x[part] = moved.reshape(-1)

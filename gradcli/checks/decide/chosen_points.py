@@ -186,14 +186,10 @@ def off_structure(x: Floats, domain: Interval | None, seed: int) -> Iterator[tup
             yield word, moved
 
 
-def freed(x: Floats, domain: Interval | None, seed: int) -> list[Floats]:
-    """Two values on opposite sides of one with equal entries or zeros, which have none; not of a symmetric matrix."""
+def repeats(x: Floats) -> bool:
+    """Whether an array that is no symmetric matrix has equal entries or zeros."""
     sizes = np.unique(np.abs(x))
-    if x.size < 2 or structure(x)[0] or (sizes.all() and sizes.size == x.size):
-        return []
-    steps = np.where(x == 0, 1.0, np.abs(x)) * APART * speeds(Random(seed), x.shape)
-    values: list[Floats] = [x + steps, x - steps]
-    return values if all(inside(domain, value).all() for value in values) else []
+    return x.size > 1 and not structure(x)[0] and not (sizes.all() and sizes.size == x.size)
 
 
 def shortened(x: Floats, digits: int) -> Floats:

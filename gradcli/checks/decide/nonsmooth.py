@@ -90,12 +90,7 @@ def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
 
 
 def nonsmooth_outcome(
-    seen: LocalBehaviour,
-    returned: Sequence[float],
-    message: str,
-    evidence: Evidence,
-    names: Sequence[str],
-    tie: Answer,
+    seen: LocalBehaviour, returned: Sequence[float], message: str, evidence: Evidence, names: Sequence[str], tie: Answer
 ) -> Outcome:
     """KINK, BOUNDARY or DISCONTINUOUS, with the slopes along entries of these names; the message says where that is.
 

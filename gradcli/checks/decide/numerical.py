@@ -22,16 +22,7 @@ from gradcli.checks.decide.precision import float_tie
 from gradcli.checks.decide.refutation import disagrees
 from gradcli.checks.diagnosis.ratios import Comparison, ErrorReading, Subexpression, of_entries, of_parts, readings
 from gradcli.checks.differences import step_sequences
-from gradcli.checks.differences.step_sequences import (
-    DECIMAL,
-    EPSILON,
-    OTHER,
-    STILL,
-    UNMOVED,
-    Estimate,
-    LocalBehaviour,
-    suspicious,
-)
+from gradcli.checks.differences.step_sequences import EPSILON, STILL, UNMOVED, Estimate, LocalBehaviour, suspicious
 from gradcli.checks.differences.survey import COMBINED, MEASURED, Survey, contradicted, together
 from gradcli.checks.formatting import counted
 from gradcli.checks.witnesses import of_black_box
@@ -250,7 +241,7 @@ class ByDifferences:
         """
         if not 0 < len(unseen) <= EXAMINED or not all(finding.seen.errors.size for finding in unseen):
             return []
-        if any(finding.seen.estimate.reason in (OTHER, DECIMAL) for finding in unseen):
+        if any(finding.seen.estimate.reason in step_sequences.STAIRS for finding in unseen):
             return []
         surveys, findings = [survey for survey in self.nearby if not survey.lacks], []
         for finding in unseen:

@@ -260,7 +260,7 @@ def right_here_only(case: Case, name: str) -> Outcome | None:
     """
     value, domain = case.values[name], case.domains.get(name)
     tied = case.smooth_tie or (not case.nearby and case.subject.inner is not None) or claim_is_tied(case)
-    special = tied or chosen_points.freed(value, domain, case.seed) or (value.size == 1 and not value.any())
+    special = tied or chosen_points.repeats(value) or (value.size == 1 and not value.any())
     rows = chosen_points.both_sides(value, domain, case.seed) if special else []
     wrong: list[tuple[Values, Answer]] = []
     for row in rows:

@@ -49,6 +49,7 @@ UNMOVED = "f does not change here in float64"
 JUMPS = "f stands still over small steps, and jumps"
 OTHER = "the smallest steps see another slope: f jumps, or is not smooth there"
 DECIMAL = "f is rounded to decimals"
+STAIRS = (OTHER, DECIMAL)
 BLUNT = "f changes too little along it for so small a slope"
 EVEN = 6  # steps on which an even function has to move
 TABLE = 9  # values in a difference table
