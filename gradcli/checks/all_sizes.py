@@ -10,6 +10,7 @@ Any other claim is judged at a second set of sizes as well.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -215,9 +216,14 @@ def for_other_sizes(
         return outcome
     reason, at_point, message = known.reason, sizes_text(known.sizes), outcome.message
     assumed = tuple([Assumption(kind, node=node) for node, kind in known.assumed.items()])
-    member = counterexample(exact, claim_at, assumed) if reason is None else second_point(claim_at)
-    if reason is None and member is not None:
-        reason = f"it does not hold for {member.place}"
+    member = None
+    if reason is None:
+        member = counterexample(exact, claim_at, assumed)
+        reason = None if member is None else f"it does not hold for {member.place}"
+    else:
+        with suppress(GradcliError):  # the script cannot have these sizes
+            sizes_there, _, subject = claim_at(SECOND)
+            member = Member(subject, sizes_there, "")
     sizes: dict[str, Any] = {"all": reason is None, "point": known.sizes}
     evidence: dict[str, Any] = {"sizes": sizes}
     if reason is None:
@@ -244,12 +250,3 @@ def for_other_sizes(
                 sizes["beside"], at_point = member.sizes, f"{at_point} and {member.place}"
             message = f"{message}; for {at_point}, not proved for all: {reason}"
     return outcome._replace(message=message, evidence={**outcome.evidence, **evidence})
-
-
-def second_point(claim_at: ClaimAt) -> Member | None:
-    """A claim at a second set of sizes; None where the script cannot have these."""
-    try:
-        sizes, _, subject = claim_at(SECOND)
-    except GradcliError:
-        return None
-    return Member(subject, sizes, "")

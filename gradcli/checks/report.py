@@ -82,10 +82,6 @@ class Settings(NamedTuple):
         """The dtype of the values that exact numbers are compared with."""
         return "complex128" if self.plane else "float64"
 
-    def of_file(self, lowered: Lowered) -> Settings:
-        """The settings that hold where no line says otherwise."""
-        return self.with_directives(directive for directive in lowered.script.directives if directive.whole)
-
     def at_lines(self, lowered: Lowered, *lines: int | None) -> Settings:
         """The settings that hold at some lines of a script, the nearest of which is the last."""
         local = [directive for directive in lowered.script.directives if not directive.whole]

@@ -238,7 +238,7 @@ def prepared(
         if strange and (missing := missing_values(lowered, point)):
             raise GradcliError(*missing)  # the point that is meant is another one
         notes = (*lowered.notes, *notes, *strange)
-        settings = settings.of_file(lowered)
+        settings = settings.with_directives(each for each in lowered.script.directives if each.whole)
         namespace(settings.backend, settings.dtype)
         expected = room("inline_results") if lowered.script.expected else None
         if settings.seed is None:

@@ -9,7 +9,7 @@ arguments in [0, 1), odd functions one sign of theirs; functions without such la
 from __future__ import annotations
 
 from functools import partial, reduce
-from math import factorial, gcd, lcm
+from math import factorial, lcm
 from operator import mul, truediv
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ def _in_units(tower: Tower, generator: FieldGenerator, exponent: fmpq, base: For
     index = tower.index(generator)
     unit = tower.generators[index].unit
     if (exponent / unit).q != 1:
-        finer = common_unit(unit, exponent)
+        finer = unit.gcd(exponent)  # the largest number of which both are whole multiples
         if max(unit / finer, abs(exponent) / finer) > MOST_FINER:
             alike = [i for i, other in enumerate(tower.generators) if other.key() == generator.key()]
             powers = whole_combination([tower.generators[i].unit for i in alike], exponent)
@@ -108,11 +108,6 @@ def whole_combination(units: Sequence[fmpq], number: fmpq) -> list[int]:
         if rest == 0 and abs(first) == 1 and max(map(abs, others)) <= MOST_FINER:
             return [-int(first * n) for n in others]
     return []
-
-
-def common_unit(a: fmpq, b: fmpq) -> fmpq:
-    """The largest number of which both are whole multiples."""
-    return fmpq(gcd(int(a.p * b.q), int(b.p * a.q)), int(a.q * b.q))
 
 
 def _turn(tower: Tower, n: int) -> Form:

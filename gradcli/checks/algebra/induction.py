@@ -163,7 +163,9 @@ class _Iteration:
         if not self._give_symbols():
             return None
         self.floats = [q for q, leaf in enumerate(back.body.carried) if leaf.type.kind == "float"]
-        self.masks = {q: q + 1 for q in self.floats if self._is_mask(q + 1, back.body.carried[q])}
+        carried = back.body.carried
+        masks = [q for q, leaf in enumerate(carried) if leaf.type.kind == "bool" and q - 1 in self.floats]
+        self.masks = {q - 1: q for q in masks if carried[q].shape == carried[q - 1].shape}
         self.moving = self._moving()
         patterns = self._patterns()
         for pairing in self._guesses():
@@ -181,12 +183,7 @@ class _Iteration:
     def fixed(loop: Loop) -> tuple[Node, ...]:
         return loop.args[len(loop.body.carried) + len(loop.body.rows) :]
 
-    def _is_mask(self, q: int, leaf: Node) -> bool:
-        carried = self.back.body.carried
-        return q < len(carried) and carried[q].type.kind == "bool" and carried[q].shape == leaf.shape
-
-    # --- the iteration in symbols
-    # --------------------------------------------------------------------------------------
+    # --- the iteration in symbols ---------------------------------------------------------------------------
 
     def _give_symbols(self) -> bool:
         """Give the leaves of both bodies their symbols; False where they read what cannot be named."""

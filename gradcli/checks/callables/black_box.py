@@ -14,7 +14,7 @@ import numpy as np
 from gradcli.checks.decide import chosen_points
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.numerical import DIGITS, ByDifferences
-from gradcli.checks.differences.step_sequences import DISTINCT, noise_of, seeded_directions
+from gradcli.checks.differences.step_sequences import noise_of, seeded_directions
 from gradcli.checks.differences.survey import Survey, rows_of
 from gradcli.recording.calls.box import OWN, VJP
 from gradcli.recording.calls.call_arguments import COMPLEX, PARTS, is_complex
@@ -69,7 +69,7 @@ def judged(box: BlackBox, value: Floats, seed: int, samples: int, rtol: float, n
     noise = np.maximum(noise_of(box.values, box.x, d, value), scatter)
     survey = Survey(box.values, box.x, box.slices, claims, seed, rtol, weights=weights, noise=np.abs(weights) @ noise)
     survey.look()
-    if box.dtype != SINGLE and all_in_single(survey):
+    if box.dtype != SINGLE and survey.single:
         notes.append(f"f computes in {SINGLE}: {SINGLE_HIDES}")
     doubt = ""
     if scatter.any() or not np.array_equal(value, box.again()):
@@ -111,13 +111,6 @@ def precision(box: BlackBox) -> Iterator[str]:
         yield f"f returns {SINGLE}: {SINGLE_HIDES}"
     if box.claimed is not None and unit_of(box.claimed) > unit_of("float64"):
         yield f"{box.role} returns {box.claimed}, which has {round(-math.log10(unit_of(box.claimed)))} digits"
-
-
-def all_in_single(survey: Survey) -> bool:
-    """Whether f moves, and all of its values are numbers of float32."""
-    values = np.concatenate([finding.seen.values.reshape(-1) for finding in (*survey.joint, *survey.entries)])
-    with np.errstate(all="ignore"):
-        return np.unique(values).size >= DISTINCT and bool((values == values.astype(SINGLE)).all())
 
 
 def spread_at(box: BlackBox, value: Floats) -> Floats:

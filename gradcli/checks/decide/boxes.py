@@ -28,7 +28,7 @@ from gradcli.checks.report import GOOD, NONSMOOTH
 from gradcli.graph.node import Node, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
@@ -185,7 +185,8 @@ class BoxCheck:
                 return self.near_bracket(outcome, join, axis)
             sure = sure and known
         ((name, ends),) = self.sides.items()
-        parts = [{name: part} for part in parts_between(*ends, [reach for _, reach in joins])]
+        starts, stops = [ends[0], *(reach[1] for _, reach in joins)], [*(reach[0] for _, reach in joins), ends[1]]
+        parts = [{name: part} for part in zip(starts, stops, strict=True) if part[0] < part[1]]
         places = [join.place for join, _ in joins]
         self.evidence["smooth_across"] = places
         text = f"; smooth across {name} = {', '.join(f'{x:g}' for x in places)}"
@@ -429,9 +430,3 @@ def merged(pieces: list[Any]) -> list[tuple[float, float]]:
         start, end = joined.pop() if joined and low <= joined[-1][1] else (low, high)
         joined.append((start, max(end, high)))
     return joined
-
-
-def parts_between(low: float, high: float, gaps: Sequence[Side]) -> Iterator[Side]:
-    """The parts of an interval beside some gaps in ascending order."""
-    starts, ends = [low, *(end for _, end in gaps)], [*(start for start, _ in gaps), high]
-    yield from ((start, end) for start, end in zip(starts, ends, strict=True) if start < end)

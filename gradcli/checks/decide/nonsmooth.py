@@ -129,8 +129,8 @@ def slopes(seen: LocalBehaviour, names: Sequence[str], tie: Answer) -> str:
     at = tie["least"]
     if at is None:
         known = seen.verdict == "KINK" and seen.left and None not in seen.left and seen.left == seen.right
-        one = "the partial derivatives exist, but not those in other directions"
-        return one if known else "slopes differ along a direction that changes many entries"
+        partials = "the partial derivatives exist, but not those in other directions"
+        return partials if known else "slopes differ along a direction that changes many entries"
     left, right = seen.left[at], seen.right[at]
     below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in (left, right))
     where = f" along {names[at]}" if names and names[at] else ""

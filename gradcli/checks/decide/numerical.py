@@ -58,9 +58,8 @@ def by_differences(case: Case) -> Outcome:
     """The verdict on a gradient in a script: AGREES, or INCONCLUSIVE."""
     survey, nearby = surveyed(case, case.values), partial(surveys_nearby, case)
     survey.look()
-    entry_name = case.entry if case.plane else None
-    shape = case.target.type.shape
-    judged = ByDifferences(survey, case.target_name, shape, nearby, case.role, entry_name=entry_name)
+    name = case.entry if case.plane else None
+    judged = ByDifferences(survey, case.target_name, case.target.type.shape, nearby, case.role, entry_name=name)
     outcome = judged.verdict()
     if outcome.verdict == "AGREES" and not case.smooth_tie:
         tie = float_tie(case)

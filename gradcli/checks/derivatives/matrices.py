@@ -63,11 +63,11 @@ def of_exact_numbers(rule: Callable[..., Any], field: Any, degree: int | None) -
                 return ComplexEntry(exact(x.x, lambda bits: at(bits).x), exact(x.y, lambda bits: at(bits).y))
             if type(x) is arb:
                 return f.number(0).lifted(x) if x.is_exact() else f.number(0).apply("computed", at)
-            terms = {key: exact(c, partial(term, at, key)) for key, c in x.terms.items()}
+            terms = {k: exact(c, partial(lambda k, b: at(b).terms.get(k, arb(0)), k)) for k, c in x.terms.items()}
             return TracedExpansion(Expansion(terms, x.rest), f.pool, "computed", at)
 
         first = with_enough_bits(result)
-        flat = [exact(x, partial(entry, result, i)) for i, x in enumerate(first.flat)]
+        flat = [exact(x, partial(lambda i, bits: result(bits).flat[i], i)) for i, x in enumerate(first.flat)]
         return Entries([x * scale for x in flat] if degree else flat, first.shape)
 
     return entries
@@ -81,14 +81,6 @@ def scale_of(flat: Sequence[Any]) -> Any:
         return 1
     ratios = [(x / first).rational for x in numbers]
     return first / lcm(*(int(ratio.q) for ratio in ratios if ratio is not None))
-
-
-def entry(result: Callable[[int], Any], i: int, bits: int) -> Any:
-    return result(bits).flat[i]
-
-
-def term(at: Callable[[int], Any], key: Any, bits: int) -> Any:
-    return at(bits).terms.get(key, arb(0))
 
 
 def with_enough_bits(result: Callable[[int], Any]) -> Any:

@@ -191,7 +191,7 @@ def _numbers(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterat
         right = sorted({node.constant for node in known if isinstance(node.constant, Fraction)})[:MOST_DECIMALS]
         tried = [decimal * multiple for decimal in right for multiple in MULTIPLES]
         ratios = {node: value / number for node, value in constants.items() if isinstance(value, Fraction)}
-        alike = {node: ratio for node, ratio in ratios.items() if _is_simple(float(ratio))}
+        alike = {n: x for n, x in ratios.items() if any(abs(float(x / m) - 1) < CLOSE for m in MULTIPLES)}
     else:
         return
     for instead, others in product(tried, ({}, alike) if alike else ({},)):
@@ -199,10 +199,6 @@ def _numbers(part: Node, order: Sequence[Node], known: Sequence[Node]) -> Iterat
         sentence = dict.fromkeys(f"`{node_text(node)}` is {float(x):.6g}" for node, x in numbers.items())
         changed = {node: part.builder.constant(x, node.shape) for node, x in numbers.items()}
         yield ClaimEdit(changed[part], ", and ".join(sentence), 4, also=changed)
-
-
-def _is_simple(ratio: float) -> bool:
-    return any(abs(ratio / float(multiple) - 1) < CLOSE for multiple in MULTIPLES)
 
 
 def _rare_edits(part: Node, known: Sequence[Node], values: Sequence[Node]) -> Iterator[ClaimEdit]:

@@ -649,15 +649,11 @@ def _side(seen: Differences, steps: Floats, values: Floats, sign: float) -> tupl
     limit, limit_bound = float(limits[at]), float(4.0 * limit_error[at])
     start = center if abs(limit - center) <= limit_bound + 1e-9 * abs(center) else limit
     rough = sign * (f1 - start) / h
-    if _grows(rough[np.abs(f1 - start) > ROUNDINGS * np.maximum(floor, seen.noise)]):
+    clear = rough[np.abs(f1 - start) > ROUNDINGS * np.maximum(floor, seen.noise)]
+    ratios = np.abs(clear[1:] / clear[:-1])  # without bound as the steps shrink, and more slowly than that of a jump
+    if clear.size >= STEEP and ((ratios > 1.1) & (ratios < 3.9)).all():
         return limit, limit_bound, float(np.copysign(np.inf, rough[-1])), 0.0
     slope = sign * (4.0 * f1 - f2 - 3.0 * start) / (2.0 * h)
     error = outvoted(slope, beside(slope) + 12.0 * floor / h)
     best = int(np.argmin(error))
     return limit, limit_bound, float(slope[best]), float(4.0 * error[best])
-
-
-def _grows(slopes: Floats) -> bool:
-    """Whether slopes grow without bound as the steps shrink, and more slowly than that of a jump."""
-    ratios = np.abs(slopes[1:] / slopes[:-1])
-    return slopes.size >= STEEP and bool(((ratios > 1.1) & (ratios < 3.9)).all())

@@ -116,6 +116,7 @@ class Survey(Neighbourhood):
         self.own: dict[str, list[SlopeFinding]] = {}  # of large arrays beside others, which move alone
         self.groups: dict[str, list[MovedEntries]] = {}  # of large arrays
         self.unfinished, self.dust = False, 0.0  # a smaller claim may be the rounding of 0
+        self.single = False  # whether f computes in float32
         self.lacks = ""  # what the given point has, and this one beside it has not: "symmetric", "diagonal", or `EQUAL`
 
     # --- looking -------------------------------------------------------------------------------------------
@@ -322,7 +323,8 @@ class Survey(Neighbourhood):
         size = np.broadcast_to(np.abs(self.center), values.shape)
         small = (values != 0) & (np.abs(values) < size / 4)
         finer = step_sequences.last_bits(values[small]) < step_sequences.SINGLE / 4 * size[small]
-        return bool(finer.any()) or not small.any()
+        self.single = bool(finer.any()) or not small.any()
+        return self.single
 
     def closest(self, finding: SlopeFinding, gap: float) -> Floats:
         """The slopes of a finding's entry on steps that show such a gap between slopes, [2, steps], or NaN."""

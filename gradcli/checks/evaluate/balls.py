@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cache, lru_cache, reduce
+from functools import lru_cache, reduce
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -331,7 +331,8 @@ class BallField(Field):
         if kind is not arb and kind is not Series:
             return result
         if result.is_finite():
-            return (is_bounded(node.primitive) and self.outside(node, operands)) or result
+            public = node.primitive.real_only and not node.primitive.internal
+            return (public and self.outside(node, operands)) or result
         value, balls = at_point(result), [at_point(x) for x in operands if type(x) in (arb, Series)]
         exact = all(x.is_exact() for x in balls)
         few_bits = Undecided(f"{name} needs more digits", node)
@@ -562,13 +563,6 @@ COMPLEX: dict[str, Callable[..., Any]] = {
 
 
 # --- balls -------------------------------------------------------------------------------------------------
-
-
-@cache
-def is_bounded(primitive: Primitive) -> bool:
-    """Whether an operation has no value outside its domain, even where its rule has one; x**y has some at x < 0."""
-    edges = [edge for domain in primitive.domain for edge in (domain.low, domain.high)]
-    return primitive is not pow_ and not primitive.internal and any(map(math.isfinite, edges))
 
 
 def is_outside(x: Any, domain: Interval) -> bool:
