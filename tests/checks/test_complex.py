@@ -5,6 +5,8 @@ The reference is mpmath's: differences of the real part along 1 and along i with
 
 from __future__ import annotations
 
+from typing import Any
+
 import mpmath
 import numpy as np
 import pytest
@@ -12,6 +14,9 @@ import pytest
 from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator import evaluate
 from gradcli.checks import check_script
+from gradcli.rendering.document import Style
+from gradcli.rendering.documents.verdicts import reports
+from gradcli.rendering.plain import render
 from tests.execution.test_convention import IDS, PROGRAMS
 from tests.support.rederive import rederive
 
@@ -138,6 +143,35 @@ def test_what_is_not_holomorphic(text: str, right: str, wrong: str) -> None:
     assert verdict(text, Z)[0] == "CERTIFIED"
     assert verdict(text, Z, right)[0] == "CERTIFIED"
     assert verdict(text, Z, wrong)[0] == "DISAGREES"
+
+
+CONJUGATES = [
+    ("abs(z)**2", "2*z"),
+    ("real(z**2)", "2*conj(z)"),
+    ("real(exp(z))", "exp(conj(z))"),
+    ("abs(z)**2", "2+4j"),
+]
+
+
+@pytest.mark.parametrize(("text", "claim"), CONJUGATES)
+def test_a_conjugate_is_named(text: str, claim: str) -> None:
+    """A claim states f'(z), or dL/dx - i*dL/dy; what `grad` shows is its conjugate."""
+    report = check_script(text, at={"z": 1 + 2j}, claims={"z": claim}, dtype="complex128")
+    wrong = report.checks[-1]
+    assert wrong.verdict == "DISAGREES" and "by imag(z)" in wrong.message, wrong.message
+    causes: Any = wrong.evidence["diagnosis"]
+    assert [cause["name"] for cause in causes] == ["conjugate"]
+    shown = render(reports([report], Style(), "failing"))
+    assert "dL/dx - i*dL/dy" in shown and "convention" in shown
+    turned = f"conj({claim})"
+    right = check_script(text, at={"z": 1 + 2j}, claims={"z": turned}, dtype="complex128").checks[-1]
+    assert right.passed, right.message
+
+
+@pytest.mark.parametrize(("text", "claim"), [("abs(z)**2", "3*z"), ("z**2", "2*z + 1j"), ("real(z**2)", "2*z*1j")])
+def test_no_other_mistake_is_called_a_conjugate(text: str, claim: str) -> None:
+    wrong = check_script(text, at={"z": 1 + 2j}, claims={"z": claim}, dtype="complex128").checks[-1]
+    assert wrong.verdict == "DISAGREES" and "conjugate" not in str(wrong.evidence.get("diagnosis")), wrong.message
 
 
 def test_the_table_of_witnesses_has_parts() -> None:

@@ -156,6 +156,22 @@ def test_a_wrong_claim_at_a_smooth_tie_is_refuted() -> None:
     assert [one.verdict for one in found] == ["PROVED", "DISAGREES"]
 
 
+BOTH_SIDES = [  # a claim, or an equality, at a smooth tie, and whether it is right on both sides of it
+    ("x = 1; f = where(x >= 1, x**2, 2*x - 1); assert grad(f, x) == {}; f", "where(x >= 1, 2*x, 2)", "2*x"),
+    ("x = 0; f = x*abs(x); assert grad(f, x) == {}; f", "2*abs(x)", "2*x"),
+    ("x = 0; f = x**2*abs(x); assert hessian(f, x) == {}; f", "6*abs(x)", "6*x"),
+    ("x = 0; f = relu(x)**3; assert grad(grad(f, x), x) == {}; f", "6*relu(x)", "6*x"),
+    ("x = [0, 1]; f = sum(x*abs(x)); assert grad(f, x) == {}; f", "2*abs(x)", "2*x"),
+]
+
+
+@pytest.mark.parametrize(("script", "right", "wrong"), BOTH_SIDES)
+def test_a_claim_at_a_smooth_tie_is_compared_on_both_sides(script: str, right: str, wrong: str) -> None:
+    for claim, verdict in ((right, ("PROVED", "CERTIFIED")), (wrong, ("DISAGREES",))):
+        found = next(one for one in check_script(script.format(claim)).checks if one.kind == "claim")
+        assert found.verdict in verdict, (claim, found.message)
+
+
 def test_partials_that_exist_where_there_is_no_derivative() -> None:
     found = check_script("minimum(abs(x), abs(y))", at={"x": 0.0, "y": 0.0}).checks
     assert {one.verdict for one in found} == {"KINK"}

@@ -287,10 +287,10 @@ class ClaimComparison:
         comparison = answer["given"] = self.compared(evaluation)
         if comparison["reason"] is not None and set(comparison["relations"]) & {TIE, OPEN}:
             with suppress(Unsupported):
-                answer |= self.decided(evaluation, comparison)
+                answer |= self.decided(evaluation, comparison, value)
         return evaluation, answer
 
-    def decided(self, evaluation: PointEvaluation, comparison: Answer) -> Answer:
+    def decided(self, evaluation: PointEvaluation, comparison: Answer, ball: Any) -> Answer:
         """What exact numbers change in an answer, where the point is a tie, or balls do not tell whether it is one."""
         if self.query.paths.cost > (MOST_IN_LOOPS if comparison["reason"].startswith(LOST) else MOST_EXACT):
             return {}
@@ -303,6 +303,8 @@ class ClaimComparison:
         answer = self.examined(evaluation.exactly(), doubtful[:most], place)
         value, tie = answer["ball"], answer.get("tie")
         if isinstance(value, Failure) and not isinstance(value, Undefined):
+            if isinstance(ball, Undecided) and ball.reason == SIGN_UNDECIDED:
+                return {"tie": {"kind": UNKNOWN, "reason": SIGN_OPEN, **place, "node": ball.node}}
             return open_tie(value.reason, comparison, place)
         if tie is not None and tie["kind"] == UNKNOWN and TIE not in codes.values():
             return open_tie(tie["reason"], comparison, place)
