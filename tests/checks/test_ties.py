@@ -201,6 +201,11 @@ def test_two_equal_slopes_are_not_shown_as_a_kink(text: str, at: Any, words: str
     assert check.verdict == "KINK" and words in check.message and "from below" not in check.message, check.message
 
 
+def test_a_vertical_slope_is_shown_on_both_sides() -> None:
+    check = check_script("cbrt(x)", at={"x": 0.0}).checks[0]
+    assert check.verdict == "BOUNDARY" and "slopes inf from below, inf from above" in check.message
+
+
 # --- edges of domains -------------------------------------------------------------------------------------------------
 
 EDGES: list[tuple[str, float, str]] = [

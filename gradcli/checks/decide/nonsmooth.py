@@ -134,7 +134,7 @@ def slopes(seen: LocalBehaviour, names: Sequence[str], tie: Answer) -> str:
     left, right = seen.left[at], seen.right[at]
     below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in (left, right))
     where = f" along {names[at]}" if names and names[at] else ""
-    if left is None or right is None or below != above:
+    if left is None or right is None or below != above or seen.verdict != "KINK":
         return f"slopes {below} from below, {above} from above{where}"
     gap = tie["gap"] or abs(right - left)
     return f"slopes {gap:.3g} apart{where}" if gap else f"slopes less than 1e-308 apart{where}"
