@@ -62,7 +62,7 @@ BINARY = 2.0**-43  # differences of numbers up to 1024 are multiples of such uni
 SHOWS = 512.0  # roundings, by which a slope shows on a step
 FINEST = 8  # such steps on each side
 ALIKE, APART = 1 / 16, 1 / 4  # of a claim: slopes on these steps are alike, and another one
-ALONE = 8.0  # times the others: a slope on them that is off by so much is no rounding
+ALONE, JUMP = 8.0, 16.0  # times the others, and a claim: a first slope that is off by so much is no rounding
 HIDDEN = 3e-8  # 1 + t**2 is 1 for a t of 1e-8: such a part of a slope no step sees
 UNEVEN = 16.0  # by so much gaps between steps shrink at least, where f is smooth; ORDER in the end
 
@@ -432,7 +432,7 @@ def stepped(slopes: Floats, claimed: float) -> bool:
     alike = np.count_nonzero(np.abs(np.abs(slopes) - usual) <= ALIKE / 2 * abs(claimed), axis=1) >= FINEST // 2
     stairs = alike & (np.abs(usual[:, 0] - abs(claimed)) > APART * abs(claimed))
     off = np.abs(slopes - claimed)
-    jumps = off[:, 0] > np.maximum(APART * abs(claimed), ALONE * off[:, 1:].max(axis=1))
+    jumps = off[:, 0] > np.maximum(JUMP * abs(claimed), ALONE * off[:, 1:].max(axis=1))
     return bool((stairs | jumps).any())
 
 
