@@ -426,10 +426,10 @@ def in_decimals(seen: Differences) -> bool:
 def stepped(slopes: Floats, claimed: float) -> bool:
     """Whether the finest steps of a side show stairs, or a jump at the point itself.
 
-    Half of their slopes are alike, and not the claimed one; or the first one alone is not.
+    Most of their slopes are alike, and not the claimed one; or the first one alone is not.
     """
     usual = np.sort(np.abs(slopes), axis=1)[:, FINEST // 2 - 1, None]  # between stairs
-    alike = np.count_nonzero(np.abs(np.abs(slopes) - usual) <= ALIKE / 2 * abs(claimed), axis=1) >= FINEST // 2
+    alike = np.count_nonzero(np.abs(np.abs(slopes) - usual) <= ALIKE / 2 * abs(claimed), axis=1) > FINEST // 2
     stairs = alike & (np.abs(usual[:, 0] - abs(claimed)) > APART * abs(claimed))
     off = np.abs(slopes - claimed)
     jumps = off[:, 0] > np.maximum(JUMP * abs(claimed), ALONE * off[:, 1:].max(axis=1))
