@@ -38,6 +38,7 @@ SCRIPTS = [
     r"\sum_{i=1}^n \log(1 + e^{-y_i w^\top x_i})",
     "loss = sum(X[i, j]*v[j] for i in range(len(X)) for j in range(len(v)) if i < j)\nloss**2",
     "trace(X.T@B@X@C)",
+    "sum((triu(A, 1) - 2*tril(B, -1))@x)**2",
     "log(det(X.T@X))",
     "a @ inv(X) @ b",
     "r = A@x - b\ns = norm(r)\ns**2 + sin(s)",
