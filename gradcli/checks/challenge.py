@@ -35,6 +35,8 @@ RANGES = {  # of all inputs
     "negative entries": (-2.0, -0.3),
     "entries of both signs": (-2.0, 2.0),
     "large entries": (-128.0, 128.0),
+    "large positive entries": (8.0, 128.0),
+    "large negative entries": (-128.0, -8.0),
     "zero entries": (-2.0, 2.0),  # half of them
 }
 MOST_WORK = 400_000  # operations on entries of a member that is looked at

@@ -16,6 +16,7 @@ import numpy as np
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.checks.decide import chosen_points
+from gradcli.checks.decide.assumptions import Assumption
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.decide.verdict import judge, unanswered
@@ -23,8 +24,8 @@ from gradcli.checks.expectations import check_ids, expected_error, settled, supp
 from gradcli.checks.formatting import plain
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
-from gradcli.checks.report import Check, Report, Settings, timed
-from gradcli.checks.subjects import Subject, subjects
+from gradcli.checks.report import GOOD, Check, Report, Settings, timed
+from gradcli.checks.subjects import Subject, subjects, surfaces_of
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.node import dependents, is_reader, reachable
@@ -119,6 +120,8 @@ def check_script(
             subject, outcome = verdict_on(exact, subject, ready.box)
             if subject.kind == "claim" and (widened := next(widening, None)):
                 outcome = widened(outcome)
+            elif subject.kind == "claim" and outcome.verdict in GOOD:
+                subject, outcome = on_other_branches(exact, lowered, subject, outcome)
             if beat is not None:
                 beat()
             outcomes.append((subject, outcome))
@@ -192,6 +195,19 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[
     if settings.steps or settings.witnesses:
         tables = plain(room("witnesses").tables(exact, subject, outcome))
         outcome = outcome._replace(evidence=outcome.evidence | tables)
+    return subject, outcome
+
+
+def on_other_branches(exact: Exact, lowered: Lowered, subject: Subject, outcome: Outcome) -> tuple[Subject, Outcome]:
+    """What is proved of a claim in a region is refuted where its leaves have no values, and another branch does it."""
+    region = outcome.evidence.get("region")
+    if region and not subject.values.keys() <= lowered.values.keys():
+        signs = [Assumption("sign", text) for text in region]
+        member = room("challenge").counterexample(exact, lambda _: ({}, lowered, subject), signs, [()])
+        if member is not None and surfaces_of(subject.judged if subject.output is None else subject.output):
+            moved, there = verdict_on(exact, member.subject)
+            text = f"{there.message}; the claim is right where {' and '.join(region)}"
+            return (moved, there._replace(message=text)) if there.verdict == "DISAGREES" else (subject, outcome)
     return subject, outcome
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradcli.checks import check_script
+from gradcli.checks import challenge, check_script
 from gradcli.checks.decide import boxes, granting
 from gradcli.checks.decide.case import Outcome
 from gradcli.checks.derivatives import claim_comparison, subdivision
@@ -86,6 +86,9 @@ DISCHARGES: dict[str, tuple[Check, list[Off], str, list[Off], str]] = {  # with 
         JUMP, [], "DISCONTINUOUS",
         [(boxes.BoxCheck, "at_bracket", lambda *_: (Outcome("AGREES", "", {}), True))], "PROVED",
     ),
+    "other branches of free leaves": (
+        ("relu(x)", {}, "1 + 0*x", None), [], "DISAGREES", [(challenge, "counterexample", lambda *_: None)], "PROVED",
+    ),
     "every region": (TWO_REGIONS, [], "DISAGREES", [(boxes.BoxCheck, "is_proved", lambda *_: True)], "PROVED"),
     "all branches beside a place": (
         HIDDEN_JUMP, [], "INCONCLUSIVE", [(subdivision.FollowedField, "sign", first_branch)], "PROVED",
@@ -107,3 +110,22 @@ def test_a_discharge_that_is_switched_off_changes_a_verdict(name: str, monkeypat
                 patched.setattr(*patch)
             check = check_script(text, **options).checks[-1]
         assert check.verdict == expected, check.message
+
+
+@pytest.mark.parametrize(
+    ("script", "wrong", "right"),
+    [
+        ("relu(x)", "1", "where(x > 0, 1, 0)"),
+        ("abs(x)*y", "y", "sign(x)*y"),
+        ("where(x > 3, 2*x, x**2)", "2*x", "where(x > 3, 2, 2*x)"),
+        ("clamp(x, -1, 1)**2", "2*x", "2*x*(abs(x) < 1)"),
+        ("relu(x - 20)", "0", "x > 20"),
+        ("maximum(x, 2*x)", "2", "where(x > 0, 2, 1)"),
+    ],
+)
+def test_a_claim_about_free_leaves_is_for_every_branch(script: str, wrong: str, right: str) -> None:
+    for claim, verdict in ((wrong, "DISAGREES"), (right, "PROVED")):
+        check = check_script(script, wrt=["x"], claims={"x": claim}).checks[-1]
+        assert check.verdict == verdict, (claim, check.message)
+    there = check_script("relu(x)", at={"x": 2.0}, claims={"x": "1"}).checks[-1]
+    assert there.verdict == "PROVED" and there.message.endswith("where x > 0"), "a point says which branch is meant"

@@ -278,4 +278,9 @@ def test_sizes_that_stand_for_symbols_are_in_no_number_of_the_script() -> None:
 
 def test_the_members_differ_in_signs_and_sizes() -> None:
     assert {size for choice in challenge.CHOICES for size in choice} == {1, 2, 3, 5}
-    assert [low < 0 for low, _ in challenge.RANGES.values()] == [False, True, True, True, True]
+    assert {(low < 0, high > 0) for low, high in challenge.RANGES.values()} == {
+        (False, True),
+        (True, False),
+        (True, True),
+    }
+    assert list(challenge.RANGES)[-1] == "zero entries", "which ties leave out"
