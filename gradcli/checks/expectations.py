@@ -40,26 +40,23 @@ def settled(outcomes: Sequence[tuple[Subject, Outcome]], lowered: Lowered) -> li
     A pragma at the output is about the point: it holds where the gradient in one leaf is as expected and the others
     are that or good.
     """
-    met = {
-        subject.group
-        for subject, outcome in outcomes
-        if subject.group is not None and subject.expect and outcome.verdict in MEETS.get(subject.expect, ())
-    }
+    met = {x.group for x, outcome in outcomes if outcome.verdict in MEETS.get(x.expect or "", ())} - {None}
     checks: list[Check] = []
     whole, source = lowered.script.expect, lowered.source
     fails = any(outcome.verdict in MEETS["fail"] for _, outcome in outcomes)
     for name, (subject, outcome) in zip(check_ids(subject for subject, _ in outcomes), outcomes, strict=True):
-        passed = acceptable(outcome, subject.settings)
-        message = outcome.message
-        nearest = whole is None or (subject.expect is not None and subject.group is None)
-        expected = subject.expect if nearest else whole
+        passed, message = acceptable(outcome, subject.settings), outcome.message
+        of_line = whole is None or (subject.expect is not None and subject.group is None)
+        expected = subject.expect if of_line else whole
         if whole == "fail" and expected == whole:
             passed = fails and (passed or outcome.verdict in MEETS["fail"])
             message = message if fails else f"expected the script to fail, but: {message}"
         elif whole is not None and whole.startswith("error "):
             passed, message = False, f"expected {whole}, but the script has no error"
         elif expected is not None:
-            passed = is_expected(expected, outcome) or (subject.group in met and outcome.verdict in GOOD)
+            tied = expected == "kink" and outcome.inside  # at a kink the value must lie between the slopes
+            passed = tied if outcome.verdict == "KINK" else outcome.verdict in MEETS.get(expected, ())
+            passed = passed or (subject.group in met and outcome.verdict in GOOD)
             message = message if passed else f"expected {expected}, but: {message}"
         claimed = {"claim": subject.text} if subject.kind == "claim" and not passed else {}
         where = (name, subject.file or source.path, subject.line, subject.kind, subject.leaf)
@@ -104,13 +101,6 @@ def acceptable(outcome: Outcome, settings: Settings) -> bool:
     if (verdict == "AGREES" and "certified" in require) or (verdict == "IMPRECISE" and "precise" in require):
         return False
     return verdict in GOOD
-
-
-def is_expected(expected: str, outcome: Outcome) -> bool:
-    """Whether a verdict is what a pragma says; at a kink the value must lie between the slopes."""
-    if outcome.verdict == "KINK":
-        return expected == "kink" and outcome.inside
-    return outcome.verdict in MEETS.get(expected, ())
 
 
 def expected_error(source: Source, problem: GradcliError) -> Check | None:

@@ -27,12 +27,9 @@ def shortened_list(items: Sequence[Any]) -> list[Any]:
 
 def point_text(values: Mapping[str, Any], used: Collection[str]) -> dict[str, Any]:
     """A point as plain numbers and nested lists; a large array is named by its shape."""
-    shown: dict[str, Any] = {}
-    for name, value in values.items():
-        if name in used:
-            big = value.size > 5 * MOST_ENTRIES
-            shown[name] = f"array of shape {list(value.shape)}" if big else value.tolist()
-    return shown
+    read = [(name, value) for name, value in values.items() if name in used]
+    most = 5 * MOST_ENTRIES
+    return {name: f"array of shape {list(x.shape)}" if x.size > most else x.tolist() for name, x in read}
 
 
 def counted(count: int, noun: str) -> str:

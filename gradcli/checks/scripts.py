@@ -126,10 +126,10 @@ def check_script(
                 beat()
             outcomes.append((subject, outcome))
             times.append(monotonic())
-    verdicts = [outcome.verdict for _, outcome in outcomes]
     checks = settled(first_wrong_steps([*map(partial(blamed, outcomes), outcomes)]), lowered)
     results: list[Check] = []
     if ready.stated:
+        verdicts = [outcome.verdict for _, outcome in outcomes]
         results = room("inline_results").compared(lowered, ready.stated, verdicts, ready.values, settings)
     placed = [*zip(checks, [subject.place for subject in ready.subjects], strict=True)]
     placed += [(result, result.line) for result in results]
@@ -200,14 +200,14 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[
 
 def on_other_branches(exact: Exact, lowered: Lowered, subject: Subject, outcome: Outcome) -> tuple[Subject, Outcome]:
     """What is proved of a claim in a region is refuted where its leaves have no values, and another branch does it."""
-    region = outcome.evidence.get("region")
-    if region and not subject.values.keys() <= lowered.values.keys():
-        signs = [Assumption("sign", text) for text in region]
-        member = room("challenge").counterexample(exact, lambda _: ({}, lowered, subject), signs, [()])
+    signs = outcome.evidence.get("region")
+    if signs and not subject.values.keys() <= lowered.values.keys():
+        member = room("challenge").counterexample(exact, lambda _: ({}, lowered, subject), [Assumption("kink")], [()])
         if member is not None and surfaces_of(subject.judged if subject.output is None else subject.output):
             moved, there = verdict_on(exact, member.subject)
-            text = f"{there.message}; the claim is right where {' and '.join(region)}"
-            return (moved, there._replace(message=text)) if there.verdict == "DISAGREES" else (subject, outcome)
+            if there.verdict == "DISAGREES":
+                text = f"{there.message}; the claim is right where {' and '.join(signs)}"
+                return moved, there._replace(message=text)
     return subject, outcome
 
 

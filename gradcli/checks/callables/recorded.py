@@ -166,7 +166,7 @@ def of_tensors(box: BlackBox, seed: int) -> Message:
     if record is None or box.kind != OWN or box.taken != "float64" or not np.isfinite(box.x).all():
         return {}
     program = ran(box, record)
-    return (of_class if is_function_class(owner(box)) else of_function)(box, program, seed)
+    return (of_class if is_function_class(getattr(box.f, "__self__", None)) else of_function)(box, program, seed)
 
 
 def of_function(box: BlackBox, program: Any, seed: int) -> Message:
@@ -181,7 +181,8 @@ def of_function(box: BlackBox, program: Any, seed: int) -> Message:
 
 def of_class(box: BlackBox, program: Any, seed: int) -> Message:
     """The recording of a `Function`'s forward, and of its backward, which is a rule written by hand."""
-    rule = next((other for other in program.rules if other.name == owner(box).__name__), None)
+    owner: Any = getattr(box.f, "__self__", None)
+    rule = next((other for other in program.rules if other.name == owner.__name__), None)
     if box.shape is None or rule is None or {*box.names} - {leaf.name for leaf in rule.leaves}:
         raise Opaque("")
     program.rules = tuple(other for other in program.rules if other is not rule)
@@ -687,11 +688,6 @@ def notes_on(box: BlackBox, known: Recorded) -> list[str]:
 
 
 # --- small things -------------------------------------------------------------------------------------------------
-
-
-def owner(box: BlackBox) -> Any:
-    """The class whose `apply` is judged, or None."""
-    return getattr(box.f, "__self__", None)
 
 
 def at_point(program: Program) -> dict[str, Floats]:

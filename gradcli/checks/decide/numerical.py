@@ -56,7 +56,12 @@ SHARP = 4e-5  # the largest slope has to be known at least so well
 
 def by_differences(case: Case) -> Outcome:
     """The verdict on a gradient in a script: AGREES, or INCONCLUSIVE."""
-    survey, nearby = surveyed(case, case.values), partial(surveys_nearby, case)
+
+    def nearby() -> list[Survey]:
+        points = [values for values, _ in case.nearby] or case.beside([case.own_leaf], case.subject.settings.samples)
+        return [surveyed(case, values).look_along() for values in points]
+
+    survey = surveyed(case, case.values)
     survey.look()
     name = case.entry if case.plane else None
     judged = ByDifferences(survey, case.target_name, case.target.type.shape, nearby, case.role, entry_name=name)
@@ -80,12 +85,6 @@ def surveyed(case: Case, values: Values) -> Survey:
     claims = parts_of(case.doubles([case.subject.judged], values)[0])
     rtol, domain = case.subject.rtol or 0.0, None if case.plane else case.subject.domain
     return Survey(f, x, {case.target_name: slice(0, x.size)}, claims[None], case.seed, rtol, domain=domain)
-
-
-def surveys_nearby(case: Case) -> list[Survey]:
-    """Surveys of points near the given one, along one direction each."""
-    nearby = [values for values, _ in case.nearby] or case.beside([case.own_leaf], case.subject.settings.samples)
-    return [surveyed(case, values).look_along() for values in nearby]
 
 
 # --- a verdict from surveys ---------------------------------------------------------------------------------------

@@ -398,8 +398,8 @@ class CCode:
             return CArray(args[0].sizes * 2, lambda i, j: f"({i} == {j} ? {args[0].at(i)} : 0.0)")
         k = whole_number(node.args[1]) if len(args) == 2 else 0
         if name in ("tril", "triu") and len(args[0].sizes) == 2 and k is not None:
-            test = f"+ {k} {'<=' if name == 'triu' else '>='}"
-            return CArray(args[0].sizes, lambda i, j: f"((long)({i}) {test} (long)({j}) ? {args[0].at(i, j)} : 0.0)")
+            side = f"+ {k} {'<=' if name == 'triu' else '>='}"
+            return CArray(args[0].sizes, lambda i, j: f"((long)({i}) {side} (long)({j}) ? {args[0].at(i, j)} : 0.0)")
         if name in ("inv", "det"):
             return self.inverse(args[0], name)
         if name == "logdet":
