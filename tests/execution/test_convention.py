@@ -121,10 +121,12 @@ def test_complex_numbers_have_no_order(text: str, at: dict[str, Any]) -> None:
     assert problem.value.diagnostics[0].span is not None
 
 
-def test_complex_point_needs_the_option() -> None:
-    """A complex value is refused where real numbers are wanted."""
+def test_a_complex_point_needs_no_option() -> None:
+    """A complex value makes every leaf complex; it is refused where float32 is requested."""
+    with_option = calculator.grad("z**2", at=Z, dtype="complex128")
+    assert calculator.grad("z**2", at=Z).gradient == with_option.gradient
     with pytest.raises(GradcliError):
-        calculator.grad("z**2", at=Z)
+        calculator.grad("z**2", at=Z, dtype="float32")
 
 
 def test_complex_array_without_axes() -> None:
