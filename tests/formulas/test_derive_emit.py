@@ -45,7 +45,7 @@ SCRIPTS = [
     "w @ tanh(V@x+b)",
     "var(x)*std(y)",
     "sum(cumsum(x)**2)",
-    "x[0]*x[1] + max(x)",
+    "x = [1, 2, 4]; x[0]*x[1] + max(x)",
     "sum((Y - U@V.T)**2)",
     "sum((x[1:] - x[:-1])**2) + sum(A[1:-1, :-1]**2)",
     "-sum(Y*log_softmax(X@W, axis=1))",
@@ -67,7 +67,7 @@ SCRIPTS = [
 LACKING = "x in (0.2, 0.8); sinc(x)*logaddexp(x, y) + mod(y, 2) + xlogy(x, x)*cbrt(y)"  # in some of the languages
 SCRIPTS.append(LACKING)
 FAST = [*SCRIPTS[:4], LACKING, "cross_entropy(tanh(X@W), labels)"]
-PEERS = [SCRIPTS[0], SCRIPTS[11], SCRIPTS[16]]
+PEERS = [SCRIPTS[0], "w @ tanh(V@x+b)", "sum((x[1:] - x[:-1])**2) + sum(A[1:-1, :-1]**2)"]
 
 
 def function_of(script: str) -> SelfContained:

@@ -405,7 +405,7 @@ def distance_sign(story: Story, root: Entry) -> int:
     sound = (kind in ("Index", "Gather") and "LogSoftmax" in below[0].name) or DISTANCE.search(entry.name) is not None
     if kind in POWERS and len(set(entry.inputs)) == 1 and kind_of(below[0].name) == "Sub":
         sound = len([mark for mark in below[0].inputs if mark in story.historic]) == 1
-    negative = DISTANCE.search(entry.name) and entry.value is not None and entry.value < 0
+    negative = DISTANCE.search(entry.name) and not len(entry.shape) and entry.value is not None and entry.value < 0
     return 0 if not sound or negative else -1 if root.value < 0 else 1
 
 
