@@ -79,6 +79,9 @@ def on_a_box(random: Any) -> list[Judged]:
             if true.gradient is None or not holds(stated, {"x": value}, true):
                 right = False
                 break
+        if "floor" in form:  # it jumps wherever {t} is a whole number, not at the center alone
+            steps = Formula(filled("floor({t})"))
+            right = right and len({steps({"x": low + (high - low) * mp.mpf(k) / 64}) for k in range(65)}) == 1
     what = f"check_script({text!r}, at={{'x': {x!r}}}, claims={{'x': {claim!r}}}, box={{'x': {(low, high)!r}}})"
     try:
         check = check_script(text, at={"x": x}, claims={"x": claim}, box={"x": (low, high)}).checks[-1]
