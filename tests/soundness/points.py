@@ -34,7 +34,7 @@ class Judged(NamedTuple):
     fault: str
 
 
-SAME_SLOPES = re.compile(r"slopes (\S+) from below, \1 from above")
+SAME_SLOPES = re.compile(r"slopes less than \S+ apart")
 
 
 def fault(right: bool | None, smooth: bool, verdict: str, message: str) -> str:
