@@ -14,8 +14,6 @@ import re
 from collections.abc import Mapping
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError
-from gradcli.language.latex.latex_parser import statements
-from gradcli.language.latex.latex_tokens import LatexTokens
 from gradcli.language.source import LINE_END, Source
 
 MATHEMATICS = re.compile(r"\\[A-Za-z,;:!|{}()\[\]%]|\^T ?@|\^T ?[A-Za-z]{1,2}(?![A-Za-z0-9_])|\$[^$]+\$|[\^_][ \t]*\{")
@@ -57,6 +55,9 @@ def translated(source: Source, about: Source | None = None, ranges: Mapping[str,
     mathematics: set[int] = set()
     for number, line in enumerate(source.lines()):
         if number >= done and (about or is_latex(line)):
+            from gradcli.language.latex.latex_parser import statements  # most lines are no LaTeX: start-up time
+            from gradcli.language.latex.latex_tokens import LatexTokens
+
             done = environment_end(lines, number)
             mathematics.add(number + 1)
             formula, mark, comment = "".join(lines[number:done]).partition("#")

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 
 from gradcli.base.diagnostics import error, visible
 from gradcli.language.latex import is_latex, translated
-from gradcli.language.latex.latex_parser import symbol
-from gradcli.language.latex.latex_tokens import LatexTokens
 from gradcli.language.source import Source, words
 
 BY = re.compile(  # x in \frac{\partial L}{\partial x}, \nabla_x L
@@ -61,6 +59,9 @@ def name_of(target: str) -> str:
     inner = (next(filter(None, by.groups())) if by else target).replace(",", "")
     if inner.isidentifier():
         return inner
+    from gradcli.language.latex.latex_parser import symbol  # most claims are no LaTeX: start-up time
+    from gradcli.language.latex.latex_tokens import LatexTokens
+
     t = LatexTokens(Source(inner, "<claim>"), inner, 0, frozenset(), frozenset(), inner)
     text = symbol(t).text
     if t.token:
