@@ -200,10 +200,10 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[
 
 def on_other_branches(exact: Exact, lowered: Lowered, subject: Subject, outcome: Outcome) -> tuple[Subject, Outcome]:
     """What is proved of a claim in a region is refuted where its leaves have no values, and another branch does it."""
-    signs = outcome.evidence.get("region")
-    if signs and not subject.values.keys() <= lowered.values.keys():
+    signs, function = outcome.evidence.get("region"), subject.output or subject.judged
+    if signs and not subject.values.keys() <= lowered.values.keys() and surfaces_of(function):
         member = room("challenge").counterexample(exact, lambda _: ({}, lowered, subject), [Assumption("kink")], [()])
-        if member is not None and surfaces_of(subject.judged if subject.output is None else subject.output):
+        if member is not None:
             moved, there = verdict_on(exact, member.subject)
             if there.verdict == "DISAGREES":
                 text = f"{there.message}; the claim is right where {' and '.join(signs)}"
