@@ -62,10 +62,10 @@ class Support:
             if calls:
                 alike = any(self.unset[key, at] == self.unset[key, call] for at in calls)
                 return ALWAYS if alike and not pair.get("invented") else 0
-            failing = (self.failing[family(pair)] | (self.failing[holder(pair)] if pair.get("invented") else set())) - {
-                key
-            }
-            enough = len(others) >= SIBLINGS and not failing if pair.get("invented") else len(others) > len(failing)
+            failing = self.failing[family(pair)] - {key}
+            enough = len(others) > len(failing)
+            if pair.get("invented"):
+                enough = len(others) >= SIBLINGS and not failing and not self.failing[holder(pair)] - {key}
             most = max(most, ALWAYS // 2 if len(parts) > 1 else 0, len(others) if enough else 0)
         return most
 

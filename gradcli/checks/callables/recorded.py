@@ -166,7 +166,8 @@ def of_tensors(box: BlackBox, seed: int) -> Message:
     if record is None or box.kind != OWN or box.taken != "float64" or not np.isfinite(box.x).all():
         return {}
     program = ran(box, record)
-    return (of_class if is_function_class(getattr(box.f, "__self__", None)) else of_function)(box, program, seed)
+    owner: Any = getattr(box.f, "__self__", None)
+    return of_class(box, program, owner, seed) if is_function_class(owner) else of_function(box, program, seed)
 
 
 def of_function(box: BlackBox, program: Any, seed: int) -> Message:
@@ -179,9 +180,8 @@ def of_function(box: BlackBox, program: Any, seed: int) -> Message:
     return message(program, outputs, dict(zip(box.names, gradients, strict=True)), seed)
 
 
-def of_class(box: BlackBox, program: Any, seed: int) -> Message:
+def of_class(box: BlackBox, program: Any, owner: Any, seed: int) -> Message:
     """The recording of a `Function`'s forward, and of its backward, which is a rule written by hand."""
-    owner: Any = getattr(box.f, "__self__", None)
     rule = next((other for other in program.rules if other.name == owner.__name__), None)
     if box.shape is None or rule is None or {*box.names} - {leaf.name for leaf in rule.leaves}:
         raise Opaque("")

@@ -614,22 +614,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0.0) -> Any:
 WRITTEN: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        *(
-            average,
-            convolve,
-            corrcoef,
-            correlate,
-            cov,
-            diff,
-            gradient,
-            interp,
-            linspace,
-            lstsq,
-            percentile,
-            polyval,
-            ptp,
-        ),
-        *(select, around),
+        *(average, convolve, corrcoef, correlate, cov, diff, gradient, interp, linspace, lstsq, percentile),
+        *(polyval, ptp, select, around),
     )
 }
 WRITTEN["round"] = around
