@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -387,7 +388,9 @@ class Judge:
         if kind == "const" and depth:
             raise Refused
         if kind == "assign" and (header := their_formula(below[0])) is not None:
-            if depth or len(set(header[1])) < len(header[1]):
+            letters = "".join(header[1])
+            words = {name for name in re.findall(r"[^\W\d]\w+", str(below[1])) if set(name) <= set(letters)}
+            if depth or len(set(header[1])) < len(header[1]) or words - self.defined:  # xx may be x*x
                 raise Refused
             self.formula = ("def", header[0], None, header[1], (("return", theirs(below[1])),))
             return self.formula

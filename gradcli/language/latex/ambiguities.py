@@ -93,11 +93,11 @@ def refuse_mark(t: LatexTokens, start: int) -> None:
         index = inner if re.fullmatch(r"\w+", inner) else "1"
         base = t.joined(start, first - 1)
         raise t.readings("a superscript in brackets", first - 1, end, f"{base}_{index}", f"{base}^{{{inner}}}")
-    sign, behind = t.names[first + group], t.names[first + group + 1]
+    sign, behind = (*t.names[first + group : first + group + 2], "", "")[:2]
     if (sign == "+" and not group) or (sign in ("+", "-") and behind in ("}", *CLOSING)):
         hint = "write a name such as `\\mathrm{H_plus}`"
         raise t.error("GC138", "a name has no sign", first - 1, first + group, hint)
-    if t.names[first + group] in ("*", "\\ast", "\\star"):
+    if sign in ("*", "\\ast", "\\star"):
         hint = "write a name such as `\\mathrm{x_star}`"
         raise t.error("GC138", "a name has no star", first - 1, first + group, hint)
 
