@@ -39,7 +39,7 @@ def lowered_claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     target, output = lowerer.leaves[leaf].node, lowerer.outputs[0]
     script = with_own_names(parse(source, lowerer.limits), {*lowerer.scope, *lowerer.leaves, *lowerer.functions})
     inner = ScriptPass(script, lowerer.vocabulary, lowerer.library, lowerer.limits, lowerer.at, lowerer.mode)
-    inner.builder, inner.sizes = lowerer.builder, lowerer.sizes
+    inner.builder, inner.sizes, inner.open_shapes = lowerer.builder, lowerer.sizes, lowerer.open_shapes
     inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
     known = {**lowerer.scope, **{name: leaf.node for name, leaf in lowerer.leaves.items()}}
     for name in IMAGINARY - known.keys() if lowerer.mode.plane else ():
