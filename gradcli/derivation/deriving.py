@@ -26,6 +26,7 @@ from gradcli.checks.report import GOOD
 from gradcli.checks.subjects import of_claim
 from gradcli.derivation.derivation_steps import steps_by
 from gradcli.derivation.gradient_text import LONGEST, points
+from gradcli.derivation.index_notation import index_text
 from gradcli.derivation.quiz import Question
 from gradcli.derivation.self_contained import LONG, named_parts, self_contained, simple
 from gradcli.formulas import JacobianRows, NoFormula, formula_texts, why_none
@@ -38,8 +39,13 @@ from gradcli.language.source import Source, words
 from gradcli.language.syntax import Assign, FunctionDef, names_in
 from gradcli.lowering import NO_CLAIMS, lower
 from gradcli.lowering.shapes.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, declared, probes, symbols_of
+from gradcli.primitives.axes import kept
+from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.positions import take_along
+from gradcli.primitives.recurrence import prod
 from gradcli.transforms import derivatives
+from gradcli.transforms.masks import clean
+from gradcli.transforms.reverse import sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
     from gradcli.checks.report import Check
     from gradcli.formulas import index_proof
     from gradcli.graph.domain import Interval
+    from gradcli.graph.node import Node
     from gradcli.graph.program import Program
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.language.syntax import Script
@@ -61,11 +68,12 @@ SMALL = ((3, 2, 4, 5), (2, 3, 5, 4), (4, 3, 2, 5), (2, 3, 4, 5), (3, 4, 5, 6), (
 WANTED = 3  # choices of sizes at which a formula has to hold
 LARGER = (0, 2, 5)  # what is added to them where a script reads positions that they do not have
 FIRST_SEEDS = (2, 0, 5)  # of points: large with both signs, positive, small with both signs
-MOST_POINTS = 6  # that are tried for one set of sizes, until one decides
+MOST_POINTS = 12  # that are tried for one set of sizes, until one decides
 POOR = "IMPRECISE"
 COTANGENTS = ("u", "v", "w", "ct", "cotangent", "u_", "v_")  # names for the cotangent of an array
 SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
 TOO_LARGE = "GC508"  # of an array
+FEW = 9  # factors of a product that are written one by one
 SOME_REGION = ["signs are those at the points that were checked"]
 MARK = 0xE000  # private characters that stand for sizes until a text is written for people or for programs
 
@@ -73,7 +81,8 @@ MARK = 0xE000  # private characters that stand for sizes until a text is written
 class ScalarScript(NamedTuple):
     """A script whose output is a number, and the assumptions on its free names.
 
-    For a Jacobian the script is the output times `rows`, the cotangent, and summed.
+    For a Jacobian the script is the output times `rows`, the cotangent, and summed. With `by_entry` a formula in index
+    notation is preferred to one in matrices.
     """
 
     script: Script
@@ -82,6 +91,7 @@ class ScalarScript(NamedTuple):
     assumed: Assumed
     limits: Limits
     rows: str | None = None
+    by_entry: bool = False
 
     def lowered(self, sizes: Mapping[str, int]) -> Lowered:
         """The program for these sizes."""
@@ -193,7 +203,7 @@ def derive(
     """The derivatives of a script in closed form, leaf by leaf, as a `gradcli.base.results.calculations.Derivation`.
 
     `shapes` gives the sizes of free names, each a symbol or a number; others are inferred from how they are used.
-    `style` is that of formulas without arrays: "simplified", or "factored" by SymPy.
+    `style` is "simplified", or "factored" by SymPy, which is for formulas without arrays, or "index": index notation.
     `quantity` is "gradient", "jacobian" or "hessian"; with `order` a gradient by numbers has higher derivatives too.
     With `direction`, a name, the derivative along it replaces the gradient (`x along v`), and "hessian" adds the
     Hessian times the direction (`x,x along v`). With `steps` the first derivatives have the lines of their derivation.
@@ -394,7 +404,7 @@ def derived(
     limits: Limits,
 ) -> Derivation:
     """The first derivatives of a script in closed form."""
-    subject = subject_of(source, wrt, shapes, limits, scalar=not jacobian)
+    subject = subject_of(source, wrt, shapes, limits, scalar=not jacobian)._replace(by_entry=style == "index")
     assumed = subject.assumed
     small = subject.small()
     lowered = subject.lowered(small[0]) if small else subject.at_large()[1]
@@ -510,7 +520,8 @@ def with_rows(subject: ScalarScript) -> ScalarScript:
     shapes: dict[str, Symbols] = {**subject.assumed.shapes, name: symbols_of(output.shape, sizes)}
     source = Source(f"{subject.source.text}\nsum(({lowered.text})*{name})", subject.source.name)
     whole = subject_of(source, list(leaf_names(lowered)), shapes, subject.limits)
-    return whole._replace(assumed=whole.assumed._replace(others=subject.assumed.others), rows=name)
+    assumed = whole.assumed._replace(others=subject.assumed.others)
+    return whole._replace(assumed=assumed, rows=name, by_entry=subject.by_entry)
 
 
 UNCONFIRMED = "the formula that was found could not be confirmed"
@@ -544,13 +555,18 @@ def derived_texts(
     """Formulas for each leaf at these sizes, the best first; `reasons` receives the reason if there is none."""
     lowered = subject.lowered(sizes)
     names = leaf_names(lowered)
-    gradient = derivatives.grad(scalar_output(lowered), [lowered.program.leaves[name].node for name in names])
+    gradient = gradient_of(scalar_output(lowered), [lowered.program.leaves[name].node for name in names])
     texts_by_leaf = {}
+    taken = {*lowered.program.leaves, *subject.assumed.symbols, *own_names(lowered)}
     with building(gradient[0].builder, reachable(gradient)):
         for name, node in zip(names, gradient, strict=True):
             rows = subject.axes(lowered)
-            texts = [text for text in formula_texts(node, None, marks, rows) if len(text) <= LONGEST]
             own = own_names(lowered)
+            ways = [*formula_texts(node, None, marks, rows)]
+            if subject.by_entry or not ways:
+                with suppress(NoFormula):
+                    ways.insert(0, index_text(node, marks, rows, taken))
+            texts = [text for text in ways if len(text) <= LONGEST]
             texts_by_leaf[name] = [text for text in texts if words(text).isdisjoint(own)]
             if not texts:
                 reasons[name] = reason_text(why_none(node, rows), subject.source)
@@ -558,6 +574,26 @@ def derived_texts(
                 clash = min(words(texts[0]) & own)
                 reasons[name] = f"it calls `{visible(clash)}`, which means something else in this script"
     return texts_by_leaf
+
+
+def gradient_of(output: Node, leaves: Sequence[Node]) -> list[Node]:
+    """The gradient; that of a product of many entries has the product divided by each of them."""
+    products = [node for node in reachable([output]) if node.primitive is prod and node.args[0].type.size > FEW]
+    if not products:
+        return derivatives.grad(output, leaves)
+    with building(output.builder, [output, *leaves]) as builder:
+        pairs = [(output, builder.constant(1))]
+        for product in reversed(products):
+            (arg,), axes = product.args, product.params["axis"]
+            (arrived,) = sweep(builder, [(node, (ct, None)) for node, ct in pairs], [product], stops=products)
+            if arrived is not None:
+                weight = kept(clean(builder, arrived) * product, arg.shape, axes, True)
+                pairs.append((arg, stretch(weight, arg.shape) / arg))
+        sent = sweep(builder, [(node, (ct, None)) for node, ct in pairs], leaves, stops=products)
+        return [
+            builder.constant(0, leaf.shape) if ct is None else clean(builder, ct)
+            for leaf, ct in zip(leaves, sent, strict=True)
+        ]
 
 
 def reason_text(reason: NoFormula, source: Source) -> str:

@@ -23,6 +23,7 @@ from gradcli.language.syntax import (
     Assign,
     Binary,
     Call,
+    Clause,
     Comprehension,
     Declare,
     ExpressionStatement,
@@ -169,9 +170,13 @@ def named_parts(
     """Formulas in which long parts have names, those of the script first, and the definitions of these names."""
     assigned = {} if not texts else {name: simple(text) for name, text in written(lowered).assigned.items()}
     shapes = {name: leaf.node.shape for name, leaf in lowered.program.leaves.items()}
-    taken = {*assigned, *shapes, *sizes, *(name for text in texts.values() for name in names_in(expression_of(text)))}
+    formulas = list(map(expression_of, texts.values()))
+    taken = {*assigned, *shapes, *sizes, *(name for formula in formulas for name in names_in(formula))}
+    indices = {node.target.id for formula in formulas for node in nodes_of(formula) if isinstance(node, Clause)}
 
     def new_name(part: str) -> str | None:
+        if not indices.isdisjoint(words(part)):
+            return None
         full = part
         for name in reversed(new_parts):
             full = substituted(full, {name: new_parts[name]})

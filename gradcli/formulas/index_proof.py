@@ -284,11 +284,9 @@ class SymbolicReader(Reader):
             return super()._rule(node, at)
         if node.builder.vocabulary.get(name) is not node.primitive:  # a function with a rule by hand is its value
             return self._same(node, at)
-        if name in ("triu", "tril"):
-            return super()._rule(node, at)
         if name in OWN:
             return OWN[name](self, node, at)
-        if name in REFUSED or node.primitive.name == EIGENVECTORS:
+        if name in REFUSED or name == EIGENVECTORS:
             return refused(f"it reads `{name}`")
         composite = node.primitive.kind == "composite" and not node.primitive.internal
         composite = composite or (node.primitive.closed is not None and self._in_others(node) is not None)
@@ -297,11 +295,10 @@ class SymbolicReader(Reader):
         return self._call(node, at) if node.primitive.pointwise else self._whole(node, at)
 
     def _input(self, node: Node, at: At) -> Rule:
+        yield from ()
         if node.primitive is LEAF and not node.shape and node.params["name"] in self.names.symbols.values():
-            yield from ()
             return single(Irrational(f"size {node.params['name']}"))
         if node.primitive is CONSTANT and not isinstance(node.params["value"], str):
-            yield from ()
             return self.names.in_sizes(Fraction(node.params["value"]))
         if node.primitive is DATA and len(node.shape) == 2:
             labels = _labels_of([*node.builder.data[node.params["digest"]].flat], node.shape[1])
@@ -500,12 +497,6 @@ class SymbolicReader(Reader):
         inverse = single(Whole("inv", (), ((own, (yield matrix, own)),), (at[0], inner)))
         return over(times(inverse, (yield right, (inner, at[1])), entries=False), inner, self.names)
 
-    def _prod(self, node: Node, at: At) -> Rule:
-        (arg,) = node.args
-        own = tuple([self.names.index(n) for n in arg.shape])
-        axes = tuple([axis % len(own) for axis in node.params["axis"]])
-        return single(Whole("prod", (("axis", axes),), ((own, (yield arg, own)),), at))
-
     def _cumsum(self, node: Node, at: At) -> Rule:
         return self._triangle(node.args[0], at, node.params["axis"] % len(at), False)
 
@@ -560,7 +551,7 @@ def reversed_axis(node: Node) -> int | None:
 
 PLAIN = frozenset(
     ["named", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul"]
-    + ["permute", "broadcast", "data", "reshape", "unslice", "concat", "take_static", "put_static"]
+    + ["permute", "broadcast", "data", "reshape", "unslice", "concat", "take_static", "put_static", "triu", "tril"]
 )
 REFUSED = frozenset(["detach", "frechet"])
 # operands with bounds: 1 where it has to be positive, 0 where it must not be negative
@@ -580,7 +571,7 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "softmax": SymbolicReader._softmax,
     "log_softmax": SymbolicReader._softmax,
     "solve": SymbolicReader._solve,
-    "prod": SymbolicReader._prod,
+    "prod": Reader._prod,
     **dict.fromkeys(COMPARISONS, SymbolicReader._comparison),
     **dict.fromkeys(("equal", "not_equal"), SymbolicReader._equal),
     **dict.fromkeys(("is_max", "is_min"), SymbolicReader._largest),

@@ -50,7 +50,7 @@ from gradcli.formulas.index_terms import (
 from gradcli.formulas.matrix_rules import AT_ZERO
 from gradcli.graph.loop import written_nodes
 from gradcli.graph.node import CONSTANT, DATA, LEAF, is_reader
-from gradcli.primitives.arithmetic import div, sub
+from gradcli.primitives.arithmetic import div
 from gradcli.primitives.movement import reshape, unslice
 from gradcli.primitives.steps import tie_step
 from gradcli.primitives.triangles import triu
@@ -195,11 +195,9 @@ class Reader:
         return (yield node.args[0], at)
 
     def _add(self, node: Node, at: At) -> Rule:
-        left, right = yield from self._operands(node, at)
-        return add(left, scaled(right, -1) if node.primitive is sub else right)
-
-    def _negative(self, node: Node, at: At) -> Rule:
-        return scaled((yield node.args[0], at), -1)
+        *left, last = yield from self._operands(node, at)
+        last = last if node.primitive.name == "add" else scaled(last, -1)
+        return add(*left, last) if left else last
 
     def _product(self, node: Node, at: At) -> Rule:
         left, right = yield from self._operands(node, at)
@@ -439,6 +437,14 @@ class Reader:
         whole = Whole(node.primitive.name, tuple(node.params.items()), tuple(args), at)
         return _linear(whole) if node.primitive.kind == "linear" else single(whole)
 
+    def _prod(self, node: Node, at: At) -> Rule:
+        (arg,) = node.args
+        if arg.type.size <= FEW:
+            return (yield from self._definition(node, at))
+        own = tuple([self.names.index(n) for n in arg.shape])
+        axes = tuple([axis % len(own) for axis in node.params["axis"]])
+        return single(Whole("prod", (("axis", axes),), ((own, (yield arg, own)),), at))
+
     def _exponential_along(self, node: Node, at: At) -> Rule:
         """The derivative of a matrix exponential along a multiple of the identity, which is that multiple of it."""
         x, direction = node.args
@@ -588,7 +594,7 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "detach": Reader._same,
     "add": Reader._add,
     "sub": Reader._add,
-    "neg": Reader._negative,
+    "neg": Reader._add,
     "mul": Reader._product,
     "div": Reader._product,
     **dict.fromkeys(("power", "pow", *PRODUCTS), Reader._power),
@@ -606,6 +612,7 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "unslice": Reader._unslice,
     "concat": Reader._concat,
     **dict.fromkeys(("take_along", "put_along", "take_static", "put_static"), Reader._picked),
+    "prod": Reader._prod,
     "max": Reader._whole,
     "min": Reader._whole,
     EIGENVECTORS: Reader._whole,

@@ -690,7 +690,7 @@ class MatrixWriter:
             shape = tuple([size + sum(more) for size, more in zip(own, widths, strict=True)])
             sides = [trees.several(list(map(self.size, both))) for both in widths]
             args.append(trees.several(sides) if len(own) > 1 else sides[0])
-        if len(own) == 1 and len(base.args) == 1:
+        if len(base.args) == 1 and (len(own) == 1 or len(removed) == len(own)):
             params.pop("axis", None)
         keywords = [trees.keyword(name, trees.static(value)) for name, value in params.items()]
         return self._entry(trees.call(base.name, args, keywords), base.at, shape, order)

@@ -31,6 +31,7 @@ from gradcli.formulas.index_terms import (
     scaled,
     single,
     times,
+    value_of,
 )
 
 if TYPE_CHECKING:
@@ -303,8 +304,9 @@ def _powers(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, .
                 if _weight(total) < _weight(base.args[1]) + (_weight(top.args[1]) if alike else 0):
                     rest = [factor for at, factor in enumerate(factors) if at not in (place, other)]
                     way = -1 if all(term.coefficient < 0 for term in total) else 1
-                    whole = EntrywiseCall("pow", (), (base.args[0], scaled(total, way)))
-                    return _powers((*rest, (whole, Fraction(way))), names)
+                    whole, n = EntrywiseCall("pow", (), (base.args[0], scaled(total, way))), value_of(total)
+                    new = (whole, Fraction(way)) if n is None else (BracketedSum(base.args[0]), n)
+                    return _powers((*rest, *([new] if new[1] else [])), names)
     return factors
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from unicodedata import lookup
 
 from gradcli.base.diagnostics import GradcliError
+from gradcli.language import trees
 from gradcli.language.notation import ATOM, BINDS, COMPARISON, FACTORS, POWER, PRODUCT, SUM, TUPLE, Notation
 from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
@@ -34,6 +35,8 @@ from gradcli.language.syntax import (
     Unary,
     children,
     is_whole,
+    names_in,
+    nodes_of,
 )
 from gradcli.language.unparse import unparse
 from gradcli.primitives import functions
@@ -77,6 +80,8 @@ NUMBERS = frozenset(
     ["sum", "mean", "norm", "det", "trace", "logdet", "var", "std", "prod", "logsumexp", "len", "max", "min"]
 )
 MATRICES = frozenset(["outer", "inv", "eye", "diag"])
+LEFT_OUT = {"sum": "0", "prod": "1", "max": "-inf", "min": "inf"}  # what changes nothing
+SERIES = {"sum": (r"\sum", "∑"), "prod": (r"\prod", "∏"), "max": (r"\max", "max"), "min": (r"\min", "min")}
 
 
 def latex(text: str, ranks: Mapping[str, int]) -> str:
@@ -160,6 +165,18 @@ class Mathematics(Notation):
 
     # --- results as equations
 
+    def derivative(self, function: str, leaves: Sequence[str], along: str, text: str) -> tuple[str, str]:
+        """The name of a derivative and its formula; one of entries has their indices in its name."""
+        letters: list[Name] = []
+        (statement,) = parse(Source(text)).statements if " for " in text else (None,)
+        tree = getattr(statement, "value", None)
+        while isinstance(tree, Comprehension) and not tree.generator:
+            letters.append(tree.clauses[0].target)
+            tree = tree.item
+        rows = len(letters) - self.ranks.get(leaves[0], 0)
+        name = self.partial(function, leaves, along, (letters[:rows], letters[rows:]))
+        return name, self.formula(text) if tree is None else self.text(tree)
+
     def function_name(self, text: str) -> str:
         """A name for the value of a script that it does not use."""
         return next((name for name in FUNCTIONS if name not in {*words(text), *self.ranks}), FUNCTIONS[0])
@@ -182,13 +199,18 @@ class Mathematics(Notation):
             right = self.verbatim(text) if tree is None else self.text(tree)
             yield left, self.operator(right, "=", self.array(values[place])) if len(values) == len(trees) else right
 
-    def partial(self, function: str, leaves: Sequence[str], along: str = "") -> str:
-        """The name of a derivative."""
+    def partial(
+        self, function: str, leaves: Sequence[str], along: str = "", at: Sequence[Sequence[Syntax]] = ((), ())
+    ) -> str:
+        """The name of a derivative, `at` the indices of an entry of the function and of the leaf."""
+        rows, columns = [self.listed(indices, ",") for indices in at]
         order = self.number(str(len(leaves))) if len(leaves) > 1 else ""
-        above = self.beside(self.power(self.partial_sign, order) if order else self.partial_sign, self.name(function))
+        above = self.index(self.name(function), rows) if rows else self.name(function)
+        above = self.beside(self.power(self.partial_sign, order) if order else self.partial_sign, above)
         below = []
         for leaf in dict.fromkeys(leaves):
-            part, count = self.beside(self.partial_sign, self.name(leaf)), leaves.count(leaf)
+            own = self.index(self.name(leaf), columns) if columns else self.name(leaf)
+            part, count = self.beside(self.partial_sign, own), leaves.count(leaf)
             below.append(self.power(part, self.number(str(count))) if count > 1 else part)
         quotient = self.fraction(above, self.joined(below, " "))
         return self.beside(quotient, self.name(along)) if along else quotient
@@ -287,7 +309,8 @@ class Mathematics(Notation):
         if node.op == "**":
             return [self.power(self.text(left, ATOM), self.text(right), self.rank(left) > 0)], POWER
         if node.op == "@":
-            first = self.power(self.text(left, ATOM), self.top) if self.rank(left) == 1 else self.text(left, FACTORS)
+            turned = self.rank(left) == 1 and not isinstance(left, Transpose)
+            first = self.power(self.text(left, ATOM), self.top) if turned else self.text(left, FACTORS)
             return [self.beside(first, self.text(right, FACTORS))], FACTORS
         if node.op == "*" and self.rank(left) and self.rank(right):
             return [self.operator(self.text(left, PRODUCT), "⊙", self.text(right, FACTORS))], PRODUCT
@@ -313,9 +336,48 @@ class Mathematics(Notation):
             return [self.beside(self.text(args[0], FACTORS), self.power(self.text(args[1], ATOM), self.top))], FACTORS
         if name in ("eye", "ones", "zeros"):
             return [self.index(self.symbols[name], self.listed(args, "×"))], ATOM
+        if name in SERIES and isinstance(args[0], Comprehension) and not node.keywords:
+            return self.write_series(name, args[0])
         if name == "where" and len(args) == 3:
             return [self.cases(*map(self.text, args))], ATOM
         return [self.function({"trace": "tr"}.get(name, name), [*args, *node.keywords])], ATOM
+
+    def write_series(self, name: str, node: Comprehension) -> Pieces:
+        """A sum over indices; their ranges are left out where only entries are read at them."""
+        if any(clause.rows is not None or len(clause.bounds) != 1 for clause in node.clauses):
+            return [self.function(name, [node])], ATOM
+        indices = [clause.target.id for clause in node.clauses]
+        tests = [test for clause in node.clauses for test in clause.conditions]
+        read = [item for part in nodes_of(node.item) if isinstance(part, Subscript) for item in part.items]
+        read += [side for test in tests if isinstance(test, Compare) for side in test.operands]
+        places = [item.id for item in read if isinstance(item, Name)]
+        names = [part.id for tree in (node.item, *tests) for part in nodes_of(tree) if isinstance(part, Name)]
+        signs, whole = [], node.item
+        if all(names.count(index) == places.count(index) for index in indices):
+            orders = [test for test in tests if {type(side) for side in children(test)} == {Name}]
+            bound = [name for test in orders for name in names_in(test)]
+            below = [*[self.name(index) for index in indices if index not in bound], *map(self.text, orders)]
+            own = self.joined(below, ",")
+            for test in tests:
+                own = own if test in orders else self.operator(own, ":", self.text(test))
+            signs.append(self.series(SERIES[name], own, ""))
+        else:
+            for clause in node.clauses:
+                (end,), less = clause.bounds, 1
+                match end:
+                    case Binary(op="-", left=left, right=Number(text=text)):
+                        end, less = left, 1 + int(text)
+                    case Binary(op="+", left=left, right=Number(text="1")):
+                        end, less = left, 0
+                above = trees.operation("-", end, trees.number(less)) if less else end
+                first = self.operator(self.name(clause.target.id), "==", self.number("0"))
+                signs.append(self.series(SERIES[name], first, self.text(above)))
+            if tests:
+                whole = trees.call("where", [trees.chain("and", tests), whole, trees.number(LEFT_OUT[name])])
+        text = self.text(whole, FACTORS)
+        for sign in reversed(signs):
+            text = self.beside(sign, text)
+        return [text], FACTORS
 
     def function(self, name: str, args: Sequence[Syntax]) -> str:
         """A function applied to arguments."""
@@ -358,6 +420,9 @@ class Mathematics(Notation):
 
     def index(self, base: str, places: str) -> str:
         return f"{base}_{{{places}}}"
+
+    def series(self, signs: tuple[str, str], below: str, above: str) -> str:
+        return f"{signs[0]}_{{{below}}}" + (f"^{{{above}}}" if above else "")
 
     def joined(self, parts: Sequence[str], sign: str) -> str:
         return {",": ", ", " ": r"\,"}.get(sign, r" \times ").join(parts)
@@ -511,6 +576,14 @@ class MathML(Mathematics):
 
     def index(self, base: str, places: str) -> str:
         return f"<msub>{row(base)}{row(places)}</msub>"
+
+    def series(self, signs: tuple[str, str], below: str, above: str) -> str:
+        sign = self.sign(signs[1])
+        return (
+            f"<munderover>{sign}{row(below)}{row(above)}</munderover>"
+            if above
+            else f"<munder>{sign}{row(below)}</munder>"
+        )
 
     def joined(self, parts: Sequence[str], sign: str) -> str:
         return (INVISIBLE_TIMES if sign == " " else self.sign(sign)).join(parts)

@@ -178,16 +178,18 @@ FORMULAS: list[tuple[str, str, str, str, str]] = [
     ("Belkin and Niyogi, Laplacian eigenmaps (2003)", r"\sum_{i,j} W_{ij} \|\mathbf{x}_i - \mathbf{x}_j\|^2", "x", "W 4 4, x 4 2", "sum([W[i, j]*sum((x[i] - x[j])**2) for i in range(4) for j in range(4)])"),
     ("Broomhead and Lowe, radial basis functions (1988)", r"\sum_{i=1}^n \sum_{j=1}^m W_{ij} \exp(-\frac{\|x_i - c_j\|^2}{2 s^2})", "c", "W 4 3, x 4 2, c 3 2, s +", "sum([W[i, j]*exp(-sum((x[i] - c[j])**2)/(2*s**2)) for i in range(4) for j in range(3)])"),
     ("Schroff, Kalenichenko and Philbin, FaceNet (2015)", r"\sum_{i=1}^N \max(0, \|a_i - p_i\|^2 - \|a_i - q_i\|^2 + \alpha)", "a", "a 4 2, p 4 2, q 4 2, alpha +", "sum([maximum(0, sum((a[i] - p[i])**2) - sum((a[i] - q[i])**2) + alpha) for i in range(4)])"),
+    ("Cobb and Douglas (1928)", r"A \prod_{i=1}^n x_i^{a_i}", "x", "A, x 4 +, a 4", "A*prod(x**a)"),
+    (f"{COOKBOOK}, 9.9", r"\prod_{i<j} (x_j - x_i)", "x", "x 4 apart", "prod([x[j] - x[i] for i in range(4) for j in range(i + 1, 4)])"),
+    ("Bernoulli", r"\prod_{i=1}^n p_i^{y_i} (1 - p_i)^{1 - y_i}", "p", "p 4 +, y 4 01", "prod(p**y*(1 - p)**(1 - y))"),
     ("MacQueen (1967), soft", r"\sum_{i,k} R_{ik} \|x_i - \mu_k\|^2", "mu", "R 4 3 +, x 4 2, mu 3 2", "sum(R*sum((x[:, None] - mu)**2, axis=2))"),
 ]
 
 # what is derived at one size, entry by entry
 ONE_SIZE: list[tuple[str, str, str, str, str]] = [
-    ("Cobb and Douglas (1928)", r"A \prod_{i=1}^n x_i^{a_i}", "x", "A, x 4 +, a 4", "A*prod(x**a)"),
+    ("Cooley and Tukey (1965), half of a transform", "sum(x[::2]**2)", "x", "x 8", "sum(x[::2]**2)"),
 ]
 
 REFUSED: list[tuple[str, str, str, str]] = [  # source, formula, by what, a part of the reason
-    (f"{COOKBOOK}, 9.9", r"\prod_{i<j} (x_j - x_i)", "x", "no closed form"),
     ("Rendle et al., BPR (2009)", r"-\sum_u \log \sigma(w_u^\top h)", "w", "a function or a product"),
     ("Koren, Bell and Volinsky (2009)", r"\sum_{(i,j) \in S} (R_{ij} - p_i^\top q_j)^2", "p", "one letter"),
     ("Boltzmann", r"\sum_i i x_i", "x", "from 0 or from 1"),

@@ -164,7 +164,7 @@ TABLE = [
     (
         "log(rho*exp(-(x-m)@inv(S)@(x-m)/2)/sqrt(det(2*pi*S)) + (1-rho)*exp(-(x-n)@inv(T)@(x-n)/2)/sqrt(det(2*pi*T)))",
         "rho",
-        "(exp(-(m - x) @ inv(S) @ (m - x)/2)/sqrt(det(2*pi*S)) - exp(-(n - x) @ inv(T) @ (n - x)/2)/sqrt(det(2*pi*T)))/(rho*exp(-(m - x) @ inv(S) @ (m - x)/2)/sqrt(det(2*pi*S)) + exp(-(n - x) @ inv(T) @ (n - x)/2)*(1 - rho)/sqrt(det(2*pi*T)))",
+        "(sqrt(det(2*pi*T))*exp(-(m - x) @ inv(S) @ (m - x)/2) - sqrt(det(2*pi*S))*exp(-(n - x) @ inv(T) @ (n - x)/2))/(rho*sqrt(det(2*pi*T))*exp(-(m - x) @ inv(S) @ (m - x)/2) + sqrt(det(2*pi*S))*exp(-(n - x) @ inv(T) @ (n - x)/2)*(1 - rho))",
         "PROVED",
     ),
     (

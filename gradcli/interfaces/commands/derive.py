@@ -140,10 +140,10 @@ ORDER = Option(
 )
 STYLE = Option(
     "--style",
-    choices=("simplified", "factored", "derived"),  # the last is an earlier name of the first
-    metavar="simplified|factored",
+    choices=("simplified", "factored", "index", "derived"),  # the last is an earlier name of the first
+    metavar="simplified|factored|index",
     default="simplified",
-    help="Form of a formula without arrays: simplified, or factored by SymPy.",
+    help="Form of a formula: simplified, factored by SymPy if it is without arrays, or index for an entry of it.",
 )
 EMIT = Option(
     "--emit",

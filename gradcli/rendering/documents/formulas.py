@@ -66,7 +66,7 @@ def equations(result: Derivation, notation: Mathematics) -> Iterator[tuple[str, 
     yield from notation.outputs(result.expression, function)
     for own in result.derivatives:
         leaves, _, along = own.leaf.partition(" along ")
-        yield notation.partial(function, leaves.split(","), along), notation.formula(own.short or own.text)
+        yield notation.derivative(function, leaves.split(","), along, own.short or own.text)
     for name, text in (result.parts or {}).items():
         yield notation.name(name), notation.formula(text)
 
