@@ -102,10 +102,13 @@ CLAIMS: list[tuple[str, str, str, list[str], list[str]]] = [  # field, loss, lea
     ("ecology", r"f = \sum_i r_i N_i - \frac{1}{2} \sum_{i,j} \alpha_{ij} N_i N_j", r"\nabla_{N} f", [r"r - \tfrac{1}{2} (\alpha + \alpha^\top) N"], [r"r - \alpha N"]),
     ("recommendation", r"\sum_{u,i} M_{ui} (R_{ui} - p_u^\top q_i)^2", r"\mathbf{p}_u", [r"-2 \sum_i M_{ui} (R_{ui} - p_u^\top q_i) q_i"], [r"-2 \sum_i (R_{ui} - p_u^\top q_i) q_i"]),
     ("control", r"J = \mathbf{e}^\top P \mathbf{e}", r"\nabla_e J", [r"(P + P^\top) \mathbf{e}"], [r"2 P \mathbf{e}", r"P e"]),
+    ("machine learning", r"\tfrac12 \| W x - t \|^2", "W", [r"(W x - t) x^\top"], [r"(W x + t) x^\top", r"2 (W x - t) x^\top"]),
+    ("machine learning", r"\tfrac12 \sum_i \| W x_i - t_i \|^2", "W", [r"\sum_i (W x_i - t_i) x_i^\top"], [r"\sum_i (W x_i + t_i) x_i^\top"]),
+    ("statistics", r"\log \det(\Sigma)", r"\frac{\partial f}{\partial \Sigma_{kl}}", [r"(\Sigma^{-1})_{lk}"], [r"(\Sigma^{-1})_{kl}"]),
+    ("optimisation", r"\mathbf{1}^\top X w", "w", [r"X^\top \mathbf{1}"], [r"2 X^\top \mathbf{1}"]),
     ("statistics", r"\sum_{i=1}^n \log \mathcal{N}(x_i \mid \mu, \sigma^2)", r"\mu", [r"\frac{1}{\sigma^2} \sum_{i=1}^n (x_i - \mu)"], [r"\frac{1}{\sigma} \sum_{i=1}^n (x_i - \mu)"]),
 ]
 REFUSED: list[tuple[str, str, str, str, str]] = [  # loss, leaf, a gradient, code, a part of what is said
-    (r"\tfrac12 \| W x - t \|^2", "W", r"(W x - t) x^\top", "GC139", r"\mathrm{outer}((W x - t), x)"),
     (r"I = \log_2(1 + S)", "S", r"\frac{1}{\ln 2 (1 + S)}", "GC139", r"\ln(2) (1 + S)"),
     (r"\sum_i (x_i - m)^2", "m", r"-2 (x_i - m)", "GC202", "`x_i`"),
     (r"\sum_i x_i^2", r"\frac{\partial f}{\partial y_k}", "2 y_k", "GC206", "unknown leaf"),

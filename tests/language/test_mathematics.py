@@ -17,6 +17,14 @@ from gradcli.language.unparse import unparse
 
 # what is written: what it means, without superfluous brackets
 READ = {
+    # vectors of ones, the beta function, entries of arrays in brackets
+    r"\mathbf{1}^\top x": "sum(x, axis=0)",
+    r"2 \mathbf{1}_n^\top A x": "2*sum(A, axis=0) @ x",
+    r"\mathbf{1}^\top A \mathbf{1}": "sum(sum(A, axis=0), axis=-1)",
+    r"\|x - \mu \boldsymbol{1}_k\|": "norm(x - mu*ones(k))",
+    r"\mathrm{B}(a, b)": "beta(a, b)",
+    r"\sum_{i,j} (A^{-1})_{ij} B_{ij}": "sum(inv(A)[i, j]*B[i, j] for i in range(len(inv(A))) for j in range(shape(inv(A))[1]))",
+    r"\sum_k t_k \operatorname{softmax}(z)_k": "sum(t[k]*softmax(z)[k] for k in range(len(t)))",
     # fractions, roots, powers
     r"\frac{1}{1+e^{-x}}": "1/(1 + exp(-x))",
     r"\frac12 x": "1/2*x",
@@ -219,7 +227,7 @@ def test_mathematics_is_read(text: str) -> None:
 REFUSED = {  # text: the code, and what the help proposes
     r"\frac{x^2!}{2}": ("GC139", "(x^2)!"),
     r"\alpha x_{ab": ("GC138", "add `}`"),
-    r"\alpha^": ("GC138", "explain"),
+    r"\alpha^": ("GC138", "None"),
     r"\frac{e^2}{r^2}": ("GC139", r"\exp(2)"),
     r"\max_{\|x\|=1} x^\top A x": ("GC138", "the function alone"),
     r"J^\top J \delta = r": ("GC138", "write =="),
@@ -345,7 +353,8 @@ REFUSED = {  # text: the code, and what the help proposes
     r"A \otimes B": ("GC138", r"\mathrm{kron}(A, B)"),
     r"\theta^{*}": ("GC138", "x_star"),
     r"h_{t-1} \cdot 2": ("GC138", "h_{prev}"),
-    r"\mathbf{1}^\top x": ("GC138", r"\mathrm{ones}(n)"),
+    r"\exp(-y \odot X w)": ("GC139", r"y \odot (X w)"),
+    r"\sum_{i=0}^{n-1} \sum_{j=1, i=j}^n x_i": ("GC138", r"\sum_{i<j}"),
     r"\frac{\partial^2 f}{\partial x \partial y}": ("GC138", "grad(grad(y, x), z)"),
     r"\begin{align} y &= x^2 \\ &= x \cdot x \end{align}": ("GC138", "two equations"),
     r"\begin{cases} x & x > 0": ("GC138", r"\end{cases}"),

@@ -35,10 +35,12 @@ def is_latex(line: str) -> bool:
     return MATHEMATICS.search(STRING.sub("", line.partition("#")[0])) is not None
 
 
-def translated(source: Source, about: Source | None = None, ranges: Mapping[str, str] | None = None) -> Source:
+def translated(
+    source: Source, about: Source | None = None, ranges: Mapping[str, str] | None = None, leaf: str = ""
+) -> Source:
     r"""Return a source whose LaTeX lines are written in the language of scripts.
 
-    A claim is LaTeX and means what it means in the script that it is `about`; its free indices have `ranges`.
+    A claim for a leaf is LaTeX and means what it means in the script that it is `about`; free indices have `ranges`.
 
     Raises GradcliError with the first problem of each line: GC138 for what the language does not have, GC139 for
     what has several readings, GC502 for brackets that are too deep.
@@ -73,6 +75,7 @@ def translated(source: Source, about: Source | None = None, ranges: Mapping[str,
                     )
                 tokens = LatexTokens(source, formula[start:end], offset + start, words, functions, context)
                 tokens.matrices = frozenset(TWO_INDICES.findall(about.text)) if about else frozenset()
+                tokens.outer = leaf[:1].isupper() or leaf in tokens.matrices
                 tokens.ranges |= ranges or {}
                 tokens.indices |= dict.fromkeys(tokens.ranges, -1)
                 text = statements(tokens)

@@ -46,7 +46,7 @@ def claims_beside(source: Source, claims: Mapping[str, str]) -> dict[str, str]:
         plain = SCRIPT.search(text) or not (script.mathematics or is_latex(text))
         unknown = any(name not in names for name in re.findall(r"[^\W\d]\w+", text))
         if is_latex(text) or (not plain and (ranges or unknown or PRODUCT.search(text) or "^T" in text)):
-            text = translated(Source(text, f"<claim for {leaf}>"), source, ranges).text
+            text = translated(Source(text, f"<claim for {leaf}>"), source, ranges, leaf).text
         for index, span in reversed(ranges.items()):
             text = f"[{text} for {index} in range({span})]"
         texts[leaf] = text

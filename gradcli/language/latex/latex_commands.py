@@ -17,17 +17,8 @@ GREEK = frozenset(
 )
 TIMES = {"*": "*", "cdot": "*", "times": "*", "ast": "*", "odot": "*", "circ": "*", "@": "@"}
 OVER = {"/": "/", "div": "/"}
-COMPARISONS = {
-    "==": "==",
-    "<": "<",
-    ">": ">",
-    "le": "<=",
-    "leq": "<=",
-    "ge": ">=",
-    "geq": ">=",
-    "neq": "!=",
-    "ne": "!=",
-}
+COMPARISONS = {sign: sign for sign in ("==", "<", ">")}
+COMPARISONS |= {"le": "<=", "leq": "<=", "ge": ">=", "geq": ">=", "neq": "!=", "ne": "!="}
 PAIRS = {"(": ")", "[": "]", "{": "}", r"\{": r"\}", "lbrace": "rbrace"}
 BREAKS = (r"\\", ";")  # between statements
 BARS = {"|": "|", "lvert": "rvert", "vert": "vert"}

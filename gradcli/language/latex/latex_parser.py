@@ -77,6 +77,7 @@ NO_FACTOR = re.compile(
     r"\\(?:text|operatorname|math\w+)\{[^{}]*\}|\\[A-Za-z]+|_\{[^{}]*\}|_."
 )  # of an exponent: words, subscripts
 OF_MATRICES = ("trace", "det")
+ONES = re.compile(r"(?:1|\{ 1 \})(?: _ (?:([a-zA-Z])|\{ ([a-zA-Z]) \}))?(?! [_(\[])")  # \mathbf{1}, \mathbf{1}_n
 CALLED = re.compile(r"\b(?!exp|log|sqrt)[a-z]\w+\(")  # a function whose value may be a matrix
 REDUCED = r"(?:sum|prod|max|min)\("
 OF_NUMBERS = re.compile(rf"(?:{REDUCED})+(?!{REDUCED})[a-z_]\w*\(")  # sums of values of functions
@@ -211,7 +212,7 @@ def product(t: LatexTokens) -> TranslatedPart:
     """Factors with signs between them, or beside each other."""
     start = t.at
     left = factor(t)
-    divided = False
+    divided, hadamard = False, 0
     while True:
         at_sign, sign = t.at, t.token
         if sign in TIMES:
@@ -227,6 +228,7 @@ def product(t: LatexTokens) -> TranslatedPart:
                 left = TranslatedPart(f"cross({left.text}, {right.text})", matrix=True)
             else:
                 left = matrix_product(left, right) if TIMES[sign] == "@" else entrywise(left, right)
+            hadamard = at_sign if sign in ("odot", "circ") else 0
         elif sign in OVER:
             t.at += 1
             left, divided = entrywise(left, factor(t), "/"), True
@@ -239,7 +241,8 @@ def product(t: LatexTokens) -> TranslatedPart:
                 raise t.readings(what, start, t.at - 1, "\\frac{..}{..}", "(..)/(..)")
             if sign[:1].isdigit():
                 raise t.error("GC138", "a number cannot follow a factor", at_sign, help="write \\cdot between them")
-            if right.transposed and left.column and right.column:
+            outer = t.outer and right.transposed and not (left.transposed or left.matrix or left.number)
+            if right.transposed and right.column >= right.matrix and (left.column or outer):
                 left = TranslatedPart(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
                 continue
             refuse_juxtaposition(t, left, right, start, at_sign)
@@ -247,11 +250,21 @@ def product(t: LatexTokens) -> TranslatedPart:
             arrays = left.transposed or (
                 left.matrix and not (scaled or (left.capital and OF_NUMBERS.match(right.text)))
             )
+            if arrays and hadamard:
+                a, b = t.written(start, hadamard + 1), t.written(hadamard + 1, t.at)
+                whole = f"({t.written(start, at_sign)}) {t.written(at_sign, t.at)}"
+                raise t.readings("this product", start, t.at - 1, f"{a} ({b})", whole)
             left = matrix_product(left, right) if arrays else entrywise(left, right)
 
 
 def matrix_product(left: TranslatedPart, right: TranslatedPart) -> TranslatedPart:
-    """left @ right: row @ matrix is a row, row @ column a number, matrix @ matrix a matrix."""
+    """left @ right: row @ matrix is a row, row @ column a number, matrix @ matrix a matrix. Ones add up entries."""
+    if left.text.startswith("ones("):
+        row = right.matrix and not right.column
+        return TranslatedPart(f"sum({right.text}, axis=0)", matrix=row, transposed=row, column=row)
+    if right.text.startswith("ones("):
+        column = left.matrix and not left.transposed
+        return TranslatedPart(f"sum({left.text}, axis=-1)", matrix=column, column=column)
     row = left.transposed and (left.column or not left.matrix)
     if right.column and (row or left.column):  # a number
         return TranslatedPart(f"{left.within(PRODUCT)} @ {right.within(POWER)}", PRODUCT)
@@ -285,6 +298,8 @@ def factor(t: LatexTokens) -> TranslatedPart:
             raise t.readings("a second exponent", first, t.at, *texts)
         part = power(t, part, first)
         powers += 1
+    if part.text.startswith("ones(") and part.transposed and not t.ends() and t.token not in (*TIMES, *OVER, "_"):
+        return matrix_product(part, factor(t))  # a number, in front of which anything may stand
     if t.token == "!":
         base, raised, exponent = t.written(first, t.at).rpartition("^")
         if raised and t.names[first] not in ("(", "[", "{"):
@@ -306,18 +321,15 @@ def entry(t: LatexTokens, part: TranslatedPart, first: int) -> TranslatedPart:
     if t.names[t.at + 1 + group] == "+" and (not group or t.names[t.at + 3] == "}"):
         t.at += 4 if group else 2
         return TranslatedPart(f"maximum(0, {part.text})", matrix=part.matrix, column=part.column)
-    index = letter(t.names[t.at + 1 + group])
-    if index not in t.indices or (group and t.names[t.at + 3] != "}"):
-        is_one = part.text == "1"
-        hint = (
-            INDICATOR
-            if is_one
-            else "only a sum has an index, as in \\sum_i (A x)_i; write (A @ x)[0] in a line without LaTeX"
-        )
+    end = t.end_of_group(t.at + 1) - group
+    inner = [letter(name) for name in t.names[t.at + 1 + group : end] if name != ","]
+    if not 0 < len(inner) < 3 or not t.indices.keys() >= set(inner):
+        hint = "only a sum has an index, as in \\sum_i (A x)_i; write (A @ x)[0] in a line without LaTeX"
+        hint = INDICATOR if part.text == "1" else hint
         raise t.error("GC138", "a subscript stands behind a name or in a sum", first, t.at + 1, hint)
-    t.at += 4 if group else 2
+    t.at += 1
     array = part.within(ATOM)
-    return TranslatedPart(f"{array}[{slot(t, array, 0, index)}]")
+    return TranslatedPart(f"{array}[{', '.join(slots(t, array))}]")
 
 
 def power(t: LatexTokens, base: TranslatedPart, start: int) -> TranslatedPart:
@@ -380,9 +392,9 @@ def atom(t: LatexTokens) -> TranslatedPart:
     return symbol(t)
 
 
-def bracket(t: LatexTokens) -> TranslatedPart:
-    """A group in brackets, without the brackets."""
-    closing = PAIRS[t.token]
+def bracket(t: LatexTokens, closing: str = "") -> TranslatedPart:
+    """A group in brackets or bars, without them."""
+    closing = closing or PAIRS[t.token]
     opened = t.open(closing)
     part = comparison(t)
     t.expect(closing, opened)
@@ -445,6 +457,12 @@ def symbol(t: LatexTokens) -> TranslatedPart:
     elif (command or name) in RENAMED:
         text = RENAMED[command or name]
         t.at += 1
+    elif command in BOLD and (ones := ONES.match(" ".join(t.names[first + 1 : first + 9]))):
+        size = ones[1] or ones[2] or "n"
+        t.at += 1 + len(ones[0].split())
+        if size in t.indices:
+            raise t.error("GC138", "a vector of ones has no entries to be read", first, t.at - 1, INDICATOR)
+        return TranslatedPart(f"ones({size})", matrix=True, column=True)
     elif command in ALPHABETS or command in BOLD or command in ACCENTS:
         t.at += 1
         text, matrix = word(t)
@@ -459,7 +477,8 @@ def symbol(t: LatexTokens) -> TranslatedPart:
                 t.at -= 1
                 return function_of(t, text)
             if t.token == "(":
-                return normal_density(t, first) if normal else call(t, text)
+                beta = text == "B" and text not in t.functions
+                return normal_density(t, first) if normal else call(t, "beta" if beta else text)
     elif re.fullmatch(r"[A-Za-zα-ωΑ-Ω]\w*", name):
         refuse_word(t, first)
         text = name
@@ -576,12 +595,17 @@ def subscript(t: LatexTokens, text: str, matrix: bool) -> TranslatedPart:
         hint = f"write another letter for how many there are, such as {text.swapcase()}"
         raise t.error("GC139", f"`{text}` is how many terms a sum has, and an array", first - 2, end - 1, hint)
     t.entries.add(text)
-    column = matrix and text.islower()  # bold x_i is a vector
-    if not group:
-        t.at = end
-        return TranslatedPart(f"{text}[{slot(t, text, 0, inner[0])}]", matrix=column, column=column)
-    t.at = first + 1
-    slots = []
+    places = slots(t, text)
+    column = matrix and text.islower() and len(places) == 1  # bold x_i is a vector
+    return TranslatedPart(f"{text}[{', '.join(places)}]", matrix=column, column=column)
+
+
+def slots(t: LatexTokens, array: str) -> list[str]:
+    """The indices of an entry in a subscript, counted from 0."""
+    t.at += 1
+    if t.names[t.at - 1] != "{":
+        return [slot(t, array, 0, letter(t.names[t.at - 1]))]
+    places: list[str] = []
     while t.token != "}":
         if t.take(","):
             continue
@@ -589,14 +613,12 @@ def subscript(t: LatexTokens, text: str, matrix: bool) -> TranslatedPart:
         if t.names[begin + 1] in ("+", "-"):
             part = addition(t)
             shift = max((t.indices.get(letter(name), 0) for name in t.names[begin : t.at]), default=0)
-            slots.append(less(part.text, shift))
+            places.append(less(part.text, shift))
         else:
-            piece = letter(t.names[begin])
             t.at += 1
-            slots.append(slot(t, text, len(slots), piece))
+            places.append(slot(t, array, len(places), letter(t.names[begin])))
     t.at += 1
-    column = column and len(slots) == 1
-    return TranslatedPart(f"{text}[{', '.join(slots)}]", matrix=column, column=column)
+    return places
 
 
 def slot(t: LatexTokens, array: str, axis: int, index: str) -> str:
@@ -708,10 +730,7 @@ def bars(t: LatexTokens) -> TranslatedPart:
     mark = t.token
     if t.names[t.at + 1] == "_":
         raise t.error("GC138", "a bar with a subscript has no meaning here", t.at, t.at + 1, AT_A_POINT)
-    closing = (BARS | NORMS)[mark]
-    opened = t.open(closing)
-    part = comparison(t)
-    t.expect(closing, opened)
+    opened, part = t.at, bracket(t, (BARS | NORMS)[mark])
     if mark in BARS:
         if part.matrix or part.capital:
             inside = t.written(opened + 1, t.at - 1)
@@ -817,10 +836,7 @@ def bare(t: LatexTokens, first: int) -> TranslatedPart:
 def rounded(t: LatexTokens) -> TranslatedPart:
     r"""\lfloor x \rfloor, \lceil x \rceil"""
     closing, function = ROUNDED[t.token]
-    opened = t.open(closing)
-    part = comparison(t)
-    t.expect(closing, opened)
-    return TranslatedPart(f"{function}({part.text})")
+    return TranslatedPart(f"{function}({bracket(t, closing).text})")
 
 
 def inner_product(t: LatexTokens) -> TranslatedPart:
@@ -871,9 +887,9 @@ def series(t: LatexTokens) -> TranslatedPart:
     word = {"\\sum": "sum", "\\prod": "prod"}[t.names[first]]
     t.at += 1
     indices = indices_of(t, first)
-    return (
-        iterated(t, first, word, indices, product) if indices.ranges else TranslatedPart(f"{word}({product(t).text})")
-    )
+    if not indices.ranges:
+        return TranslatedPart(f"{word}({product(t).text})")
+    return iterated(t, first, word, indices, product)
 
 
 class Indices(NamedTuple):
@@ -929,7 +945,7 @@ def items(
     if t.token not in (",", "}") and not (t.is_letter(t.at) and not signs and len(letters) == 1):
         hint = ELSEWHERE["in"] if t.token == "in" else "write \\sum_{i=1}^{n}, or \\sum_i over all entries"
         raise t.error("GC138", "the index of a sum runs between two numbers", opened, t.at, hint)
-    if signs in ([], ["="]):
+    if signs in ([], ["="]) and not (signs and ranges and letter(t.names[start]) in t.indices):
         high = ""
         if t.names[t.at] == "," and t.names[t.at + 1].removeprefix("\\") in DOTS and signs:
             t.at += 2

@@ -65,13 +65,7 @@ class LatexTokens:
     """
 
     def __init__(
-        self,
-        source: Source,
-        line: str,
-        offset: int,
-        words: frozenset[str],
-        functions: frozenset[str],
-        context: str,
+        self, source: Source, line: str, offset: int, words: frozenset[str], functions: frozenset[str], context: str
     ) -> None:
         self.source = source
         self.context = context
@@ -87,6 +81,7 @@ class LatexTokens:
             own += ARRAYS.findall(BOUND.sub("", context.removesuffix(source.text)))
         self.arrays = any(array[0] not in "AWX" or array[-1] not in self.numbers for array in own)
         self.matrices: frozenset[str] = frozenset()  # names that have two indices in the script of a claim
+        self.outer = False  # whether x^\top behind a vector is the row of a matrix, as in a claim about a matrix
         self.entries: set[str] = set()  # arrays whose entries stand in a sum
         self.entry_like: dict[str, tuple[str, int]] = {}  # names with a subscript: the array, and the token
         self.alone = False  # whether a bracket behind the name that is read belongs to something else
@@ -119,11 +114,8 @@ class LatexTokens:
                 self.stops.append(match.start() + 1)
             elif name == "||":
                 name = r"\|"
-            single = (
-                letters
-                and letters not in words
-                and not (line[match.end() : match.end() + 1] == "(" and len(letters) > 1)
-            )
+            called = letters and len(letters) > 1 and line[match.end() : match.end() + 1] == "("
+            single = letters and letters not in words and not called
             for n, piece in enumerate(letters) if single else [(0, name)]:
                 self.names.append("\\" + piece if command and piece not in WORDS else piece)
                 self.starts.append(match.start() + n)
@@ -185,13 +177,8 @@ class LatexTokens:
 
     def readings(self, what: str, first: int, last: int, *texts: str) -> GradcliError:
         """The error for what may be meant in several ways."""
-        return self.error(
-            "GC139",
-            f"{what} has more than one reading",
-            first,
-            last,
-            "write " + " or ".join(f"`{reading}`" for reading in texts),
-        )
+        hint = "write " + " or ".join(f"`{reading}`" for reading in texts)
+        return self.error("GC139", f"{what} has more than one reading", first, last, hint)
 
     def unexpected(self) -> GradcliError:
         """The error for the present token, which cannot stand here."""
