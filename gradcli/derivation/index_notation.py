@@ -33,6 +33,9 @@ from gradcli.formulas.matrix_text import MatrixWriter, Text
 from gradcli.formulas.recognition import shortened
 from gradcli.language import trees
 from gradcli.language.syntax import Clause, Comprehension, Expression, Name
+from gradcli.primitives.comparison import not_equal
+from gradcli.primitives.extremes import max_, min_
+from gradcli.primitives.recurrence import prod
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -44,8 +47,8 @@ if TYPE_CHECKING:
     from gradcli.graph.node import Node
 
 FREE, BOUND = "klpqijrstuvw", "ijrstuvwabcghmnpqxyz"  # letters of indices, in the order in which they are taken
-APART = "not_equal"  # of two positions
-REDUCED = ("prod", "max", "min")  # functions of whole arrays that take a generator
+APART = not_equal.name  # of two positions
+REDUCED = (prod.name, max_.name, min_.name)  # functions of whole arrays that take a generator
 
 
 def index_text(node: Node, sizes: Mapping[int, str], rows: JacobianRows | None, taken: Collection[str]) -> str:
