@@ -33,7 +33,7 @@ from gradcli.formulas.matrix_text import MatrixWriter, Text
 from gradcli.formulas.recognition import shortened
 from gradcli.language import trees
 from gradcli.language.syntax import Clause, Comprehension, Expression, Name
-from gradcli.primitives.comparison import not_equal
+from gradcli.primitives.comparison import and_, not_equal
 from gradcli.primitives.extremes import max_, min_
 from gradcli.primitives.recurrence import prod
 
@@ -111,7 +111,7 @@ class IndexWriter(MatrixWriter):
         tree = self._multiplied(term.coefficient, outside, parts)
         fixed = [self._condition(base) for base in conditions if bound.isdisjoint(free_of(base))]
         if fixed:
-            tree = trees.call("where", [trees.chain("and", fixed), tree, trees.number(0)])
+            tree = trees.call("where", [trees.chain(and_.name, fixed), tree, trees.number(0)])
         return Text(tree)
 
     def _summed(
