@@ -20,22 +20,10 @@ from gradcli.why.gradients.sizes import constant, extremes
 from gradcli.why.gradients.zeros import alike, dead_units, zero_gradients
 from gradcli.why.jax_programs import of_jax
 from gradcli.why.story import Story
+from gradcli.why.training import optimizers
 from gradcli.why.training.accumulated import clips, discarded, late_changes, scaled_steps, sums
 from gradcli.why.training.graphs_kept import kept_graphs
 from gradcli.why.training.losses import along_the_batch, broadcast, constants, lost_on_the_way, twice
-from gradcli.why.training.optimizers import (
-    decayed,
-    frozen,
-    idle,
-    made_anew,
-    misspelt,
-    no_copies,
-    not_optimised,
-    remade,
-    unregistered,
-    unused,
-    uphill,
-)
 
 if TYPE_CHECKING:
     from gradcli.recording.runs.run_record import Watch
@@ -46,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["explain", "reason"]
 
 STATES = {"none": "None", "nan": "NaN"}
+OF_OPTIMIZERS = (optimizers.decayed, optimizers.uphill, optimizers.remade, optimizers.no_copies)
 SHOWN = 4  # names that one finding lists
 NAME = re.compile(r"[\w.]+(\[[^\]]*\])*[\w.]*")  # what code can say: w, net.0.weight, ws[2]
 
@@ -75,12 +64,12 @@ def explain(watch: Watch, path: str, problem: BaseException | None = None, tenso
 
 def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) -> Pairs:
     """The findings of all kinds, without those that only follow from others."""
-    loose = list(unregistered(story, problem))
+    loose = list(optimizers.unregistered(story, problem))
     outside = {mark for marks, _ in loose for mark in marks}
     pairs: Pairs = [(min(marks & (wanted or marks), default=None), finding) for marks, finding in loose]
-    wrong_names, stopped, scaled = list(misspelt(story)), list(stops(story, problem)), list(scaled_steps(story))
-    if wrong_names or (stopped and scaled):
-        return [*pairs, *(wrong_names or scaled)]
+    misspelt, stopped, scaled = list(optimizers.misspelt(story)), list(stops(story, problem)), list(scaled_steps(story))
+    if misspelt or (stopped and scaled):
+        return [*pairs, *(misspelt or scaled)]
     pairs += [(None, finding) for finding in stopped]
     if any(finding.reason != "stopped" or finding.patches for finding in stopped):
         return pairs
@@ -95,7 +84,7 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
             for finding in partly(story, mark)
         ]
     known = {finding.line for _, finding in without}
-    updates = [*[pair for pair in rebound(story) if pair[1].line not in known], *idle(story)]
+    updates = [*[pair for pair in rebound(story) if pair[1].line not in known], *optimizers.idle(story)]
     still = list(constant(story))
     pairs += still
     if not spoilt and not still:
@@ -106,18 +95,18 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
         pairs += [(mark, finding) for mark, finding in dead if finding.line not in flat]
         pairs += [] if updates or without else discarded(story)
     ends = {finding.line for _, finding in without}
-    kinds = (frozen, broadcast, twice, along_the_batch, late_changes, clips, decayed, uphill, remade, no_copies)
+    kinds = (optimizers.frozen, broadcast, twice, along_the_batch, late_changes, clips, *OF_OPTIMIZERS)
     pairs += [pair for kind in kinds for pair in kind(story)]
     terms = list(constants(story))
     pairs += [pair for pair in terms or lost_on_the_way(story) if pair[1].line not in ends]
-    left = list(not_optimised(story, outside))
+    left = list(optimizers.not_optimised(story, outside))
     if left:  # what an optimizer holds in their place has no gradient because nothing uses it
-        replaced = set(unused(story, story.watch.optimizers)) - wanted
+        replaced = set(optimizers.unused(story, story.watch.optimizers)) - wanted
         pairs = [pair for pair in pairs if pair[0] not in replaced]
     pairs += left
     outside |= {mark for mark, _ in left}
     pairs += [(mark, finding) for mark, finding in sums(story, wanted) if mark not in outside - wanted]
-    pairs += made_anew(story)
+    pairs += optimizers.made_anew(story)
     return [*pairs, *([] if without else kept_graphs(story)), *of_jax(story)]
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.recording.runs.source_tree import ATOMS, called, dotted
 from gradcli.why.fixes import Dialect
+from gradcli.why.readings import kind_of, reads
+from gradcli.why.story import walk
 
 if TYPE_CHECKING:
     from gradcli.base.results.findings import Patch
@@ -81,9 +84,7 @@ def of_end(story: Story, end: End) -> Fix:
         return _undone(story, line, "detach", "data", "stop_gradient")
     if end.reason == "as-number":
         if end.what.startswith("numpy"):
-            return Fix(
-                "compute with torch's functions: those of NumPy know no gradients; numpy() is for showing results"
-            )
+            return Fix("compute with torch's functions: those of NumPy know no gradients; numpy() shows results")
         return _undone(story, line, "item", "tolist", "float")
     if end.reason == "no-create-graph":
         fix = f"pass create_graph=True to torch.autograd.grad() at {story.place(line)}"
@@ -149,8 +150,10 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
     else:
         items = tree.source(data) if isinstance(data, (ast.List, ast.ListComp)) else ""
     if items:
-        stacked = f"torch.stack({items})"
-        return Fix(f"use torch.stack, which keeps the history: `{stacked}`", (swap(story, line, call, stacked),))
+        shapes = {story.entries[mark].shape for mark in entry.inputs}  # each of one entry, which torch.tensor() unpacks
+        how = "torch.cat" if shapes == {(1,)} else "torch.stack"
+        text = f"{how}({items})" + ("" if shapes <= {(), (1,)} else ".flatten()")
+        return Fix(f"use {how}, which keeps the history: `{text}`", (swap(story, line, call, text),))
     text = tree.source(data)
     how = f"use the computed tensor itself: `{text}`"
     if called(call) == "Parameter":
@@ -244,13 +247,9 @@ def step_function(story: Story, entry: Entry) -> Fix:
     if isinstance(node, ast.Compare):
         value, outer = tree.source(node.left), tree.parents.get(node)
         if isinstance(outer, ast.Subscript) or (isinstance(outer, ast.Call) and called(outer) in CHOOSING):
-            return Fix(
-                f"weigh with a smooth function of it, such as the sigmoid of `{value}`: a condition only chooses, and "
-                "has no derivative"
-            )
-        through = f"x + {dialect.constant('hard - x')}"
+            return Fix(f"weigh with a smooth function, such as the sigmoid of `{value}`: a condition has no derivative")
         fix = f"use `{value}` itself, a smooth substitute (sigmoid, softmax), or a straight-through estimator: "
-        fix += f"{through}"
+        fix += f"x + {dialect.constant('hard - x')}"
         return Fix(fix, (swap(story, line, node, value),))
     if not isinstance(node, ast.Call):
         return Fix()
@@ -269,10 +268,74 @@ def step_function(story: Story, entry: Entry) -> Fix:
         fix += "cross_entropy or the like, or weigh with its softmax"
         return Fix(fix)
     if inner is not None and called(node) in ("astype", "int32", "int64", "long", "int", "short", "byte", "bool"):
-        value = tree.source(inner)
+        statement, scope, value = tree.statement(line), tree.scope(node), tree.source(inner)
+        name = dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+        slices = [part.slice for part in ast.walk(scope) if isinstance(part, ast.Subscript)]
+        if any(tree.reads(part, name) or node in ast.walk(part) for part in slices):
+            return Fix("interpolate between the entries beside it: a whole number that chooses one has no derivative")
         fix = f"keep it a float: `{value}` itself; whole numbers have no derivative"
         return Fix(fix, (swap(story, line, node, tree.inlined(node, inner)),))
     return Fix()
+
+
+def log_softmax(story: Story, log: Entry) -> Fix | None:
+    """log_softmax in the place of the logarithm of a softmax, with the file's own expression."""
+    below, node = story.through(log.inputs[0], "picks"), story.node(log.line)
+    if kind_of(below.name) != "Softmax" or not below.calm or log.line is None or below.line is None:
+        return None
+    tree, call, fix = story.tree(log.line.file), found(story, below.line, "softmax"), "use log_softmax, which does not "
+    layers = [*tree.calls("Softmax")] if below.layer is not None and below.layer.kind == "Softmax" else []
+    maker, inner = (
+        layers[0] if len(layers) == 1 else call,
+        operand_of(node, story.dialect()) if isinstance(node, ast.Call) else None,
+    )
+    if maker is None or inner is None or node is None or below.line.file != log.line.file or len(layers) > 1:
+        return None
+
+    def onward(mark: int) -> list[int]:
+        return [use.mark for use in story.users.get(mark, ()) if reads(use.name, "picks")]
+
+    same = [entry.mark for entry in story.entries.values() if (entry.line, entry.name) == (below.line, below.name)]
+    uses = [use for mark in walk(same, onward) for use in story.users.get(mark, ()) if not reads(use.name, "picks")]
+    head, whole = tree.source(maker.func), tree.source(maker)
+    name, rest = f"{head[: -len('softmax')]}{'LogSoftmax' if layers else 'log_softmax'}", whole[len(head) :]
+    logs, text = {story.node(use.line) for use in uses if kind_of(use.name) == "Log"}, f"{name}{rest}"
+    taken = {each: operand_of(each, story.dialect()) for each in logs if isinstance(each, ast.Call)}
+    if all(kind_of(use.name) == "Log" for use in uses) and len(taken) == len(logs):
+        edits = [tree.replaced(e, tree.inlined(e, v).replace(whole, text)) for e, v in taken.items() if v is not None]
+        edits += [] if any(text in edit.text for edit in edits) else [tree.replaced(maker.func, name)]
+        return Fix(f"{fix}underflow: `{text}`, and leave log out", (tree.patch(*edits),))
+    statement, argument = story.statement(below.line), operand_of(call, story.dialect()) if call is not None else None
+    if not isinstance(statement, ast.Assign) or call is None or argument is None or len(statement.targets) > 1:
+        return None
+    after = story.statement(log.line)
+    assigned, scores = dotted(statement.targets[0]), tree.source(argument)
+    if after is None or tree.scope(after) is not tree.scope(statement) or not tree.reads(inner, assigned):
+        return None
+    edits, kept = [], isinstance(argument, ast.Name) and after not in tree.assignments(argument.id)
+    later = tree.assignments(scores, tree.scope(statement)) if kept else ()
+    if not kept or any(statement.lineno < other.lineno <= after.lineno for other in later):
+        scores = "logits" if "logits" not in tree.text else "scores_before"
+        edits += [tree.inserted(statement, f"{scores} = {tree.source(argument)}"), tree.replaced(argument, scores)]
+    old, axis = tree.source(argument), [*maker.args, *[keyword.value for keyword in maker.keywords]]
+    method = isinstance(call.func, ast.Attribute) and argument is call.func.value
+    text = name.replace(old, scores, 1) + rest if method else name + rest.replace(old, scores, 1)
+    text = f"torch.log_softmax({scores}, {', '.join(map(tree.source, axis)) or -1})" if layers else text
+    place = re.sub(rf"\b{re.escape(assigned)}\b", lambda _: text, tree.source(inner))
+    return Fix(f"{fix}underflow: `{text}`", (tree.patch(*edits, tree.replaced(node, place)),))
+
+
+def uncopied(story: Story, copy: Entry) -> Fix:
+    """The tensors themselves in the place of copies of them."""
+    node, line = story.node(copy.line), copy.line
+    if node is None or line is None:
+        return Fix()
+    tree = story.tree(line.file)
+    inner, outer = tree.chained(node, "clone", "detach", "data", "requires_grad_", "state_dict", "values")
+    text, whole = tree.source(inner), tree.source(outer)
+    text += ".parameters()" if ".state_dict()" in whole else ""
+    kept = (tree.patch(tree.replaced(outer, text)),) if whole.endswith("values()") or ".state" not in whole else ()
+    return Fix(f"give the optimizer the tensors themselves: `{text}`, not `{whole}`", kept)
 
 
 # --- leaves and updates ---------------------------------------------------------------------------------------
@@ -287,11 +350,11 @@ def require(story: Story, entry: Entry) -> Patch | None:
     return tree.patch(tree.replaced(statement.value, f"{tree.bracketed(statement.value)}.requires_grad_()"))
 
 
-def leaf_last(story: Story, entry: Entry, name: str) -> tuple[str, Patch | None]:
+def leaf_last(story: Story, entry: Entry, name: str) -> Fix:
     """requires_grad_() after the last operation, with the file's own expression."""
     statement, line = story.statement(entry.line), entry.line
     if not isinstance(statement, ast.Assign) or line is None:
-        return "", None
+        return Fix()
     tree = story.tree(line.file)
     value = statement.value
     where = [value]
@@ -310,7 +373,7 @@ def leaf_last(story: Story, entry: Entry, name: str) -> tuple[str, Patch | None]
             shorter = tree.replaced(node, f"{tree.source(node.func)}({', '.join(others)})")
             break
     else:
-        return "", None
+        return Fix()
     inside = tree.within(shorter.first, value) and value.lineno == shorter.first
     text = tree.source(value)
     if inside:
@@ -322,7 +385,7 @@ def leaf_last(story: Story, entry: Entry, name: str) -> tuple[str, Patch | None]
     edits = [tree.replaced(value, whole)] if inside else [shorter, tree.replaced(value, whole)]
     fix = f"make the leaf last: `{name} = {whole}`"
     fix += "" if inside else f", without requires_grad at line {shorter.first}"
-    return f"{fix}; a result of an operation is not a leaf", tree.patch(*edits)
+    return Fix(f"{fix}; a result of an operation is not a leaf", (tree.patch(*edits),))
 
 
 def in_place(story: Story, entry: Entry) -> Fix:
@@ -340,7 +403,7 @@ def in_place(story: Story, entry: Entry) -> Fix:
         name, read = dotted(other.targets[0]), {dotted(node) for node in ast.walk(other.value)}
         if other is not statement and not (name and {name, f"{name}.grad"} <= read):  # as `w = w - lr * w.grad`
             continue
-        text = written(tree, other)
+        text = tree.in_place(other)
         shown = text if other is statement else shown
         lines = text if guarded else f"with torch.no_grad():\n{' ' * (other.col_offset + 4)}{text}"
         edits.append(tree.replaced(other, lines))
@@ -349,20 +412,6 @@ def in_place(story: Story, entry: Entry) -> Fix:
     fix = f"change it in place{'' if guarded else ' under torch.no_grad()'}: `{shown}`"
     fix += "" if zeroes else f", then set `{tree.source(statement.targets[0])}.grad = None`"
     return Fix(fix, (tree.patch(*edits),))
-
-
-def written(tree: SourceTree, statement: ast.Assign) -> str:
-    """The assignment of a new value as a change in place."""
-    target, value = tree.source(statement.targets[0]), statement.value
-    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
-        if dotted(value.left) == dotted(statement.targets[0]):
-            return f"{target} {'+' if isinstance(value.op, ast.Add) else '-'}= {tree.source(value.right)}"
-    return f"{target}.copy_({tree.source(value)})"
-
-
-def call(story: Story, bare: ast.Attribute) -> Patch:
-    """Brackets after a method that is only named."""
-    return story.main.patch(story.main.replaced(bare, f"{story.main.source(bare)}()"))
 
 
 def before(story: Story, line: SourceLine | None, other: SourceLine | None) -> Patch | None:

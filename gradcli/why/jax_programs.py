@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gradcli.recording.runs.source_lines import SourceLine, whole_line
-from gradcli.recording.runs.source_tree import LOOPS, called, dotted, targets
+from gradcli.recording.runs.source_tree import LOOPS, called, dotted, returned, targets
 from gradcli.why import edits
 from gradcli.why.fixes import Answers, ErrorMeaning, JaxDialect
 from gradcli.why.gradients.hooks import rule_line
@@ -30,8 +30,7 @@ def of_jax(story: Story) -> Iterator[tuple[None, Finding]]:
     """The findings that concern programs of JAX only."""
     if story.watch.tensors.dialect != "jax":
         return
-    for file in sorted(story.files()):
-        tree = story.tree(file)
+    for tree in map(story.tree, sorted(story.files())):
         yield from ((None, finding) for finding in unused(story, tree))
         if story.watch.leaked:
             yield from ((None, leak(story, tree, node)) for node in stores(tree, set(story.watch.leaked)))
@@ -40,8 +39,7 @@ def of_jax(story: Story) -> Iterator[tuple[None, Finding]]:
 
 def numbers(story: Story) -> Iterator[Finding]:
     """Numbers taken out of what is differentiated, where a gradient comes on other ways."""
-    marks = {mark for sweep in story.watch.sweeps for mark in sweep.targets or ()}
-    for mark in sorted(marks):
+    for mark in sorted({mark for sweep in story.watch.sweeps for mark in sweep.targets or ()}):
         subject = story.watch.subjects.get(mark)
         lost = story.number_end(mark) if subject is not None and subject.grad == "fine" else None
         if lost is not None and lost.reason == "as-number":
@@ -64,19 +62,17 @@ def unused(story: Story, tree: SourceTree) -> Iterator[Finding]:
         if changed is not None:
             name = tree.source(changed)
             message = f"{story.at(line)} makes a changed copy that nothing uses: `{name}` stays as it is"
-            patch = tree.patch(tree.replaced(call, f"{name} = {tree.source(call)}"))
-            yield story.find(
-                "result-unused", name, line, message, fix=f"keep it: `{name} = {tree.source(call)}`", patches=(patch,)
-            )
+            text = f"{name} = {tree.source(call)}"
+            patch, fix = tree.patch(tree.replaced(call, text)), f"keep it: `{text}`"
+            yield story.find("result-unused", name, line, message, fix=fix, patches=(patch,))
         elif called(call) in PURE or dotted(call.func) in ("jax.tree.map", "tree.map"):
             message = f"nothing uses the result of {story.at(line)}: what it was given stays as it is"
             names = [each for each in call.args if isinstance(each, (ast.Name, ast.Attribute))]
             names = [each for each in names if called(call) != "tree_map" or each is not call.args[0]]
             first = next((each for each in names if "param" in dotted(each)), names[0] if names else None)
             text = "" if first is None else f"{tree.source(first)} = {tree.source(call)}"
-            yield story.find(
-                "result-unused", None, line, message, patches=(tree.patch(tree.replaced(call, text)) if text else None,)
-            )
+            patches = (tree.patch(tree.replaced(call, text)) if text else None,)
+            yield story.find("result-unused", None, line, message, patches=patches)
         elif called(call) in functions and next(tree.around(node, *LOOPS), None) is not None:
             finding = unused_step(story, tree, call, functions[called(call)], line)
             if finding is not None:
@@ -86,15 +82,10 @@ def unused(story: Story, tree: SourceTree) -> Iterator[Finding]:
 
 def updated(call: ast.Call) -> ast.expr | None:
     """`x` of `x.at[i].set(y)`."""
-    function = call.func
-    if (
-        not isinstance(function, ast.Attribute)
-        or function.attr not in UPDATES
-        or not isinstance(function.value, ast.Subscript)
-    ):
-        return None
-    at = function.value.value
-    return at.value if isinstance(at, ast.Attribute) and at.attr == "at" else None
+    match call.func:
+        case ast.Attribute(ast.Subscript(ast.Attribute(value, "at")), update) if update in UPDATES:
+            return value
+    return None
 
 
 def unused_step(story: Story, tree: SourceTree, call: ast.Call, function: Function, line: SourceLine) -> Finding | None:
@@ -119,8 +110,7 @@ def unused_step(story: Story, tree: SourceTree, call: ast.Call, function: Functi
     if not again and not any(compiled):
         return None
     where = line if not again else whole_line(tree.file, again[-1].lineno)
-    message = f"`{function.name}` gives the name `{lost[0]}` to something new at {story.at(where)}, and does not "
-    message += "return it"
+    message = f"`{function.name}` gives `{lost[0]}` a new value at {story.at(where)}, and does not return it"
     fix = f"return it, and keep it where the function is called: `{lost[0]} = {tree.source(call)}`"
     return story.find("result-unused", None, where, message, fix=fix)
 
@@ -194,28 +184,22 @@ def _whole_numbers(story: Story, stop: edits.StopPlace, match: re.Match[str]) ->
     last, tree, node = stop.line, stop.tree, stop.node
     message = f"{story.at(last)} takes a gradient with respect to {match[1]} numbers, and only floats have one"
     for arg in node.args if isinstance(node, ast.Call) else ():
-        for value in [arg, *[each.value for each in assigned(tree, arg)]]:
-            text = as_floats(tree, value, story)
+        for value in [arg, *[each.value for each in tree.assigned(arg)]]:
+            text, line = as_floats(tree, value, story), whole_line(last.file, value.lineno)
             if text is not None:
-                line = whole_line(last.file, value.lineno)
                 where = "" if line.number == last.number else f"; they come from {story.at(line)}"
                 fix = f"make them floats: `{text}`"
                 patch = edits.swap(story, last, value, text)
                 return story.find("integer-dtype", None, line, f"{message}{where}", fix=fix, patches=(patch,))
             if isinstance(value, ast.Dict):
                 keys = [tree.source(k) for k, v in zip(value.keys, value.values, strict=True) if k and is_whole(v)]
+                fix = (
+                    f"write {''.join(keys[:1])} as a float, or give settings as an argument that is not differentiated"
+                )
                 if keys:
-                    line = whole_line(last.file, value.lineno)
-                    fix = f"write {keys[0]} as a float, or give settings as another argument, which is not "
-                    fix += "differentiated"
                     message += f"; {', '.join(keys)} at {story.at(line)}"
                     return story.find("integer-dtype", None, line, message, fix=fix)
     return story.find("integer-dtype", None, last, message)
-
-
-def assigned(tree: SourceTree, node: ast.expr) -> list[ast.Assign]:
-    """The statements that gave a name its value, the last first."""
-    return [each for each in reversed(tree.assignments(dotted(node))) if isinstance(each, ast.Assign)]
 
 
 def is_whole(node: ast.expr) -> bool:
@@ -278,7 +262,7 @@ def differentiated(tree: SourceTree, node: ast.expr | None) -> tuple[ast.Call | 
     """The call of grad that made a function, and the function that it differentiates."""
     if not isinstance(node, ast.Call):
         return None, None
-    makers = [node.func, *[each.value for each in assigned(tree, node.func)]]
+    makers = [node.func, *[each.value for each in tree.assigned(node.func)]]
     for maker in makers:
         for call in ast.walk(maker):
             if isinstance(call, ast.Call) and called(call) in GRADS and call.args:
@@ -289,18 +273,10 @@ def differentiated(tree: SourceTree, node: ast.expr | None) -> tuple[ast.Call | 
                 for each in ast.walk(tree.root):
                     if isinstance(each, ast.FunctionDef) and each.name == name.rpartition(".")[2]:
                         return call, each
-                return call, next((each.value for each in assigned(tree, target)), None)
+                return call, next((each.value for each in tree.assigned(target)), None)
     name = dotted(node.func)
     decorated = next((f for f in ast.walk(tree.root) if isinstance(f, ast.FunctionDef) and f.name == name), None)
     return None, decorated
-
-
-def returned(function: ast.AST | None) -> ast.expr | None:
-    """What a function returns in its last line."""
-    if isinstance(function, ast.Lambda):
-        return function.body
-    results = [each for each in ast.walk(function) if isinstance(each, ast.Return)] if function is not None else []
-    return results[-1].value if results else None
 
 
 def _leaked(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding:
@@ -454,12 +430,10 @@ def _rule_shape(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Fi
         fix = "return a tuple with one gradient for each argument, None for those that need none"
         message = f"{rule} at {story.at(place)} does not return one gradient for each argument"
         statement = story.statement(place)
-        if isinstance(statement, ast.Return) and statement.value is not None and place is not None:
-            if not isinstance(statement.value, ast.Tuple):
-                fix = f"return a tuple: `return ({story.tree(place.file).source(statement.value)},)`"
-                patch = edits.swap(
-                    story, place, statement.value, f"({story.tree(place.file).source(statement.value)},)"
-                )
+        value = statement.value if isinstance(statement, ast.Return) else None
+        if value is not None and place is not None and not isinstance(value, ast.Tuple):
+            text = f"({story.tree(place.file).source(value)},)"
+            fix, patch = f"return a tuple: `return {text}`", edits.swap(story, place, value, text)
     return story.find("stopped", None, place, message, fix=fix, patches=(patch,))
 
 
@@ -498,12 +472,7 @@ KNOWN: Answers = (
     (
         (ValueError,),
         r"Reverse-mode differentiation does not work for lax\.while_loop",
-        by_call(
-            "no-reverse",
-            "runs a number of iterations that is not known before, so no gradient goes back",
-            "while_loop",
-            "fori_loop",
-        ),
+        by_call("no-reverse", "runs an unknown number of iterations: no gradient goes back", "while_loop", "fori_loop"),
     ),
     (
         (ValueError,),

@@ -18,8 +18,8 @@ READINGS: dict[str, set[str]] = {
         "sampled": "Bernoulli Normal Poisson",
         "dead-relu": "LeakyRelu Relu",
         "saturated": "Elu Erf Gelu Hardsigmoid LogSigmoid Sigmoid Softmax Softplus Tanh",
-        "not-selected": "Amax Amin Clamp ClampMax ClampMin Hardtanh Index MaskedFill Max Maximum Min Minimum Select "
-        "Slice Where",
+        "not-selected": "Amax Amin Clamp ClampMax ClampMin Embedding Hardtanh Index MaskedFill Max Maximum Min Minimum "
+        "Select Slice Where",
         "times-zero": "Addmm Baddbmm Bmm Convolution Div Dot Mm Mul Mv",
         "spreads": "Expand Mean Permute Repeat Select Sum T Transpose Unsqueeze View",
         "mixes": "Addmm Baddbmm Bmm Convolution Mm Mv",
@@ -27,6 +27,7 @@ READINGS: dict[str, set[str]] = {
         "compares": "Expand HuberLoss MseLoss SmoothL1Loss Sub",
         "combines": "Add Div Mul Sub",
         "views": "Clone Expand Permute ReshapeAlias Select Slice Squeeze T ToCopy Transpose Unsqueeze UnsafeView View",
+        "picks": "Clone Expand Gather Index Permute Select Slice Squeeze T Transpose Unsqueeze UnsafeView View",
         "masks": "Add CopySlices Fill MaskedFill Where",
         "normalises": "CudnnBatchNorm NativeBatchNorm NativeGroupNorm NativeLayerNorm Softmax",
         "linear": "Add Clone Div Expand Mean Mul Neg Squeeze Sub Sum Unsqueeze View",

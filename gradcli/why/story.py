@@ -76,6 +76,7 @@ class Story:
         self.path = filename_of(path)
         self.entries = watch.entries
         self.held = watch.optimised
+        self._leading: dict[int, set[int]] = {}
         self._trees: dict[str, SourceTree] = {}
         self._dialects: dict[str, Dialect] = {}
         self._sent: dict[int, dict[tuple[str, int], list[tuple[Step, float]]]] = {}  # by the identity of a sweep
@@ -123,9 +124,7 @@ class Story:
         if known is not None and known.name:
             return known.name
         entry = self.entries.get(mark)
-        return (
-            f"`{entry.line.text}`" if entry is not None and entry.line is not None and entry.line.text else "a tensor"
-        )
+        return f"`{entry.line.text}`" if entry and entry.line and entry.line.text else "a tensor"
 
     def is_named(self, mark: int) -> bool:
         """Whether the file has a name for a tensor."""
@@ -220,10 +219,6 @@ class Story:
             self._leading[since] = set(walk(self.roots(since), self.operands))
         return self._leading[since]
 
-    @cached_property
-    def _leading(self) -> dict[int, set[int]]:
-        return {}
-
     def end_at(self, entry: Entry) -> End | None:
         """Why no gradient passes an entry, or None where one does."""
         if entry.role == "cut":
@@ -250,9 +245,8 @@ class Story:
         if entry.name.startswith("Multinomial"):
             return End("sampled", entry.line, "a draw of whole numbers", entry)
         if not is_float(entry.dtype):
-            return End(
-                "step-function", entry.line, f"the result is {entry.dtype}, a step function of its operand", entry
-            )
+            what = f"the result is {entry.dtype}, a step function of its operand"
+            return End("step-function", entry.line, what, entry)
         return End("step-function", entry.line, "the operation has no derivative", entry)
 
     def made_number(self, entry: Entry) -> str:

@@ -105,6 +105,17 @@ class SourceTree:
             return None
         return next((loop for loop in self.around(statement, *LOOPS) if statement not in (loop,)), None)
 
+    def calling_loop(self, line: SourceLine) -> ast.stmt | None:
+        """The loop around a line, or around the only call of the function that it stands in."""
+        loop, statement = self.loop(line), self.statement(line)
+        function = None if statement is None else self.scope(statement)
+        if loop is not None or not isinstance(function, ast.FunctionDef):
+            return loop
+        kind = ast.Attribute if isinstance(self.scope(function), ast.ClassDef) else ast.Name
+        calls = [call for call in self.calls(function.name) if isinstance(call.func, kind)]
+        innermost = [next(self.around(call, *LOOPS), None) for call in calls if not self.within(call.lineno, function)]
+        return innermost[0] if len(set(innermost)) == 1 else None
+
     def within(self, number: int, node: ast.stmt | ast.expr) -> bool:
         """Whether a line belongs to a node."""
         return node.lineno <= number <= (node.end_lineno or node.lineno)
@@ -148,6 +159,21 @@ class SourceTree:
         text = self.source(node)
         return text if isinstance(node, ATOMS) else f"({text})"
 
+    def chained(self, node: ast.expr, *names: str) -> tuple[ast.expr, ast.expr]:
+        """What methods of some names around an expression are applied to, and the whole: `p` and `p.data.clone()`."""
+        inner, outer = node, node
+        while called(inner) in names if isinstance(inner, ast.Call) else getattr(inner, "attr", "") in names:
+            function = inner.func if isinstance(inner, ast.Call) else inner
+            if not isinstance(function, ast.Attribute):
+                break
+            inner = function.value
+        while True:
+            above = self.parents.get(outer)
+            if not (isinstance(above, ast.Attribute) and above.attr in names):
+                return inner, outer
+            call = self.parents.get(above)
+            outer = call if isinstance(call, ast.Call) and call.func is above else above
+
     def inlined(self, place: ast.expr, node: ast.expr) -> str:
         """The text of an expression in the place of another one, in brackets where what is around it binds tighter."""
         outer = self.parents.get(place)
@@ -164,6 +190,10 @@ class SourceTree:
         text = self.source(call)
         head = text[: text.rstrip().rindex(")")].rstrip().removesuffix(",")
         return self.replaced(call, f"{head}{', ' if arguments else ''}{keyword}={value})")
+
+    def with_brackets(self, method: ast.Attribute) -> Patch:
+        """A patch that calls a method which is only named."""
+        return self.patch(self.replaced(method, f"{self.source(method)}()"))
 
     def unindented(self, block: ast.With) -> Patch:
         """A patch that leaves the head of a block out, and moves its body to the left."""
@@ -216,6 +246,14 @@ class SourceTree:
             return self.replaced(statement, "pass")
         return Edit(statement.lineno, 0, (statement.end_lineno or 0) + 1, 0, "")
 
+    def in_place(self, statement: ast.Assign) -> str:
+        """The assignment of a new value as a change in place."""
+        target, value = self.source(statement.targets[0]), statement.value
+        if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
+            if dotted(value.left) == dotted(statement.targets[0]):
+                return f"{target} {'+' if isinstance(value.op, ast.Add) else '-'}= {self.source(value.right)}"
+        return f"{target}.copy_({self.source(value)})"
+
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statements among which a statement stands."""
         outer = self.parents[statement]
@@ -232,6 +270,10 @@ class SourceTree:
         """The statements that give a name its value, in the order of the file; of one scope if it is given."""
         assigning = [node for node in self._statements if name in targets(node)]
         return sorted((n for n in assigning if scope is None or self.scope(n) is scope), key=lambda node: node.lineno)
+
+    def assigned(self, node: ast.expr) -> list[ast.Assign]:
+        """The statements that gave a name its value, the last first."""
+        return [each for each in reversed(self.assignments(dotted(node))) if isinstance(each, ast.Assign)]
 
     def carries(self, start: ast.stmt, lines: set[int]) -> bool:
         """Whether what a statement computes reaches one of some lines through names, containers and returns."""
@@ -269,6 +311,19 @@ def dotted(node: ast.AST) -> str:
             parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def returned(function: ast.AST | None) -> ast.expr | None:
+    """What a function returns in its last line."""
+    if isinstance(function, ast.Lambda):
+        return function.body
+    results = [each for each in ast.walk(function) if isinstance(each, ast.Return)] if function is not None else []
+    return results[-1].value if results else None
+
+
+def target_of(statement: ast.stmt) -> ast.expr | None:
+    """What a statement assigns to."""
+    return statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
 
 
 def own_expressions(statement: ast.stmt) -> Iterable[ast.AST]:

@@ -6,30 +6,28 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import Saved
-from gradcli.recording.runs.source_tree import ATOMS, LOOPS, called, dotted
+from gradcli.recording.runs.source_tree import ATOMS, called, dotted, target_of
 from gradcli.why import edits
-from gradcli.why.gradients.hooks import target_of
 from gradcli.why.gradients.missing import assigned_name
 from gradcli.why.story import walk
 
 if TYPE_CHECKING:
-    from gradcli.base.results.findings import Finding, Patch
+    from gradcli.base.results.findings import Edit, Finding, Patch
     from gradcli.recording.runs.source_lines import SourceLine
-    from gradcli.recording.runs.source_tree import SourceTree
     from gradcli.recording.runs.tensors import BackwardRecord, Entry
     from gradcli.why.story import Story
 
 
-def cloned_read(story: Story, line: SourceLine | None, writer: SourceLine | None) -> Patch | None:
-    """A patch that clones what was saved where it is read, if that is a part of what is written to later."""
+def cloned_read(story: Story, line: SourceLine | None, writer: SourceLine | None) -> list[Edit]:
+    """Edits that clone what was saved where it is read, if that is a part of what is written to later."""
     node, statement = story.node(line), story.statement(writer)
     target = None if statement is None else target_of(statement)
     if node is None or line is None or not isinstance(target, ast.Subscript):
-        return None
+        return []
     tree = story.tree(line.file)
     parts = [n for n in ast.walk(node) if isinstance(n, ast.Subscript) and n is not target]
     reads = [n for n in parts if dotted(n) == dotted(target)]
-    return tree.patch(*[tree.replaced(n, f"{tree.source(n)}.clone()") for n in reads]) if reads else None
+    return [tree.replaced(n, f"{tree.source(n)}.clone()") for n in reads]
 
 
 def changed(story: Story) -> Finding:
@@ -54,16 +52,18 @@ def changed(story: Story) -> Finding:
         message += f"{story.at(last)}"
         fix = f"compute anew after the step what the loss of {story.place(last)} needs, or call step() after both "
         fix += "backwards"
-        return story.find(
-            "changed-by-step", None, writer, message, evidence, fix=fix, patches=(edits.behind(story, writer, last),)
-        )
+        patch = edits.behind(story, writer, last)
+        return story.find("changed-by-step", None, writer, message, evidence, fix=fix, patches=(patch,))
     message = f"backward stopped: {story.at(writer)} changed in place {lost}"
     copied = cloned_read(story, line, writer)
-    if copied is not None:
-        text = f"save a copy: `{copied.edits[0].text}` at {story.place(line)}, or collect the rows in a list and "
-        text += "stack them"
-        return story.find("changed-in-place", None, writer, message, evidence, fix=text, patches=(copied,))
     cure = out_of_place(story, writer)
+    if copied and cure.patches[0] is not None:
+        text = f"save a copy: `{copied[0].text}` at {story.place(line)}, or collect the rows in a list and stack them"
+        tree = story.tree(cure.patches[0].file)
+        loop = None if writer is None else tree.loop(writer)
+        first = [tree.inserted(loop, edit.text.strip()) for edit in cure.patches[0].edits] if loop is not None else []
+        patches = [tree.patch(*edits) for edits in (copied, [*first, *copied])]
+        return story.find("changed-in-place", None, writer, message, evidence, fix=text, patches=patches)
     return story.find("changed-in-place", None, writer, message, evidence, fix=cure.text, patches=cure.patches)
 
 
@@ -141,16 +141,12 @@ def freed(story: Story) -> Finding:
     cuts = (e for e in above if e.role == "cut" and e.name == "torch.autograd.grad()" and e.line == earlier.line)
     derivative = next(cuts, None)
     if derivative is not None and not (earlier.create or earlier.accumulate):
-        message += (
-            f"; the derivative at {story.at(derivative.line)} freed it, and without create_graph=True is a constant"
-        )
+        message += f"; the derivative at {story.at(derivative.line)} freed it, and is a constant without create_graph"
         patch = edits.keyword_patch(story, derivative.line, "grad", "create_graph", "True")
         return story.find("no-create-graph", None, derivative.line, message, evidence, patches=(patch,))
     shared = boundary(story, seq, earlier)
     same_root = {mark for mark, _, _ in earlier.roots} & {mark for mark, _, _ in sweeps[-1].roots}
-    if same_root:
-        root = story.entries[min(same_root)]
-        shared = (root, root)
+    shared = (story.entries[min(same_root)],) * 2 if same_root else shared
     if shared is not None:
         looped = once_or_carried(story, shared, earlier, message, evidence)
         if looped is not None:
@@ -175,7 +171,7 @@ def once_or_carried(
         return None
     name = story.called(entry.mark)
     tree = story.tree(last.file)
-    loop = calling_loop(tree, last)
+    loop = tree.calling_loop(last)
     if loop is None:
         return None
     place = made_in(story, entry, last, loop)
@@ -224,22 +220,9 @@ def carried(story: Story, shared: tuple[Entry, Entry], name: str, loop: ast.stmt
     statement, own = story.statement(line), None if line is None else story.tree(line.file)
     if statement is None or own is None:
         return fix, None
-    reads, text = own.reads(statement, name), f"{name}.detach()"
-    return f"detach what is carried over: `{text}` where it is read again", own.patch(
-        *[own.replaced(node, text) for node in reads]
-    ) if reads else None
-
-
-def calling_loop(tree: SourceTree, last: SourceLine) -> ast.stmt | None:
-    """The loop around a line, or around the only call of the function that it stands in."""
-    loop, statement = tree.loop(last), tree.statement(last)
-    function = None if statement is None else tree.scope(statement)
-    if loop is not None or not isinstance(function, ast.FunctionDef):
-        return loop
-    kind = ast.Attribute if isinstance(tree.scope(function), ast.ClassDef) else ast.Name
-    calls = [call for call in tree.calls(function.name) if isinstance(call.func, kind)]
-    innermost = [next(tree.around(call, *LOOPS), None) for call in calls if not tree.within(call.lineno, function)]
-    return innermost[0] if len(set(innermost)) == 1 else None
+    changes, text = [own.replaced(node, f"{name}.detach()") for node in own.reads(statement, name)], f"{name}.detach()"
+    fix = f"detach what is carried over: `{text}` where it is read again"
+    return fix, own.patch(*changes) if changes else None
 
 
 def made_in(story: Story, entry: Entry, last: SourceLine, loop: ast.stmt) -> ast.stmt | None:
@@ -263,20 +246,17 @@ def trains_other(story: Story, shared: tuple[Entry, Entry], earlier: BackwardRec
     """The detach() for a loss whose optimizer does not move what is behind the shared value."""
     name, first = story.called(shared[0].mark), earlier
     behind = set(story.leaves_above(shared[0].mark))
-    steps = [
-        (o, u) for o, u in story.updates() if u.time > first.time and u.sweeps == story.watch.sweeps.index(first) + 1
-    ]
-    if not steps or any(behind & set(optimizer.held) for optimizer, _ in steps) or not behind & story.held:
+    count = story.watch.sweeps.index(first) + 1
+    steps = [o for o, update in story.updates() if update.time > first.time and update.sweeps == count]
+    if not steps or any(behind & set(optimizer.held) for optimizer in steps) or not behind & story.held:
         return None
     leading = set(walk([root for root, _, _ in first.roots], story.operands))
-    reader = next(
-        (use for use in story.users.get(shared[0].mark, ()) if use.mark in leading and use.mark < first.time), None
-    )
-    line = None if reader is None else reader.line
+    uses = (use for use in story.users.get(shared[0].mark, ()) if use.mark in leading and use.mark < first.time)
+    line = next((use.line for use in uses), None)
     text = f"use `{name}.detach()` for the loss of {story.place(first.line)}, which does not train what made `{name}`"
     if line is None or not name.isidentifier():
         return edits.Fix(text)
     tree, statement = story.tree(line.file), story.statement(line)
-    uses = [] if statement is None else tree.reads(statement, name)
-    patch = tree.patch(*[tree.replaced(use, f"{name}.detach()") for use in uses]) if uses else None
+    reads = [] if statement is None else tree.reads(statement, name)
+    patch = tree.patch(*[tree.replaced(read, f"{name}.detach()") for read in reads]) if reads else None
     return edits.Fix(f"{text} (line {line.number})", (patch,))

@@ -11,10 +11,10 @@ from gradcli.recording.runs.source_tree import called, dotted, targets
 from gradcli.why import edits
 from gradcli.why.errors.saved_tensors import changed, freed
 from gradcli.why.fixes import Answers, ErrorMeaning
-from gradcli.why.gradients.hooks import cloned
+from gradcli.why.gradients.hooks import cloned, rule_line
 from gradcli.why.gradients.missing import reason as why_none
 from gradcli.why.jax_programs import KNOWN as KNOWN_OF_JAX
-from gradcli.why.readings import is_float
+from gradcli.why.readings import is_float, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,32 +57,34 @@ def _number(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Findin
     for node in ast.walk(statement):
         if isinstance(node, ast.Attribute) and node.attr == match[2]:
             for origin in [statement, *reversed(tree.assignments(dotted(node.value), tree.scope(statement)))]:
-                end = story.number_at(last._replace(number=origin.lineno, span=None))
-                if end is None:
-                    end = number_before(story, last._replace(number=origin.lineno, span=None))
+                there = last._replace(number=origin.lineno, span=None)
+                end = story.number_at(there) or number_before(story, there)
                 if end is not None and end.reason == "as-number":
                     fix, patches = edits.of_end(story, end)
                     message = f"the file stopped at {story.at(last)}: `{tree.source(node.value)}` is a plain "
                     message += f"{match[1]}; {end.what} at {story.at(end.line)}"
-                    return story.find(
-                        "as-number",
-                        None,
-                        end.line,
-                        message,
-                        fix=fix or "leave item() out: compute with the tensors, and show numbers only",
-                        patches=patches,
-                    )
+                    return story.find("as-number", None, end.line, message, fix=fix, patches=patches)
     return None
 
 
 def _none_grad(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
     """Something was done with a `.grad` that is None."""
-    last = next((event for event in reversed(story.watch.events) if event.kind == "none"), None)
-    if last is None or last.line is None or last.line.number != stop.line.number:
-        return None
-    finding = why_none(story, last.mark) if last.mark in story.watch.subjects else None
-    where = f" (the file stopped at {story.place(stop.line)})"
-    return None if finding is None else finding._replace(message=finding.message + where)
+    tree, numbers = stop.tree, range(stop.statement.lineno, (stop.statement.end_lineno or stop.statement.lineno) + 1)
+    for look in reversed(story.watch.events):
+        start = story.statement(look.line) if look.kind == "none" and look.mark in story.watch.subjects else None
+        if start is None or look.line is None or look.line.file != tree.file:
+            continue
+        where = f" (the file stopped at {story.place(stop.line)})"
+        if look.line.number in numbers:
+            finding = why_none(story, look.mark)
+            return None if finding is None else finding._replace(message=finding.message + where)
+        later = next((e.line for e in story.timeline(look.mark) if e.kind == "added" and e.time > look.time), None)
+        if later is not None and tree.carries(start, set(numbers)):
+            message = f"$it.grad is read at {story.at(look.line)}, before the backward of {story.place(later)}: it was "
+            message += f"None then, and the name keeps that{where}"
+            fix, patch = f"read it after {story.place(later)}", edits.behind(story, look.line, later)
+            return story.find("never-ran", story.called(look.mark), look.line, message, fix=fix, patches=(patch,))
+    return None
 
 
 def _leaf_in_place(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding:
@@ -115,16 +117,10 @@ def _no_parameters(story: Story, stop: edits.StopPlace, match: re.Match[str]) ->
             if not isinstance(value, ast.GeneratorExp) and not (isinstance(value, ast.Call) and called(value) in ONCE):
                 continue
             text = tree.source(assignment.value)
-            between = [
-                s
-                for s in tree._statements
-                if assignment.lineno < s.lineno < statement.lineno and name in {dotted(n) for n in ast.walk(s)}
-            ]
-            where = f", which line {between[0].lineno} used up" if between else ""
-            message = (
-                f"the optimizer at {story.place(last)} got no parameters: `{name}` of line {assignment.lineno} is a "
-                f"generator{where}"
-            )
+            between = [s for s in tree._statements if assignment.lineno < s.lineno < statement.lineno]
+            used = next((s for s in between if name in map(dotted, ast.walk(s))), None)
+            message = f"the optimizer at {story.place(last)} got no parameters: `{name}` of line {assignment.lineno} "
+            message += "is a generator" + (f", which line {used.lineno} used up" if used else "")
             fix = f"make a list of it: `{name} = list({text})`"
             line = last._replace(number=assignment.lineno, text="", span=None)
             patch = tree.patch(tree.replaced(assignment.value, f"list({text})"))
@@ -133,16 +129,17 @@ def _no_parameters(story: Story, stop: edits.StopPlace, match: re.Match[str]) ->
 
 
 def _not_leaf(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
-    """An optimizer was given a result of an operation."""
+    """An optimizer was given a result of an operation, in its own statement or by a name."""
     last = stop.line
     names = {dotted(node) for node in ast.walk(stop.statement) if isinstance(node, (ast.Name, ast.Attribute))}
-    for mark, subject in reversed(story.watch.subjects.items()):
-        if not subject.leaf and subject.requires and subject.name.partition("[")[0] in names:
-            entry = story.entries[mark]
-            fix, patch = edits.leaf_last(story, entry, subject.name)
-            message = f"the optimizer at {story.place(last)} got {subject.name}, which is not a leaf: "
-            message += f"{story.doing(entry)} made it"
-            return story.find("leaf-lost", subject.name, entry.line, message, fix=fix, patches=(patch,))
+    known, entries = story.watch.subjects, [entry for entry in story.entries.values() if entry.seq is not None]
+    there = [e for e in entries if e.line and stop.statement in stop.tree.statements(e.line.number)]
+    named = [e for e in entries if e.mark in known and known[e.mark].name.partition("[")[0] in names]
+    for entry in [*named[::-1], *there][:1]:
+        name, copy = story.called(entry.mark), kind_of(entry.name) == "Clone"
+        fix, patches = edits.uncopied(story, entry) if copy else edits.leaf_last(story, entry, name)
+        message = f"the optimizer at {story.place(last)} got {name}, which is not a leaf: {story.doing(entry)} made it"
+        return story.find("leaf-lost", name, entry.line, message, fix=fix, patches=patches)
     return None
 
 
@@ -167,13 +164,11 @@ def _unused_target(story: Story, stop: edits.StopPlace, match: re.Match[str]) ->
 
 def _inference(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
     """A tensor made in inference mode takes part in a loss."""
-    candidates = [entry for entry in story.entries.values() if entry.mode == "inference" and entry.line is not None]
+    inner = [entry for entry in story.entries.values() if entry.mode == "inference" and entry.line is not None]
     message = f"the file stopped at {story.at(stop.line)}: a tensor made in inference_mode has to be saved for backward"
-    if not candidates:
-        return story.find("inference", None, stop.line, message)
-    fix, patches = edits.without_mode(story, candidates[-1])
-    message += f"; it was made at {story.at(candidates[-1].line)}"
-    return story.find("inference", None, candidates[-1].line, message, fix=fix, patches=patches)
+    message += f"; it was made at {story.at(inner[-1].line)}" if inner else ""
+    fix, patches = edits.without_mode(story, inner[-1]) if inner else edits.Fix()
+    return story.find("inference", None, inner[-1].line if inner else stop.line, message, fix=fix, patches=patches)
 
 
 def _expanded(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
@@ -192,12 +187,12 @@ def _target(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Findin
     last, tree, node = stop.line, stop.tree, stop.node
     wanted, change = next(meaning for pattern, *meaning in TARGETS if re.search(pattern, stop.error))
     message = f"the file stopped at {story.at(last)}: the target of this loss has to be {wanted}"
-    named = (
-        [keyword.value for keyword in node.keywords if keyword.arg == "target"] if isinstance(node, ast.Call) else []
-    )
-    if not isinstance(node, ast.Call) or len(node.args) + len(named) < 2:
+    if not isinstance(node, ast.Call):
         return None
-    target = [*node.args[1:2], *named][0]
+    arguments = [*node.args[1:2], *[keyword.value for keyword in node.keywords if keyword.arg == "target"]]
+    if not arguments:
+        return None
+    target = arguments[0]
     known = next((s for s in story.latest.values() if s.name == tree.source(target)), None)
     if not change:
         shape = () if known is None else known.shape
@@ -206,6 +201,20 @@ def _target(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Findin
     patch = edits.swap(story, last, target, text) if change else None
     fix = f"give it `{text}`" if change else "take .squeeze(1) of a column, or .argmax(1) of one-hot rows"
     return story.find("stopped", None, last, message, fix=fix, patches=(patch,))
+
+
+def _rule(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding:
+    """A backward of the file returns too few gradients, too many, or some of another shape."""
+    line, rule = rule_line(story, match[1] or "")
+    message = f"the file stopped at {story.at(stop.line)}: {rule if line else 'its backward'} returns "
+    if "shape" in match[0]:
+        message += "a gradient of another shape than the argument has"
+        fix = "return a gradient of the argument's shape: sum it over broadcast axes, or reshape it"
+    else:
+        message += "another number of gradients than forward has arguments"
+        fix = "return one gradient for each argument of forward, None for those that need none"
+    message += f" ({story.at(line)})" if line else ""
+    return story.find("stopped", None, line or stop.line, message, fix=fix)
 
 
 TARGETS = (  # what a loss says about its target, what it wants, and what the target needs; empty: by its shape
@@ -254,11 +263,7 @@ MEANINGS = (  # errors with one known cause: the pattern, the reason, the cause,
         "integer-dtype",
         "whole numbers cannot require grad",
     ),
-    (
-        r"nested_tensorlist\[0\].empty",
-        "clips-nothing",
-        "there are no gradients to clip yet",
-    ),
+    (r"nested_tensorlist\[0\].empty", "clips-nothing", "there are no gradients to clip yet"),
     (
         r"graph leaves\) support the deepcopy|deepcopy protocol",
         "stopped",
@@ -270,18 +275,6 @@ MEANINGS = (  # errors with one known cause: the pattern, the reason, the cause,
         "stopped",
         "requires_grad can be set on leaves only, and this is a result",
         "use its .detach(), which does not require grad",
-    ),
-    (
-        r"returned an incorrect number of gradients \(expected (\d+), got (\d+)\)|one gradient for each",
-        "stopped",
-        "its backward returns another number of gradients than forward has arguments",
-        "return one gradient for each argument of forward, None for those that need none",
-    ),
-    (
-        r"returned an invalid gradient.*got .* but expected shape",
-        "stopped",
-        "its backward returns a gradient of another shape than the argument has",
-        "return a gradient of the argument's shape: sum it over broadcast axes, or reshape it",
     ),
     (
         r"all elements of input should be between 0 and 1",
@@ -307,6 +300,7 @@ MEANINGS = (  # errors with one known cause: the pattern, the reason, the cause,
         "convert one of them: x.float(), or model.double()",
     ),
 )
+RULES = r"(?:(\w+)Backward\w* )?returned an (incorrect number of gradients|invalid gradient.*expected shape)"
 KNOWN: Answers = (
     ((AttributeError,), r"'(\w+)' object has no attribute '(backward|grad_fn|requires_grad_|detach)'", _number),
     ((AttributeError, TypeError, RuntimeError), r"NoneType|None", _none_grad),
@@ -314,12 +308,9 @@ KNOWN: Answers = (
     ((ValueError,), r"empty parameter list", _no_parameters),
     ((ValueError,), r"can't optimize a non-leaf", _not_leaf),
     ((RuntimeError,), r"appears to not have been used in the graph|not used in the graph", _unused_target),
-    (
-        (RuntimeError,),
-        r"inference tensors? (cannot be saved|.*outside infer)|cannot be changed.*outside",
-        _inference,
-    ),
+    ((RuntimeError,), r"inference tensors? (cannot be saved|.*outside infer)|cannot be changed.*outside", _inference),
     ((RuntimeError,), r"more than one element of the written-to tensor", _expanded),
+    ((Exception,), RULES, _rule),
     ((Exception,), "|".join(pattern for pattern, *_ in TARGETS), _target),
     *[
         ((RuntimeError, TypeError, AssertionError, IndexError), pattern, ErrorMeaning(*meaning))
@@ -401,6 +392,11 @@ def refused(story: Story, root: int) -> Finding:
         else:
             places = (f"{story.called(leaf)} of {story.place(story.entries[leaf].line)}" for leaf in above)
             leaves = ", ".join(dict.fromkeys(places))
+            before = (e for e in reversed(story.entries.values()) if e.seq is not None and e.mark < entry.mark)
+            output = next((e for e in before if e.line and not story.users.get(e.mark)), None)
+            if output is not None and not story.held.isdisjoint(story.ancestors_of(output.mark)):
+                why = f"{story.called(output.mark)} of {story.at(output.line)} takes no part in {story.at(line)}"
+                return story.find("no-path", name, line, f"{lead}{why}, which is computed from {leaves} only")
             why = f"nothing that it was computed from requires grad ({leaves})"
             line = story.entries[above[0]].line if len(above) == 1 else line
             patches = (edits.require(story, story.entries[above[0]]),) if len(above) == 1 else ()

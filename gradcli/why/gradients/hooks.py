@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradcli.recording.runs.source_lines import whole_line
-from gradcli.recording.runs.source_tree import dotted
+from gradcli.recording.runs.source_tree import dotted, returned, target_of
 from gradcli.why.story import walk
 
 if TYPE_CHECKING:
@@ -41,10 +41,8 @@ def overwritten(story: Story) -> Iterator[tuple[int | None, Finding]]:
             if line not in seen:
                 seen.add(line)
                 name = step.name.removesuffix("Backward")
-                message = (
-                    f"the backward of {name} writes into its incoming gradient at {story.at(line)}; that may be one "
-                    "number for many entries, as after sum(), or belong to other operations too"
-                )
+                message = f"the backward of {name} writes into its incoming gradient at {story.at(line)}; that may be "
+                message += "one number for many entries, as after sum(), or belong to other operations too"
                 yield None, story.find("overwritten", None, line, message, patches=(cloned(story, line),))
 
 
@@ -59,14 +57,8 @@ def cloned(story: Story, line: SourceLine | None) -> Patch | None:
         node = statement.value.func
     while isinstance(node, (ast.Subscript, ast.Attribute)):
         node = node.value
-    if not isinstance(node, ast.Name):
-        return None
-    return tree.patch(tree.inserted(statement, f"{node.id} = {node.id}.clone()"))
-
-
-def target_of(statement: ast.stmt) -> ast.expr | None:
-    """What a statement assigns to."""
-    return statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    text = f"{node.id} = {node.id}.clone()" if isinstance(node, ast.Name) else ""
+    return tree.patch(tree.inserted(statement, text)) if text else None
 
 
 # --- derivatives that are not those of their forward ------------------------------------------------------------
@@ -87,9 +79,8 @@ def rule_line(story: Story, name: str) -> tuple[SourceLine | None, str]:
     """What the backward of a Function or of a custom_vjp returns last, and its name."""
     for tree in map(story.tree, sorted(story.files())):
         functions = [n for n in ast.walk(tree.root) if isinstance(n, ast.FunctionDef)]
-        backwards = [
-            n for n in functions if n.name in ("backward", "vjp") and getattr(tree.parents[n], "name", "") == name
-        ]
+        backwards = [n for n in functions if n.name in ("backward", "vjp")]
+        backwards = [n for n in backwards if getattr(tree.parents[n], "name", "") == name]
         for call in tree.calls("defvjp"):
             if isinstance(call.func, ast.Attribute) and dotted(call.func.value).rpartition(".")[2] == name:
                 title = dotted(call.args[1]) if len(call.args) > 1 else ""
@@ -97,8 +88,7 @@ def rule_line(story: Story, name: str) -> tuple[SourceLine | None, str]:
                 if not backwards:
                     return whole_line(tree.file, call.lineno), "the rule"
         for function in backwards[:1]:
-            returned = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
-            return whole_line(tree.file, (returned[-1] if returned else function).lineno), f"`{function.name}`"
+            return whole_line(tree.file, (returned(function) or function).lineno), f"`{function.name}`"
     return None, "its rule"
 
 

@@ -6,9 +6,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import AtNode
-from gradcli.recording.runs.source_tree import dotted
+from gradcli.recording.runs.source_tree import dotted, target_of
 from gradcli.why import edits
-from gradcli.why.gradients.hooks import earlier
+from gradcli.why.gradients.hooks import earlier, rule_line
 from gradcli.why.story import End, Story, walk
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
     origin = f"{subject.node} made it at {story.at(entry.line)}"
     if before and not entry.sweeps:
         message = f"$it.grad is None: it is not a leaf, {origin}, and the leaf itself no longer has a name"
-        fix, patch = edits.leaf_last(story, entry, name)
-        return story.find("leaf-lost", name, entry.line, message, fix=fix, patches=(patch,))
+        fix, patches = edits.leaf_last(story, entry, name)
+        return story.find("leaf-lost", name, entry.line, message, fix=fix, patches=patches)
     if before:
         fix, patches = edits.in_place(story, entry)
         return none(story, "replaced", name, entry.line, f"it is no longer the leaf, {origin}", *patches, fix=fix)
@@ -135,7 +135,7 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
         why = "backward was never called"
         if bare is not None:
             fix, why = f"call it: `{story.main.source(bare)}()`", f"{why}; line {bare.lineno} only names it"
-            return none(story, "never-ran", name, line, why, edits.call(story, bare), fix=fix)
+            return none(story, "never-ran", name, line, why, story.main.with_brackets(bare), fix=fix)
         return none(story, "never-ran", name, line, why)
     if mark not in story.leading(since) or mark in story.roots(since):
         lost = story.number_end(mark)
@@ -147,8 +147,10 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
         return none(story, "no-path", name, line, f"the loss at {story.at(line)} does not depend on it; {used}")
     withheld = next((s for sweep in watch.sweeps for s in sweep.steps if ("leaf", mark) in s.withheld), None)
     if withheld is not None:
+        rule, _ = rule_line(story, withheld.name.removesuffix("Backward"))
         message = f"$it.grad is None: the backward of {withheld.name} at {story.at(withheld.line)} returned None for it"
-        return story.find("returned-none", name, withheld.line, message, AtNode(withheld.name))
+        message += f", at {story.at(rule)}" if rule is not None else ""
+        return story.find("returned-none", name, rule or withheld.line, message, AtNode(withheld.name))
     if not any(sweep.accumulate for sweep in watch.sweeps):
         line = watch.sweeps[-1].line
         if watch.sweeps[-1].reached:
@@ -167,9 +169,8 @@ def partly(story: Story, mark: int) -> Iterator[Finding]:
 def assigned_name(story: Story, entry: Entry) -> str:
     """The name that the statement of a value assigns to."""
     statement = story.statement(entry.line)
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        return dotted(statement.targets[0])
-    return dotted(statement.target) if isinstance(statement, (ast.AnnAssign, ast.AugAssign)) else ""
+    target = target_of(statement) if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)) else None
+    return "" if target is None else dotted(target)
 
 
 def rebound(story: Story) -> Iterator[tuple[int, Finding]]:

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import AtNode, Branch, Growth, Masked, Operands
-from gradcli.recording.runs.operand_notes import FailedOperands, MaskedRows, NotedOperand
-from gradcli.recording.runs.source_tree import called
+from gradcli.recording.runs.operand_notes import FailedOperands, MaskedRows
+from gradcli.recording.runs.source_tree import called, dotted
 from gradcli.why import edits
 from gradcli.why.readings import kind_of, reads
 from gradcli.why.story import walk
@@ -149,6 +149,7 @@ def by_update(story: Story, write: Event) -> Finding:
 
 
 HUGE = 1e6
+APART = "keep the divisor away from 0: add a small number to it, or clamp it"
 
 
 def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
@@ -239,15 +240,18 @@ def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
     """What was wrong with the operands of an operation, and the fix for it."""
     known = entry.remark.operands if isinstance(entry.remark, FailedOperands) else ()
     first, line = known[0] if known else None, entry.line
-    if kind.startswith("Log") and kind != "LogSoftmax" and first is not None and (first.zeros or first.negative):
+    stable = edits.log_softmax(story, entry) if kind == "Log" else None
+    if stable is not None and first is not None:
+        return f" ({first.zeros} of {first.size} entries are 0: the softmax underflows)", stable
+    logarithm = kind.startswith("Log") and kind != "LogSoftmax"
+    rooted, power = kind in ("Sqrt", "Rsqrt"), kind.startswith("Pow") and first is not None and not first.high > GROWN
+    if (logarithm or rooted or power) and first is not None and (first.negative or (first.zeros and not rooted)):
         bad, what = (first.negative, "negative") if first.negative else (first.zeros, "0")
-        text, patch = bounded(story, line, low="1e-8")
-        fix = f"keep the operand above 0: clamp it, {text}, or use the stable form (log_softmax, logsigmoid, log1p)"
-        return f" ({bad} of {first.size} entries are {what})", edits.Fix(fix, (with_others(story, line, patch),))
-    if kind in ("Sqrt", "Rsqrt") and first is not None and first.negative:
-        text, patch = bounded(story, line, low="1e-12")
-        fix = f"keep the operand at 0 or above: clamp it, {text}"
-        return f" ({first.negative} of {first.size} entries are negative)", edits.Fix(fix, (patch,))
+        text, patch = bounded(story, line, low="1e-12" if rooted else "1e-8")
+        fix = f"keep the {'base' if power else 'operand'} {'at 0 or above' if rooted else 'above 0'}: clamp it, {text}"
+        fix += ", or use the stable form (log_softmax, logsigmoid, log1p)" if logarithm else ""
+        patch = with_others(story, line, patch) if logarithm else patch
+        return f" ({bad} of {first.size} entries{' of the base' if power else ''} are {what})", edits.Fix(fix, (patch,))
     if kind in ("Acos", "Asin", "Atanh", "Acosh") and first is not None:
         text, patch = bounded(story, line, low="-1 + 1e-6", high="1 - 1e-6")
         fix = f"keep the operand inside the domain: clamp it, {text}"
@@ -267,20 +271,12 @@ def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
             return " (0 times infinity)", edits.Fix(f"choose, do not multiply: `{text}`", (patch,))
     divisor = known[-1] if kind == "Div" and known else first if kind == "Reciprocal" else None
     if divisor is not None and divisor.zeros:
-        fix = "keep the divisor away from 0: add a small number to it, or clamp it"
         what = f" ({divisor.zeros} of {divisor.size} entries of the divisor are 0)"
-        return what, edits.Fix(fix, (divisor_patch(story, line),))
-    if kind.startswith("Pow") and first is not None and not first.high > GROWN:
-        bad, what = (first.negative, "negative") if first.negative else (first.zeros, "0")
-        if bad:
-            text, patch = bounded(story, line, low="1e-8")
-            fix = f"keep the base above 0: clamp it, {text}"
-            return f" ({bad} of {first.size} entries of the base are {what})", edits.Fix(fix, (patch,))
-    if isinstance(first, NotedOperand) and max(abs(first.low), abs(first.high)) > math.sqrt(
-        LARGEST.get(entry.dtype, 1e308)
-    ):
+        return what, edits.Fix(APART, (divisor_patch(story, line),))
+    reach = 0.0 if first is None else max(abs(first.low), abs(first.high))
+    if reach > math.sqrt(LARGEST.get(entry.dtype, 1e308)):
         fix = "scale the operands down, or normalise them: the result is too large for the format"
-        return f" (an operand reaches {max(abs(first.low), abs(first.high)):.3g})", edits.Fix(fix)
+        return f" (an operand reaches {reach:.3g})", edits.Fix(fix)
     return "", edits.Fix()
 
 
@@ -390,11 +386,12 @@ def backward(story: Story, sweep: BackwardRecord, step: Step, subject: str) -> F
         message += "not determined and have no derivative"
         return story.find("degenerate", subject, line, message, AtNode(step.name))
     if step.stuck and branch is not None:
-        message = f"$it.grad{taken} is NaN: {at} multiplies an infinite slope by the zero gradient "
-        message += f"of a branch that was not taken at {story.at(branch.line)}"
         infinite = [] if entry is None else [mark for mark in entry.inputs if not story.entries[mark].size.finite]
-        inner = next((e for mark in infinite for e, _ in origins(story, mark, mark + 1) if e.inputs), None)
-        fix, patch = safe_branch(story, line if inner is None else inner.line, branch)
+        inner = next((e for mark in infinite for e, _ in origins(story, mark, mark + 1) if e.inputs), entry)
+        since = f" (since {story.at(inner.line)})" if inner is not None and inner.line != line else ""
+        message = f"$it.grad{taken} is NaN: {at} multiplies an infinite slope{since} by the zero gradient "
+        message += f"of a branch that was not taken at {story.at(branch.line)}"
+        fix, patch = ("", None) if inner is None else safe_branch(story, inner, branch)
         evidence = Branch(step.name, None if branch.line is None else branch.line.number)
         return story.find("nan-branch", subject, line, message, evidence, fix=fix, patches=(patch,))
     formats = [] if entry is None else [story.entries[mark].dtype for mark in entry.inputs]
@@ -419,26 +416,33 @@ def branch_below(story: Story, sweep: BackwardRecord, step: Step) -> Step | None
     return next((each for each in above if reads(each.name, "branches") and each.norm), None)
 
 
-def safe_branch(story: Story, line: SourceLine | None, branch: Step) -> tuple[str, Patch | None]:
+def safe_branch(story: Story, ran: Entry, branch: Step) -> tuple[str, Patch | None]:
     """The operand of a branch that is not taken made safe, with the file's own condition."""
-    node, ran = story.node(branch.line), story.node(line)
-    divides = isinstance(ran, ast.BinOp) and isinstance(ran.op, ast.Div)
-    inner = ran.right if isinstance(ran, ast.BinOp) and divides else operand_at(story, line)
+    line, choice, node, there = ran.line, story.result(branch.seq), story.node(branch.line), story.node(ran.line)
+    divides = isinstance(there, ast.BinOp) and isinstance(there.op, ast.Div)
+    inner = there.right if isinstance(there, ast.BinOp) and divides else operand_at(story, line)
     if not isinstance(node, ast.Call) or called(node) != "where" or len(node.args) != 3 or inner is None:
         return "", None
-    if line is None or branch.line is None or branch.line.file != line.file:
+    if line is None or branch.line is None or branch.line.file != line.file or isinstance(inner, ast.Constant):
         return "", None
     tree = story.tree(line.file)
-    taken_first = node.args[1].lineno <= line.number and any(n is inner for n in ast.walk(node.args[1]))
-    taken_second = any(n is inner for n in ast.walk(node.args[2]))
-    condition, text = tree.source(node.args[0]), tree.source(inner)
-    if not (taken_first or taken_second) or isinstance(inner, ast.Constant):
+    sides = [any(part is inner for part in ast.walk(argument)) for argument in node.args[1:]]
+    if not any(sides) and choice is not None:  # it was computed before, where the condition may not be known yet
+        names = [dotted(part) for part in ast.walk(node.args[0]) if isinstance(part, (ast.Name, ast.Attribute))]
+        place, scope = story.statement(line), tree.scope(node)
+        late = [each for name in names for each in tree.assignments(name, scope) if each.lineno >= line.number]
+        if place is not None and tree.scope(place) is scope and not late:
+            sides = [not isinstance(argument, ast.Constant) for argument in node.args[1:]]
+            above = [ran.mark in story.ancestors_of(mark) for mark in choice.inputs[1:]]
+            if all(sides) and len(above) == 2 and story.entries[choice.inputs[0]].dtype == "bool":
+                sides = above[::-1] if story.watch.tensors.dialect == "jax" else above
+            sides = sides if any(above) else []
+    if sum(sides) != 1:
         return "", None
-    first, second = (text, "1.0") if taken_first else ("1.0", text)
-    safe = story.dialect(line).where(condition, first, second)
-    return f"make the operand safe in the branch too: `{safe}` in the place of `{text}`", tree.patch(
-        tree.replaced(inner, safe)
-    )
+    condition, text = tree.source(node.args[0]), tree.source(inner)
+    safe = story.dialect(line).where(condition, *((text, "1.0") if sides[0] else ("1.0", text)))
+    fix = f"make the operand safe in the branch too: `{safe}` in the place of `{text}`"
+    return fix, tree.patch(tree.replaced(inner, safe))
 
 
 def slope(story: Story, entry: Entry | None, kind: str) -> edits.Fix:
@@ -461,9 +465,7 @@ def slope(story: Story, entry: Entry | None, kind: str) -> edits.Fix:
         patches = () if outer is None or inner is None else (edits.swap(story, line, inner, text),)
         return edits.Fix(f"keep the operand away from 1 and -1: `{text}`", patches)
     if kind == "Div":
-        return edits.Fix(
-            "keep the divisor away from 0: add a small number to it, or clamp it", (divisor_patch(story, line),)
-        )
+        return edits.Fix(APART, (divisor_patch(story, line),))
     return edits.Fix()
 
 

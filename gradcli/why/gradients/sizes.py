@@ -115,9 +115,8 @@ def blown_up(story: Story, mark: int) -> Finding | None:
     at = way[start][0]
     message = f"$it.grad has norm {grad.norm:.3g}: it grows from {story.doing_step(at)} onwards "
     message += f"({len(way)} operations on the way{mostly(way, 1)})"
-    return story.find(
-        "exploding", story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=norms_on(way))
-    )
+    evidence = GradientPath(norm=grad.norm, norms=norms_on(way))
+    return story.find("exploding", story.called(mark), at.line, message, evidence)
 
 
 def mostly(way: Way, sign: int) -> str:

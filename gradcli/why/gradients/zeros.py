@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding
+    from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.tensors import BackwardRecord, Entry, Event, Step
     from gradcli.why.story import Story
 
@@ -174,13 +175,18 @@ def by_zero(story: Story, name: str, step: Step, entry: Entry) -> Finding:
         return story.find("times-zero", name, step.line, message, AtNode(step.name))
     leaf = leaves[0]
     other = story.called(leaf)
-    fills = [event for event in story.timeline(leaf) if event.kind in ("filled", "changed") and event.name != "step"]
-    line = fills[-1].line if fills else story.entries[leaf].line
+    line = filled_at(story, leaf)
     message = f"$it.grad is zero: {story.doing(entry)} multiplies by {other}, which is all zeros since {story.at(line)}"
     fix = "initialise at random, as nn.Linear does by itself: of two layers that are both zero neither can move"
     grads = [grad.norm for _, grad in story.arrivals.get(leaf, ())]
     fix = fix if grads and not any(grads) else ""
     return story.find("times-zero", name, line, message, AtNode(step.name), fix=fix)
+
+
+def filled_at(story: Story, leaf: int) -> SourceLine | None:
+    """The line that gave a leaf its values, other than by a step."""
+    fills = [event for event in story.timeline(leaf) if event.kind in ("filled", "changed") and event.name != "step"]
+    return fills[-1].line if fills else story.entries[leaf].line
 
 
 def zero_leaves(story: Story, step: Step) -> list[int]:
@@ -250,12 +256,10 @@ def alike(story: Story) -> Iterator[tuple[int, Finding]]:
             grads = [grad.norm for _, grad in story.arrivals.get(mark, ())]
             if not any(norm > 0 for norm in grads):
                 continue
-            fills = [
-                event for event in story.timeline(mark) if event.kind in ("filled", "changed") and event.name != "step"
-            ]
-            line = fills[-1].line if fills else story.entries[mark].line
+            line = filled_at(story, mark)
             count = story.entries[mark].shape[0]
-            message = f"all {count} units of $it are alike: they begin with equal weights (line "
-            message += f"{line.number if line else '?'}: "
-            message += f"`{line.text if line else ''}`), get equal gradients, and stay equal"
+            message = (
+                f"all {count} units of $it are alike: they begin with equal weights ({story.at(line)}), get equal "
+            )
+            message += "gradients, and stay equal"
             yield mark, story.find("all-alike", story.called(mark), line, message)

@@ -57,13 +57,10 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
         return None
     line, total = lines[-1] if lines else None, most if stale else count
     evidence = Accumulated(backwards=total, factor=count)
-    if equal:
-        message = f"$it.grad is {count} times the gradient of one backward: {count} of them added up, never zeroed in "
-        message += "between"
-    else:
-        message = f"$it.grad is the sum of {total} backwards, never zeroed in between"
-        message += " although the tensor changed in between" if stale else ""
-    message = f"{message}; the last is {story.at(line)}"
+    times = f"{count} times the gradient of one backward: {count} of them added up"
+    message = f"$it.grad is {times if equal else f'the sum of {total} backwards'}, never zeroed in between"
+    message += " although the tensor changed in between" if stale and not equal else ""
+    message += f"; the last is {story.at(line)}"
     fix, patch = zeroing(story, mark, line)
     return story.find("accumulated", story.called(mark), line, message, evidence, fix=fix, patches=(patch,))
 
@@ -73,16 +70,15 @@ def zeroing(story: Story, mark: int, line: SourceLine | None) -> tuple[str, Patc
     optimizer = next((o for o in story.watch.optimizers if mark in o.held and o.name), None)
     bare = next(story.main.bare("zero_grad"), None)
     if bare is not None:
-        return f"call it: `{story.main.source(bare)}()` at line {bare.lineno}", edits.call(story, bare)
+        return f"call it: `{story.main.source(bare)}()` at line {bare.lineno}", story.main.with_brackets(bare)
     name = story.called(mark)
     text = f"{optimizer.name}.zero_grad()" if optimizer is not None else f"{name}.grad = None"
     statement = story.statement(line)
     if line is None or statement is None or (optimizer is None and not name.isidentifier()):
         return "", None
     tree = story.tree(line.file)
-    return f"call `{text}` before each backward()" if optimizer else f"set `{text}` before each backward()", tree.patch(
-        tree.inserted(statement, text)
-    )
+    verb = "call" if optimizer else "set"
+    return f"{verb} `{text}` before each backward()", tree.patch(tree.inserted(statement, text))
 
 
 # --- gradients that were thrown away --------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def histories(story: Story) -> Iterator[Finding]:
         graphs = len(held) if len(held) >= LOOP else len(walked)
         line = story.entries[max(marks)].line
         operations = sum(1 for _ in ancestors(story, marks))
-        patch = detached(story, name)
+        patch = detached(story, name, {story.called(mark) for mark in marks})
         newest = f"; the newest was made at {story.at(line)}"
         if patch is not None and (line is None or patch.edits[0].first != line.number):
             newest += f", and kept at line {patch.edits[0].first}"
@@ -108,13 +108,18 @@ def idle(story: Story, marks: set[int]) -> bool:
     return not inside and not set.intersection(*sets)
 
 
-def detached(story: Story, name: str) -> Patch | None:
-    """A patch that detaches what is appended to a list, or added to a total."""
+def detached(story: Story, name: str, kept: set[str]) -> Patch | None:
+    """A patch that detaches what is appended to a list, alone or beside others, or added to a total."""
     for file in sorted(story.files()):
         tree = story.tree(file)
         for call in tree.calls("append"):
             if isinstance(call.func, ast.Attribute) and names(tree, call.func.value, name) and len(call.args) == 1:
-                return tree.patch(tree.replaced(call.args[0], f"{tree.bracketed(call.args[0])}.detach()"))
+                item, text = call.args[0], tree.source(call.func.value)
+                wanted: list[ast.expr] = [item]
+                if isinstance(item, (ast.Tuple, ast.Dict)) or "[" in text:
+                    wanted = [part for part in ast.walk(item) if isinstance(part, ast.Name) and part.id in kept]
+                if wanted:
+                    return tree.patch(*[tree.replaced(p, f"{tree.bracketed(p)}.detach()") for p in wanted])
         for statement in ast.walk(tree.root):
             if isinstance(statement, ast.AugAssign) and names(tree, statement.target, name):
                 return tree.patch(tree.replaced(statement.value, f"{tree.bracketed(statement.value)}.detach()"))
@@ -123,7 +128,7 @@ def detached(story: Story, name: str) -> Patch | None:
 
 def names(tree: SourceTree, node: ast.expr, name: str) -> bool:
     """Whether an expression has a name, or is the attribute of `self` that the name ends in."""
-    text = tree.source(node)
+    text = tree.source(node).partition("[")[0]
     return text == name or ("." in name and text == f"self.{name.rpartition('.')[2]}")
 
 

@@ -34,6 +34,7 @@ DISTANCE = re.compile("Loss|CrossEntropy|KlDiv")
 ADDS = re.compile(r"\+=|add_| \+ ")
 TURNED = {"+=": "-=", "add_": "sub_", " + ": " - "}
 POWERS = ("Abs", "LinalgVectorNorm", "Mul", "Norm", "Pow")  # of a difference: a distance
+DELIBERATE = re.compile("unlearn|forget(?!.?(gate|bias))|gradient.ascent|adversar|attack|fool|poison", re.IGNORECASE)
 DATA = re.compile(r"x\b|x_|adv|delta|pert|noise|im(a?g|age)|inp|latent|z\b|trigger|patch")
 
 
@@ -118,9 +119,11 @@ def not_optimised(story: Story, outside: set[int]) -> Iterator[tuple[int, Findin
     A fixed network behind the one that is trained, as in a perceptual loss or an attack, gets gradients too.
     """
     stepping = [optimizer for optimizer in story.watch.optimizers if optimizer.updates]
-    stale = unused(story, stepping)
+    stale, copies = unused(story, stepping), copied(story, stepping)
+    yield from ((mark, of_copy(story, mark, *copies[mark])) for mark in copies if mark not in outside)
+    twins = [a for a in stepping for b in stepping if a is not b and set(a.held) == set(b.held) and by_turns(a, b)]
     for mark, subject in story.latest.items() if stepping else ():
-        if mark in story.held or mark in outside or not (subject.requires and subject.leaf and subject.parameter):
+        if mark in story.held | outside | {*copies} or not (subject.requires and subject.leaf and subject.parameter):
             continue
         sweeps = [sweep for sweep, _ in story.arrivals.get(mark, ())]
         if len(sweeps) < SEVERAL or any(event.kind == "changed" for event in story.timeline(mark)):
@@ -129,6 +132,42 @@ def not_optimised(story: Story, outside: set[int]) -> Iterator[tuple[int, Findin
             continue
         if stale or "." not in subject.name or later(mark, stepping[0]) or behind(story, mark):
             yield mark, left_behind(story, mark, stepping[0], bool(stale))
+        elif twins:
+            yield mark, of_twin(story, mark, twins, sweeps[-1].time)
+
+
+def by_turns(first: OptimizerRecord, second: OptimizerRecord) -> bool:
+    """Whether the steps of two optimizers are mixed."""
+    return first.updates[0].time < second.updates[-1].time and second.updates[0].time < first.updates[-1].time
+
+
+def copied(story: Story, optimizers: Sequence[OptimizerRecord]) -> dict[int, tuple[OptimizerRecord, Entry]]:
+    """Parameters with a gradient of which an optimizer holds a copy in their place, and has moved nothing."""
+    still = [o for o in optimizers if not any(update.moved for update in o.updates)]
+    copies = [(leaf, o, held) for o in still for held in o.held for leaf in story.leaves_above(held) if leaf != held]
+    return {leaf: (o, story.entries[held]) for leaf, o, held in copies if leaf in story.arrivals.keys() - story.held}
+
+
+def of_twin(story: Story, mark: int, twins: list[OptimizerRecord], time: int) -> Finding:
+    """The finding about a parameter after whose gradient an optimizer steps that holds what another one holds."""
+    optimizer = next((o for o, update in story.updates() if update.time > time and o in twins), twins[-1])
+    finding, line, patch = left_behind(story, mark, optimizer, False), optimizer.line, None
+    message = f"{finding.message}; {' and '.join(f'`{each.name}`' for each in twins[:2])} hold the same parameters"
+    old, (root, *_) = {story.called(held).partition(".")[0] for held in optimizer.held}, story.called(mark).split(".")
+    statement, fix = story.statement(line), f"give it the parameters of `{root}`"
+    if statement is not None and line is not None and len(old) == 1:
+        tree = story.tree(line.file)
+        nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id in old]
+        patch = tree.patch(*[tree.replaced(node, root) for node in nodes])
+    return finding._replace(message=message, cure=fix, patches=() if patch is None else (patch,))
+
+
+def of_copy(story: Story, mark: int, optimizer: OptimizerRecord, copy: Entry) -> Finding:
+    """The finding about a parameter of which an optimizer holds a copy."""
+    name, line, (fix, patches) = story.called(mark), copy.line, edits.uncopied(story, copy)
+    message = f"$it is never moved: the optimizer made at {story.place(optimizer.line)} holds only a copy "
+    message += f"({story.at(line)}), to which no gradient comes"
+    return story.find("not-optimised", name, line, message, fix=fix, patches=patches)
 
 
 def made_anew(story: Story) -> Iterator[tuple[None, Finding]]:
@@ -220,30 +259,16 @@ def made_again(story: Story, mark: int, place: SourceLine) -> SourceLine | None:
 
 def idle(story: Story) -> Iterator[tuple[int | None, Finding]]:
     """Training in which no parameter ever changes."""
-    watch = story.watch
-    for optimizer in watch.optimizers:
-        sweeps = [
-            s for s in watch.sweeps if s.accumulate and s.ended and any(g.leaf in optimizer.held for g in s.reached)
-        ]
-        if len(optimizer.updates) >= SEVERAL and not any(sweep.accumulate for sweep in watch.sweeps):
-            bare = next(story.main.bare("backward"), None)
+    filling = [sweep for sweep in story.watch.sweeps if sweep.accumulate]
+    for optimizer in story.watch.optimizers:
+        sweeps = [s for s in filling if s.ended and any(grad.leaf in optimizer.held for grad in s.reached)]
+        if len(optimizer.updates) >= SEVERAL and not filling and not any(u.moved for u in optimizer.updates):
             line, ran = optimizer.updates[-1].line, f"{len(optimizer.updates)} steps"
-            if bare is not None and not any(update.moved for update in optimizer.updates):
-                yield None, uncalled(story, line, bare, ran)
-            elif not any(update.moved for update in optimizer.updates):
-                message = (
-                    f"{ran} ran, the last at {story.at(line)}, and backward() was never called: nothing has changed"
-                )
-                yield (
-                    None,
-                    story.find(
-                        "no-update",
-                        None,
-                        line,
-                        message,
-                        fix="call backward() on the loss before each, in the closure if there is one",
-                    ),
-                )
+            bare = next(story.main.bare("backward"), None)
+            message = f"{ran} ran, the last at {story.at(line)}, and backward() was never called: nothing has changed"
+            fix = "call backward() on the loss before each, in the closure if there is one"
+            missing = story.find("no-update", None, line, message, fix=fix)
+            yield None, missing if bare is None else uncalled(story, line, bare, ran)
         elif optimizer.updates:
             yield from small(story, optimizer)
         elif len(sweeps) >= SEVERAL and not any(moved(story, mark) for mark in optimizer.held):
@@ -271,10 +296,9 @@ def uncalled(story: Story, line: SourceLine | None, bare: ast.Attribute, ran: st
     """A method that is named, but not called."""
     text = story.main.source(bare)
     line = line and line._replace(number=bare.lineno, text=text, span=None)
-    message = f"line {bare.lineno}: `{text}` is not called, it only names the method: "
-    message += f"after {ran} no parameter has changed"
+    message = f"line {bare.lineno}: `{text}` only names the method, it is not called: after {ran} nothing has changed"
     fix = f"call it: `{text}()`"
-    return story.find("no-update", None, line, message, fix=fix, patches=(edits.call(story, bare),))
+    return story.find("no-update", None, line, message, fix=fix, patches=(story.main.with_brackets(bare),))
 
 
 def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None, Finding]]:
@@ -293,17 +317,17 @@ def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None
         return
     first, last = optimizer.updates[0].rates, still[-1].rates
     rate = f"{max(last):.3g}"
-    message = f"{len(still)} of {len(updates)} steps at {story.at(still[-1].line)} change no parameter: the learning "
-    message += f"rate is {rate}"
+    message = (
+        f"{len(still)} of {len(updates)} steps at {story.at(still[-1].line)} change nothing: the learning rate is "
+    )
+    message += rate
     line, fix = optimizer.line, f"use a larger learning rate than {rate}"
     patch, names, tree = None, schedulers(story, optimizer), story.main
     steps = [c for c in tree.calls("step") if isinstance(c.func, ast.Attribute) and dotted(c.func.value) in names]
     scheduler = next((statement for call in steps for statement in tree.statements(call.lineno)[:1]), None)
     if max(first) > 100 * max(last) and scheduler is not None:
         line = still[-1].line and still[-1].line._replace(number=scheduler.lineno, text="", span=None)
-        message += (
-            f"; it began at {max(first):.3g}, and the scheduler's step() at line {scheduler.lineno} has made it so"
-        )
+        message += f"; it began at {max(first):.3g}, and the scheduler's step() at line {scheduler.lineno} made it so"
         fix = "call the scheduler's step() once an epoch, after the loop over batches, or let the rate fall more slowly"
         loop = next(tree.around(scheduler, ast.For, ast.While), None)
         if loop is not None and next(tree.around(loop, ast.For, ast.While), None) is not None:
@@ -365,7 +389,7 @@ def uphill(story: Story) -> Iterator[tuple[None, Finding]]:
     """
     roots = [story.entries[s.roots[0][0]] for s in story.watch.sweeps if s.accumulate and len(s.roots) == 1]
     stepping, signs = [o for o in story.watch.optimizers if o.updates], {distance_sign(story, root) for root in roots}
-    if len(roots) < SEVERAL or len(signs) > 1 or 0 in signs:
+    if len(roots) < SEVERAL or len(signs) > 1 or 0 in signs or (stepping and meant(story, roots[0])):
         return
     minus, line, how = signs == {-1}, roots[-1].line, "the loss has the wrong sign"
     model = [subject.parameter for mark, subject in story.latest.items() if mark in story.held]
@@ -377,11 +401,10 @@ def uphill(story: Story) -> Iterator[tuple[None, Finding]]:
         patch = edits.keyword_patch(story, line, stepping[0].kind, "maximize", "False")
     elif not stepping and not minus and (lines := ascending(story)):
         line, how = lines[-1], f"{story.at(lines[-1])} goes uphill: it adds the gradient"
-        places = [(story.tree(each.file), story.statement(each)) for each in lines]
-        turned = [
-            tree.replaced(s, ADDS.sub(lambda m: TURNED[m[0]], tree.source(s), count=1)) for tree, s in places if s
-        ]
-        patch = places[0][0].patch(*turned)
+        tree = story.tree(line.file)
+        places = filter(None, map(story.statement, lines))
+        turned = ((each, ADDS.sub(lambda m: TURNED[m[0]], tree.source(each), count=1)) for each in places)
+        patch = tree.patch(*[tree.replaced(each, text) for each, text in turned])
     else:
         return
     first, last = (float(root.value) * (-1 if minus else 1) for root in (roots[0], roots[-1]))
@@ -389,6 +412,14 @@ def uphill(story: Story) -> Iterator[tuple[None, Finding]]:
         what = f"what is to become smaller at {story.at(roots[-1].line)} grew from {first:.4g} to {last:.4g}"
         fix = "" if patch is None else f"write `{patch.edits[-1].text}`; nothing is wrong if the loss is meant to grow"
         yield None, story.find("uphill", None, line, f"{how}: {what} in {len(roots)} steps", fix=fix, patches=(patch,))
+
+
+def meant(story: Story, root: Entry) -> bool:
+    """Whether a loss may have to grow: the file says so, the model was loaded, or another one judges it."""
+    others = (story.watch.subjects.get(leaf) for leaf in set(story.leaves_above(root.mark)) - story.held)
+    events = (event for mark in story.held for event in story.timeline(mark))
+    loaded = (event for event in events if event.name == "copy_" and event.time < root.mark)
+    return bool(DELIBERATE.search(story.main.text)) or any(s and s.parameter for s in others) or any(loaded)
 
 
 def distance_sign(story: Story, root: Entry) -> int:
@@ -446,11 +477,8 @@ def remade(story: Story) -> Iterator[tuple[None, Finding]]:
     closures = any(sweep.closure for sweep in story.watch.sweeps)  # one step of LBFGS is many
     for line, same in lines.items():
         held = set(same[0].held)
-        if (
-            closures
-            or len(same) <= SEVERAL
-            or any(len(o.updates) > 1 or not o.remembers or set(o.held) != held for o in same)
-        ):
+        several = any(len(o.updates) > 1 or not o.remembers or set(o.held) != held for o in same)
+        if closures or len(same) <= SEVERAL or several:
             continue
         changes = (e for mark in held for e in story.timeline(mark) if e.kind == "changed" and e.time > same[0].time)
         if any(event.name != "step" for event in changes):  # each begins with other weights
@@ -500,11 +528,8 @@ def misspelt(story: Story) -> Iterator[tuple[None, Finding]]:
     for tree in map(story.tree, sorted(story.files())):
         for node in (node for node in ast.walk(tree.root) if isinstance(node, ast.Assign)):
             target = node.targets[0]
-            if (
-                isinstance(target, ast.Attribute)
-                and target.attr in story.watch.misspelt
-                and dotted(target.value) != "self"
-            ):
+            wrong = isinstance(target, ast.Attribute) and target.attr in story.watch.misspelt
+            if isinstance(target, ast.Attribute) and wrong and dotted(target.value) != "self":
                 line = whole_line(tree.file, node.lineno)
                 message = f"{story.at(line)} only makes a new attribute `{target.attr}`, which nothing reads"
                 message += "; a module has no requires_grad" if target.attr == "requires_grad" else ""
