@@ -526,9 +526,8 @@ def _generator(form: Form, index: int, known: dict[int, Form]) -> Form:
         generator = tower.generators[index]
         args = [released(arg, known, form.tower.naming) for arg in generator.args]
         same = all(new.same(old) for new, old in zip(args, generator.args, strict=True))
-        value = known[index] = (
-            tower.gen(index) if same and generator.kind not in WRITTEN_OUT else _rebuilt(generator, args)
-        )
+        stays = same and generator.kind not in WRITTEN_OUT
+        value = known[index] = tower.gen(index) if stays else _rebuilt(generator, args)
     return value
 
 

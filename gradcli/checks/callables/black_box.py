@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,9 +33,7 @@ SINGLE = "float32"
 SINGLE_HIDES = "errors below 6e-08 of its value cannot be detected"
 
 
-def examined(
-    box: BlackBox, value: Floats, seed: int, samples: int, rtol: float
-) -> tuple[dict[str, Outcome], list[str]]:
+def examined(box: BlackBox, value: Any, seed: int, samples: int, rtol: float) -> tuple[dict[str, Outcome], list[str]]:
     """The verdict for each argument, and notes on the function; `value` is what it returned at first."""
     notes = list(precision(box))
     try:

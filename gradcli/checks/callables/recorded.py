@@ -392,10 +392,9 @@ def as_sent(box: BlackBox, known: Recorded, subject: Subject, verdict: Outcome) 
     if not subject.surfaces and box.library.name != EAGER:
         seen, exact = farthest_off(*surveyed(box, known, subject, verdict), box.slices[str(subject.leaf)])
         if seen.seen.estimate.reason is None and abs(seen.slope - exact) > FAR * seen.slack:
-            text = (
-                f"{verdict.message.partition('; ')[0]}; but finite differences give {seen.slope!r} +- {seen.bound:.1g}"
-            )
-            return Outcome("INCONCLUSIVE", f"{text}: f is not smooth on the scale of its last digits", verdict.evidence)
+            text = f"{verdict.message.partition('; ')[0]}; but finite differences give {seen.slope!r}"
+            text += f" +- {seen.bound:.1g}: f is not smooth on the scale of its last digits"
+            return Outcome("INCONCLUSIVE", text, verdict.evidence)
     if not 0 < (gap := relative_gap(subject)) < ALIKE:
         return verdict
     text, error = verdict.message.partition("; ")[0], error_of_differences(known, subject)
@@ -671,9 +670,8 @@ def by_entry(box: BlackBox, known: Recorded, exact: Exact, subject: Subject, ref
     message = outcome.message.replace(f"the exact derivative{shown['entry']} is", f"{place} is", 1)
     evidence = {**outcome.evidence, "counterexample": {**shown, "entry": place}}
     causes = readings(Comparison(right, claimed), what="Jacobian")
-    return (
-        disagrees(message.partition("; ")[0], evidence, causes) if causes else Outcome("DISAGREES", message, evidence)
-    )
+    refutation = disagrees(message.partition("; ")[0], evidence, causes)
+    return refutation if causes else Outcome("DISAGREES", message, evidence)
 
 
 def notes_on(box: BlackBox, known: Recorded) -> list[str]:

@@ -163,9 +163,8 @@ class Loader:
         path = Path(place).resolve()
         sys.path.insert(0, str(path.parent))
         sys.argv = [str(path)]
-        name = (
-            path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"_checked_{len(sys.modules)}"
-        )
+        free = path.stem.isidentifier() and path.stem not in sys.modules
+        name = path.stem if free else f"_checked_{len(sys.modules)}"
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)

@@ -169,9 +169,8 @@ class Case:
 
     def axis(self, entry: int) -> str:
         """The name of an entry of the target, of which slopes are shown; "" where it is all of the target."""
-        return (
-            self.entry(entry) if self.plane else f"{self.target_name}{self.entry(entry)}" * bool(self.target.type.shape)
-        )
+        own = f"{self.target_name}{self.entry(entry)}" if self.target.type.shape else ""
+        return self.entry(entry) if self.plane else own
 
     def beside(self, names: Sequence[str | None], most: int) -> list[dict[str, Floats]]:
         """Points near the given one where one of some leaves has moved, each in its turn; at most so many."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
     Values = Mapping[str, Floats]
+    AtPoints = Callable[[Values], list[Floats]]
 
 LIMIT_ULPS = 1024  # how far a float may be from the exact value before it is called imprecise
 
@@ -34,9 +35,7 @@ def evaluated(nodes: Sequence[Node], values: Values, dtype: str = "float64", bac
     return evaluator(nodes, dtype, backend)(values)
 
 
-def evaluator(
-    nodes: Sequence[Node], dtype: str = "float64", backend: str = "numpy"
-) -> Callable[[Values], list[Floats]]:
+def evaluator(nodes: Sequence[Node], dtype: str = "float64", backend: str = "numpy") -> AtPoints:
     """`evaluated` as a function of the point, for many points."""
     tape = Tape(list(nodes))
     kind = np.complex128 if dtype == "complex128" else np.float64

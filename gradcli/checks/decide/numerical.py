@@ -223,9 +223,8 @@ class ByDifferences:
     def unseen(self, unseen: Sequence[SlopeFinding]) -> Outcome:
         """INCONCLUSIVE, since a slope could not be measured: it may be anything that is claimed."""
         size = self.part.stop - self.part.start
-        reason = (
-            unseen[0].seen.estimate.reason if unseen else f"{size - self.count:,} of {size:,} entries change too little"
-        )
+        few = f"{size - self.count:,} of {size:,} entries change too little"
+        reason = unseen[0].seen.estimate.reason if unseen else few
         text = f"finite differences cannot decide: {UNMOVED if reason == STILL else reason}"
         if 0 < len(unseen) < len(self.findings):
             more = f" and {counted(len(unseen) - 1, 'other slope')}" if len(unseen) > 1 else ""
@@ -319,10 +318,9 @@ class ByDifferences:
 
     def sure(self, finding: SlopeFinding) -> bool:
         """Whether a finding contradicts the claim for certain, over two decades of steps and by more than digits."""
-        digits = max(
-            self.precise * max(abs(finding.claimed), abs(finding.slope)), finding.seen.still * self.survey.dust
-        )
-        decades = step_sequences.decades(finding.seen, finding.claimed, finding.slack)
+        claimed, seen = finding.claimed, finding.seen
+        digits = max(self.precise * max(abs(claimed), abs(finding.slope)), seen.still * self.survey.dust)
+        decades = step_sequences.decades(seen, claimed, finding.slack)
         return finding.gap > digits and decades >= step_sequences.DECADES and contradicted(finding)
 
     # --- what a verdict shows ---------------------------------------------------------------------------------------
@@ -354,12 +352,8 @@ class ByDifferences:
         """What a finding is about: `x[2]`, `output 1 with respect to x[2]`, `x along a direction`."""
         by = f"{self.name} along a direction" if finding.entry is None else self.entry_label(finding.entry)
         row = self.row_names[finding.row]
-        if (
-            self.box is not None
-            and self.box.kind == JACOBIAN
-            and row not in ("", COMBINED)
-            and finding.entry is not None
-        ):
+        jacobian = self.box is not None and self.box.kind == JACOBIAN and row not in ("", COMBINED)
+        if self.box is not None and jacobian and finding.entry is not None:
             at = subscript(int(row.rpartition(" ")[2]), self.box.shape or ())
             row = f"J{at}{subscript(finding.entry - self.part.start, self.shape)}, ".replace("][", ", ") + row
         return f"{row} with respect to {by}" if row else by
@@ -451,9 +445,8 @@ class ByDifferences:
         if seen.verdict == "KINK" and not any(self.bends(*line) for line in lines):
             return Outcome("INCONCLUSIVE", SO_NEAR, {})
         slopes = [side for side in (*seen.left, *seen.right) if side is not None and math.isfinite(side)]
-        if survey.noise[row] and not (
-            seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
-        ):
+        clear = seen.verdict == "KINK" and max(slopes) - min(slopes) > 0.01 * max(map(abs, slopes))
+        if survey.noise[row] and not clear:
             return None
         labels = [self.entry_label(finding.entry or 0) for finding in examined]
         pairs = [*zip(seen.left, seen.right, strict=True)]
@@ -489,13 +482,9 @@ class ByDifferences:
             return True
         pairs = [pair for pair in zip(seen.left, seen.right, strict=True) if None not in pair and pair[0] != pair[1]]
         entries = [finding for finding in suspects if finding.entry is not None]
-        if seen.verdict == "KINK" and pairs and entries:
-            if not any(
-                step_sequences.bent(finding.seen, left or 0.0, right or 0.0)
-                for finding in entries
-                for left, right in pairs
-            ):
-                return False
+        bent = (step_sequences.bent(own.seen, left or 0.0, right or 0.0) for own in entries for left, right in pairs)
+        if seen.verdict == "KINK" and pairs and entries and not any(bent):
+            return False
         return any(suspicious(finding.seen) for finding in suspects)
 
     # --- how it is wrong -----------------------------------------------------------------------------------------

@@ -266,9 +266,7 @@ def parsed(group: str) -> list[list[Node]]:
     return [[lower(parse(Source(side)), at=point).program.outputs[0] for side in line] for line in lines]
 
 
-RULES: Sequence[Callable[[Node], Node | None]] = [
-    partial(by_formulas, group) for group in FORMULAS.strip().split("\n\n")
-]
+RULES: list[Callable[[Node], Node | None]] = [partial(by_formulas, group) for group in FORMULAS.strip().split("\n\n")]
 MOST_STEPS = 600
 LONGEST = 120  # characters of a rewrite
 MOST_PROOFS = 4

@@ -133,9 +133,7 @@ def written(exact: Any, claimed: Any, code: str) -> dict[str, str]:
     return {"relation": code, "exact": texts[0], "claimed": texts[1]}
 
 
-def answered(
-    codes: Mapping[int, str], exact: Balls, claimed: Balls, failure: Failure | None = None, **more: Any
-) -> Answer:
+def answered(codes: Mapping[int, str], exact: Balls, claimed: Balls, failure: Any = None, **more: Any) -> Answer:
     """The answer about some entries: the relation of each, both sides, the worst ones in digits, and what failed.
 
     `beyond` has the exact entries that are too large for every double.

@@ -170,9 +170,7 @@ def bounded_only(x: Any, order: int) -> Any:
     return x if known else Unclear(f"a derivative of order {order} that the expansions do not determine")
 
 
-def written_out(
-    field: BallField, nodes: Sequence[Node], point: Point, derived: Sequence[Sequence[Any]]
-) -> dict[Node, Entries]:
+def written_out(field: BallField, nodes: Sequence[Node], point: Point, derived: Sequence[Any]) -> dict[Node, Entries]:
     """The entries of the derivatives that some nodes depend on; of each the node, its base and its slots are given."""
     inside = set(reachable(nodes)) if derived else set()
     read = {node: HigherDerivative(field, point, *about).entries() for node, *about in derived if node in inside}

@@ -109,9 +109,8 @@ def readings(
     if not known.right.any() or known.fits(claimed):
         return patterns
     if not claimed.any():
-        return [
-            ErrorReading("zero", f"the claim is zero, but the {'value' if what == 'value' else 'derivative'} is not")
-        ]
+        side = "value" if what == "value" else "derivative"
+        return [ErrorReading("zero", f"the claim is zero, but the {side} is not")]
     counts = [Fraction(sign * n) for n in sizes if n for sign in (1, -1)]
     factor = known.factor_of(claimed, largest, [*counts, *(1 / count for count in counts)])
     if known.fits(-claimed):
@@ -173,9 +172,8 @@ def of_parts(known: Comparison, parts: Sequence[Subexpression]) -> list[ErrorRea
     """
     alike = known.claimed.shape
     values = [part.value.reshape(*part.value.shape, *(1,) * (len(alike) - part.value.ndim)) for part in parts]
-    lifted = [
-        Subexpression(part.text, np.broadcast_to(x, alike)) for part, x in zip(parts, values, strict=True) if x.any()
-    ]
+    known_parts = [(part.text, x) for part, x in zip(parts, values, strict=True) if x.any()]
+    lifted = [Subexpression(text, np.broadcast_to(x, alike)) for text, x in known_parts]
     with np.errstate(all="ignore"):
         single = _tried(known, lifted)
         short = [] if single else [part for part in lifted if part.varies][:PAIRED]
@@ -240,9 +238,8 @@ def of_entries(known: Comparison, what: str = "gradient") -> list[ErrorReading]:
         for word, mix in (("summed", np.sum), ("averaged", np.mean)) if size > 1 else ():
             mixed = np.broadcast_to(mix(right, axis=axis + 1, keepdims=True), right.shape)
             if Comparison(mixed, claimed, known.slack * size).fits(claimed):
-                return [
-                    ErrorReading("wrong axis", f"consistent with a gradient {word} over axis {axis} that should not be")
-                ]
+                text = f"consistent with a gradient {word} over axis {axis} that should not be"
+                return [ErrorReading("wrong axis", text)]
     for axes, shift in product([*([axis] for axis in range(-len(shape), 0)), [-2, -1]], (1, -1, 2, -2)):
         if len(axes) <= len(shape) and _is_shifted(known, axes, shift):
             along = f"axis {len(shape) + axes[0]}" if len(axes) == 1 else "the last two axes"

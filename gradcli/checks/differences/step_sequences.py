@@ -122,9 +122,7 @@ class Neighbourhood:
         low, high = (-np.inf, np.inf) if domain is None else (domain.low, domain.high)
         self.rooms = np.maximum(0.0, np.minimum(self.x - low, high - self.x))  # how far each number may move both ways
 
-    def differences(
-        self, directions: Sequence[Floats], sizes: Sequence[float] | None = None
-    ) -> list[list[Differences]]:
+    def differences(self, ways: Sequence[Floats], sizes: Sequence[float] | None = None) -> list[list[Differences]]:
         """For each direction the differences of each combination.
 
         `sizes` are the sizes of steps to try where steps of the point's own size are too small, and then multiples of
@@ -137,14 +135,14 @@ class Neighbourhood:
         def better(i: int, first: float, needs: Callable[..., bool], counts: Callable[[Differences], bool]) -> None:
             if not any(map(needs, series[i])):
                 return
-            (again,) = self.taken([directions[i]], [first])
+            (again,) = self.taken([ways[i]], [first])
             pairs = [(x, y if needs(x) and counts(y) else x) for x, y in zip(series[i], again, strict=True)]
             series[i] = [max(pair, key=informative)._replace(tried=pair[0].tried) for pair in pairs]
 
         with np.errstate(all="ignore"):
-            reach = [float((self.rooms[d != 0] / np.abs(d[d != 0])).min(initial=np.inf)) for d in directions]
-        firsts = [first_step(self.x, d, r) for d, r in zip(directions, reach, strict=True)]
-        series = self.taken(directions, firsts)
+            reach = [float((self.rooms[d != 0] / np.abs(d[d != 0])).min(initial=np.inf)) for d in ways]
+        firsts = [first_step(self.x, d, r) for d, r in zip(ways, reach, strict=True)]
+        series = self.taken(ways, firsts)
         for i, first in enumerate(firsts):
             better(i, first * RATIO**-FINER, _coarse, _converges)
             size = 0.0 if sizes is None else sizes[i]
@@ -166,11 +164,9 @@ class Neighbourhood:
             some = directions[start : start + together]
             ways = zip(firsts[start : start + together], some, strict=True)
             steps = [off_the_grid(first * RATIO ** -np.arange(STEPS), self.x, d) for first, d in ways]
-            points = [
-                self.x + (h[:, None] * OFFSETS).reshape(-1)[:, None] * d for h, d in zip(steps, some, strict=True)
-            ]
+            moves = [(h[:, None] * OFFSETS).reshape(-1)[:, None] * d for h, d in zip(steps, some, strict=True)]
             with np.errstate(all="ignore"):
-                values = evaluated(self.f, np.concatenate(points)) @ self.weights.T
+                values = evaluated(self.f, self.x + np.concatenate(moves)) @ self.weights.T
             blocks = values.reshape(len(some), STEPS, OFFSETS.size, -1)
             for d, h, block in zip(some, steps, blocks, strict=True):
                 rows = enumerate(zip(self.center.tolist(), self.noise.tolist(), strict=True))

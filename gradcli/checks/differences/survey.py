@@ -328,9 +328,8 @@ class Survey(Neighbourhood):
 
     def closest(self, finding: SlopeFinding, gap: float) -> Floats:
         """The slopes of a finding's entry on steps that show such a gap between slopes, [2, steps], or NaN."""
-        slopes = self.finest_slopes(
-            self.axis(finding.entry or 0), step_sequences.finest(finding.seen, gap, self.in_single)
-        )
+        step = step_sequences.finest(finding.seen, gap, self.in_single)
+        slopes = self.finest_slopes(self.axis(finding.entry or 0), step)
         return np.full((2, 1), np.nan) if slopes is None else np.asarray(slopes[:, :, finding.row])
 
     def seen_closer(self, finding: SlopeFinding, slope: float, other: float) -> bool:

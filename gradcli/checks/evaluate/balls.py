@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from gradcli.graph.primitive import Primitive
 
     Point = Mapping[str, tuple[Sequence[float], tuple[int, ...]]]
+    Function = Callable[..., Any]
 
 SHOWN = 6  # digits of a number in a message
 THIRD = Fraction(1, 3)
@@ -227,9 +228,7 @@ class BallField(Field):
         """Whether an entry does not move."""
         return not isinstance(x, Moving)
 
-    def analytic(
-        self, function: Callable[..., Any], domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()
-    ) -> Any:
+    def analytic(self, function: Function, domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()) -> Any:
         """A function of complex balls, or a partial derivative of it, at arguments of which some may move.
 
         It is analytic where the real parts of its arguments are inside a domain.
@@ -260,9 +259,7 @@ class BallField(Field):
             return parts[0][2].composed(known)
         return Series(arb_series(known, terms)) if moving else known[0]
 
-    def derivative(
-        self, function: Callable[..., Any], orders: Sequence[int], domain: Sequence[Interval], *xs: Any
-    ) -> Any:
+    def derivative(self, function: Function, orders: Sequence[int], domain: Sequence[Interval], *xs: Any) -> Any:
         """A partial derivative of such a function."""
         return self.analytic(function, domain, *xs, orders=orders)
 
@@ -429,9 +426,7 @@ class ExactField(BallField):
     def cube_root(self, x: Any) -> Any:
         return x.raised(THIRD)
 
-    def analytic(
-        self, function: Callable[..., Any], domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()
-    ) -> Any:
+    def analytic(self, function: Function, domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()) -> Any:
         raise Unclear("a special function of exact numbers")
 
     def zeta(self, s: int, x: Any) -> Any:
@@ -507,22 +502,11 @@ class ComplexField(BallField):
         parts = [super(ComplexField, self).still(node, part) for part in (x.x, x.y)]
         return next((part for part in parts if isinstance(part, Failure)), ComplexEntry(*parts))
 
-    def analytic(
-        self, function: Callable[..., Any], domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()
-    ) -> Any:
-        if any(isinstance(x, ComplexEntry) and not x.pure for x in xs):
-            raise Unsupported("a special function of complex numbers")
-        return super().analytic(
-            function, domain, *[x.x if isinstance(x, ComplexEntry) else x for x in xs], orders=orders
-        )
+    def analytic(self, function: Function, domain: Sequence[Interval], *xs: Any, orders: Sequence[int] = ()) -> Any:
+        return super().analytic(function, domain, *real_parts(xs, "a special function"), orders=orders)
 
     def apply(self, node: Node, rule: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
-        name = node.primitive.name
-        if node.primitive.real_only:
-            if any(isinstance(x, ComplexEntry) and not x.pure for x in xs):
-                raise Unsupported(f"{name} of complex numbers")
-            xs = tuple([x.x if isinstance(x, ComplexEntry) else x for x in xs])
-        return super().apply(node, rule, xs)
+        return super().apply(node, rule, real_parts(xs, node.primitive.name) if node.primitive.real_only else xs)
 
     def accepted(self, node: Node, result: Any, operands: Sequence[Any]) -> Any:
         result = real(result)
@@ -546,6 +530,13 @@ class ExactComplexField(ComplexField, ExactField):
             if isinstance(ball, Failure)
             else ComplexEntry(self.number(0).lifted(ball.x), self.number(0).lifted(ball.y))
         )
+
+
+def real_parts(xs: Sequence[Any], what: str) -> tuple[Any, ...]:
+    """The operands of a real operation; raises Unsupported where one of them is complex."""
+    if any(isinstance(x, ComplexEntry) and not x.pure for x in xs):
+        raise Unsupported(f"{what} of complex numbers")
+    return tuple([x.x if isinstance(x, ComplexEntry) else x for x in xs])
 
 
 def real(x: Any) -> Any:

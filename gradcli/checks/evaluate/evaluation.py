@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     Steps = Sequence[tuple[Node, int, Step]]  # a node, its entries, and what gives them
 
 DEFINED = 4  # operations per entry of what is written out by its definition, roughly
-MOST_ENTRIES = (
-    1_000_000  # entries over all nodes, of a loop those of one iteration; beyond that a reading takes too long
-)
+MOST_ENTRIES = 1_000_000  # over all nodes, of a loop those of one iteration; beyond that a reading takes too long
 MOST_IN_ITERATIONS = 8_000_000  # operations on single entries in the iterations of the loops that are read together
 LOOK = 16  # iterations after which a field looks at the digits that are left
 
@@ -333,9 +331,8 @@ class Iterations:
         entries = {}
         for node, step in self.shown.items():
             iterations = stored[step] if "at" in node.params else {count: known[step].flat}
-            entries[node] = Entries(
-                [entry for number in sorted(iterations) for entry in iterations[number]], node.shape
-            )
+            flat = [entry for number in sorted(iterations) for entry in iterations[number]]
+            entries[node] = Entries(flat, node.shape)
         return entries
 
 

@@ -231,9 +231,8 @@ class ExactReal:
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __neg__(self) -> ExactReal:
-        negated: ExactReal = self * -1
-        return negated
+    def __neg__(self) -> Any:
+        return self * -1
 
     def __pos__(self) -> ExactReal:
         return self

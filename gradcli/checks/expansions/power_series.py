@@ -208,9 +208,8 @@ class Series(Moving):
         """An incomplete function; Tie at 0, or 1, where its domain ends."""
         if self.s[0] in range(len(args) - 1):
             raise Tie
-        return Series(
-            replaced(getattr(arb_series, name)(*args[:-1], self.s, args[-1]), getattr(self.s[0], name)(*args))
-        )
+        value = getattr(self.s[0], name)(*args)
+        return Series(replaced(getattr(arb_series, name)(*args[:-1], self.s, args[-1]), value))
 
     def floor(self) -> Any:
         """The whole number below, where it is one and the same around the point."""

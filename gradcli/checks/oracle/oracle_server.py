@@ -151,12 +151,10 @@ class Session:
         answer: Answer = cover.run(**limits)
         return answer
 
-    def on_join(
-        self, derivative: Derivative, right: Node, point: Point, leaf: str, position: int, **where: Any
-    ) -> Answer:
+    def on_join(self, derivative: Derivative, right: Node, point: Point, leaf: str, position: int, **at: Any) -> Answer:
         """What is known of a place in a box where a node is 0; see `subdivision.Join.answer`."""
         judging = ClaimComparison(self._query(derivative), right)
-        answer: Answer = room("derivatives.subdivision").Join(judging, point, leaf, position).answer(**where)
+        answer: Answer = room("derivatives.subdivision").Join(judging, point, leaf, position).answer(**at)
         return {**answer, "ball": _entry(answer["ball"])}
 
     def on_prove(self, right: Node, point: Point, **about: Any) -> Answer:
