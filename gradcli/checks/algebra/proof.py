@@ -352,7 +352,7 @@ def derivative_pairs(
 
 def answered(claim: ClaimForms, pairs: Pairs) -> Answer:
     """Whether all pairs are equal; the hardest step that one of them needed."""
-    tower, hardest, local = claim.tower, "structure", False
+    tower, hardest, local, reason = claim.tower, "structure", False, None
     known: dict[int, Form] = {}
     for left, right in pairs:
         exact, claimed = form_of(tower, left), form_of(tower, right)
@@ -366,11 +366,12 @@ def answered(claim: ClaimForms, pairs: Pairs) -> Answer:
             local = equal_angles(difference)
             if not local:
                 reason = f"the difference {text(difference)} is not identically zero"
-                return {"proved": False, "reason": reason, "budget": False}
-    ties = [*claim.plain.ties, *claim.holding.ties]
-    if ties:
+                break
+    if ties := [*claim.plain.ties, *claim.holding.ties]:
         reason = f"a branch depends on an exact zero at this point: {text(ties[0])}"
         return {"proved": False, "reason": reason, "tie": True}
+    if reason is not None:
+        return {"proved": False, "reason": reason, "budget": False}
     return {"proved": True, "how": hardest, "assumed": claim.assumed() + [("connected", "")] * local}
 
 

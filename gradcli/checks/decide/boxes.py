@@ -211,10 +211,8 @@ class BoxCheck:
         unproved = [place for place in first if not self.is_proved(place)]
         if outcome.verdict != "AGREES" and not unproved and len(regions) <= MOST_REGIONS:
             outcome = outcome._replace(evidence={**outcome.evidence, **self.evidence, "regions": len(regions)})
-            message = f"equal by algebra {where}{across}"
-            return (
-                granted_on_set(outcome, True, message) if sure else outcome._replace(verdict="AGREES", message=message)
-            )
+            outcome = granted_on_set(outcome, True, f"equal by algebra {where}{across}")
+            return outcome if sure else outcome._replace(verdict="AGREES")
         for place in unproved:
             there = self.judge(self.subject.at(place))
             if there.verdict in DECISIVE:
@@ -342,9 +340,7 @@ class BoxCheck:
         small = [pair for pair in zeros.items() if pair[0].type.size <= MOST_ENTRIES and pair[0] in self.exact.rows]
         return dict(small[:MOST_CANDIDATES])
 
-    def bisected(
-        self, node: Node, entry: int, low: float, high: float, sign: int, line: Line
-    ) -> tuple[float, float] | None:
+    def bisected(self, node: Node, entry: int, low: float, high: float, sign: int, line: Line) -> Side | None:
         """The neighbouring floats between which an entry changes its sign, or twice the float at which it is 0."""
         for _ in range(MOST_STEPS):
             middle = 0.0 if low < 0 < high else low + (high - low) / 2
@@ -358,19 +354,17 @@ class BoxCheck:
             low, high = (middle, high) if there == sign else (low, middle)
         return None
 
-    def at_bracket(
-        self, bracket: Bracket, line: Line, position: int, reach: Side | None = None
-    ) -> tuple[Outcome, bool]:
+    def at_bracket(self, bracket: Bracket, line: Line, place: int, reach: Side | None = None) -> tuple[Outcome, bool]:
         """The verdict at a float, or between two neighbours, good if smooth; and whether that is sure up to the reach.
 
-        `position` is that of the entry of the box along which the line runs.
+        `place` is that of the entry of the box along which the line runs.
         """
         values, below, above = line(bracket.place), bracket.low, bracket.high
         outcome = self.judge(self.subject.at(values)) if below == above else None
         if outcome is not None and (outcome.verdict not in GOOD or reach is None):
             return outcome, False
         names = [(name, i) for name in self.sides for i in range(self.subject.values[name].size)]
-        about: dict[str, Any] = {"leaf": names[position][0], "position": names[position][1], "point": values}
+        about: dict[str, Any] = {"leaf": names[place][0], "position": names[place][1], "point": values}
         about |= {"zero": bracket.zero, "entry": bracket.entry, "ends": [below, above], "reach": reach}
         about |= {"derivative": self.subject.derivative(values), "right": self.subject.judged}
         answer = self.exact.ask("join", **about)

@@ -91,9 +91,10 @@ def granted_to_digits(which: str, evidence: Evidence) -> Outcome:
 
 
 def granted_on_set(outcome: Outcome, proved: bool, message: str) -> Outcome:
-    """The verdict on a set of points of which the outcome is that at one; an imprecise float stays one."""
+    """The verdict on a set of points of which the outcome is that at one; imprecise floats stay, conditions do not."""
     verdict = "IMPRECISE" if outcome.verdict == "IMPRECISE" else "PROVED" if proved else "CERTIFIED"
-    return outcome._replace(verdict=verdict, message=message)
+    evidence = {name: value for name, value in outcome.evidence.items() if name not in ("region", "assumptions")}
+    return outcome._replace(verdict=verdict, message=message, evidence=evidence)
 
 
 def by_algebra(proof: Proof) -> str:

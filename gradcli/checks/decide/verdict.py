@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradcli.base.diagnostics import Diagnostic
-from gradcli.checks.decide.assumptions import Proof, by_normal_forms
+from gradcli.checks.decide.assumptions import Proof, by_normal_forms, conditions_of_set
 from gradcli.checks.decide.case import RIGHT, UNDERFLOW, Case, Outcome, differ, digits_of, is_evidence, shown_entries
 from gradcli.checks.decide.granting import PROVED_ENTRIES, at_points, granted, granted_in_floats, holding
 from gradcli.checks.decide.precision import float_quality
@@ -84,10 +84,12 @@ def full_evidence(case: Case, own: Evidence) -> Evidence:
         "convention": CONVENTION if case.plane else None,
         "subject": subject.note,
         "value": case.digits or None,
-        "region": shortened_list(proof.texts("sign")) or None if proof else None,
-        "fixed": proof.texts("fixed") or None if proof else None,
         "not_proved": None if proof else case.not_proved,
     }
+    if proof:
+        ties = conditions_of_set([own for own in proof.assumed if own.kind in ("kink", "apart")]) or None
+        common |= {"region": shortened_list(proof.texts("sign")) or None, "fixed": proof.texts("fixed") or None}
+        common["assumptions"] = ties
     if case.agree:
         floats = case.judged_floats(case.values)
         common |= {
