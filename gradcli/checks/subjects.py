@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gradcli.lowering.derived import Derived, Slot
 
     Floats = NDArray[np.floating[Any]]
+    Values = Mapping[str, Floats]
 
 
 class Surface(NamedTuple):
@@ -58,7 +59,7 @@ class Surface(NamedTuple):
         sides = zero.args if zero.primitive.name == "sub" and set(zero.args) <= set(node.args) else (zero,)
         if zero in node.args or len(sides) == 2:
             return " = ".join([*map(node_text, sides), "0"][:2])
-        return self._texts()[0].removeprefix("where ")
+        return " and ".join(dict.fromkeys(self._texts()[0].removeprefix("where ").split(" and ")))
 
     @property
     def convention(self) -> str:
@@ -126,9 +127,7 @@ class Subject:
             nodes += [base, *(node for slot in slots for node in slot[1:])]
         return nodes
 
-    def derivative(
-        self, values: Mapping[str, Floats] | None = None, entries: Sequence[int] | None = None
-    ) -> dict[str, Any]:
+    def derivative(self, values: Values | None = None, entries: Sequence[int] | None = None) -> dict[str, Any]:
         """The derivative of the output by these entries of the target, or by all, as a question to the oracle names it.
 
         It is that in the region of the point, or of another one. Each complex entry has two slopes, those of the real

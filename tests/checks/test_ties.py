@@ -201,6 +201,28 @@ def test_two_equal_slopes_are_not_shown_as_a_kink(text: str, at: Any, words: str
     assert check.verdict == "KINK" and words in check.message and "from below" not in check.message, check.message
 
 
+@pytest.mark.parametrize(
+    ("text", "at", "words"),
+    [
+        (
+            "abs(x) + relu(x - y)",
+            {"x": 0, "y": 0},
+            "abs(x) has a kink (x = 0); also relu(x - y) (x - y = 0): slopes -1 ",
+        ),
+        (
+            "relu(x) + abs(x) + elu(x, 2) + abs(y)",
+            {"x": 0, "y": 0},
+            "relu(x) has a kink (x = 0); also abs(x) (x = 0), elu(x, 2) (x = 0): slopes",
+        ),
+        ("floor(x) + abs(x)", {"x": 0}, "floor(x) (x a whole number)"),
+        ("xlogy(x, x)", {"x": 0}, "xlogy(x, x) has no finite derivative (x = 0): "),
+    ],
+)
+def test_every_kink_at_the_point_is_named_once(text: str, at: Any, words: str) -> None:
+    check = check_script(text, at=at, wrt=["x"]).checks[0]
+    assert words in check.message and check.message.count("x = 0") == words.count("x = 0")
+
+
 def test_a_vertical_slope_is_shown_on_both_sides() -> None:
     check = check_script("cbrt(x)", at={"x": 0.0}).checks[0]
     assert check.verdict == "BOUNDARY" and "slopes inf from below, inf from above" in check.message

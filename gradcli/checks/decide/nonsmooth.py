@@ -13,6 +13,7 @@ import numpy as np
 from gradcli.base.diagnostics import Diagnostic
 from gradcli.checks.decide.case import RIGHT, Outcome
 from gradcli.checks.decide.floats import evaluated
+from gradcli.checks.decide.precision import float_ties
 from gradcli.checks.decide.refutation import refuted
 from gradcli.checks.differences.step_sequences import LocalBehaviour
 from gradcli.checks.evaluate.interpretation import SIGN_OPEN
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from gradcli.checks.decide.case import Answer, Case, Evidence
     from gradcli.checks.subjects import Surface
     from gradcli.graph.node import Node
+
+MOST_OTHERS = 2  # operations at whose kinks the point lies too
 
 
 def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
@@ -57,6 +60,9 @@ def at_a_tie(case: Case, tie: Answer) -> Outcome | None:
     elif what:
         what = " has no derivative here" if seen.verdict == "KINK" else f"{what} here"
     message = f"{text}{what}" + (f", in {tie['iteration']}" if tie["iteration"] else "")
+    if others := ties_beside(case, node, seen.verdict):
+        evidence["also"] = others
+        message += f"; also {', '.join(others[:MOST_OTHERS])}{', ...' * (len(others) > MOST_OTHERS)}"
     outcome = nonsmooth_outcome(seen, returned, message, evidence, names, tie)
     return outcome._replace(diagnostics=(Diagnostic("GC410", message, node.span, severity="note"),))
 
@@ -75,6 +81,13 @@ def responsible(case: Case, node: Node) -> Surface | None:
     zeros = evaluated([surface.zero for surface in surfaces], case.values) if surfaces else []
     gaps = [float(np.nan_to_num(np.abs(x), nan=np.inf).min(initial=np.inf)) for x in zeros]
     return None if not surfaces or 0.5 < min(gaps) < np.inf else surfaces[int(np.argmin(gaps))]
+
+
+def ties_beside(case: Case, node: Node, verdict: str) -> list[str]:
+    """Other operations at whose kinks, or jumps, the point lies, in words."""
+    tied = [surface for surface, gaps in float_ties(case, case.values) if surface.node is not node and not gaps.all()]
+    others = [surface for surface in tied if verdict == "KINK" or surface.kink.discontinuity]
+    return list(dict.fromkeys(f"{node_text(surface.node)} ({surface.where})" for surface in others))
 
 
 def open_tie(case: Case, reason: str, node: Node | None = None) -> Outcome:
