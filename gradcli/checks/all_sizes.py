@@ -46,9 +46,12 @@ if TYPE_CHECKING:
     from gradcli.lowering import Claim, Lowered
     from gradcli.lowering.shapes.open_shapes import OpenCount
 
+    Texts = Mapping[str, str]
+
 TOO_LARGE = "GC508"  # of an array
 # what a proof for all sizes may assume to count at a point with this verdict, where it has been decided then
 DECIDED = {"PROVED": {"defined", "kink", "apart"}, "CERTIFIED": {"defined"}, "AGREES": set[str]()}
+TALL = (3, 2)  # sizes at which X.T @ X is not singular
 SECOND = (3, 5, 4, 7)  # sizes at which a claim that is not proved for all is judged as well
 
 
@@ -67,11 +70,10 @@ class Sizes(NamedTuple):
 class OtherSizes(OpenShapes):
     """Sizes to take in place of those that are chosen first, in turn."""
 
-    __slots__ = ("choice", "counts", "sizes")
-    chosen = False
+    __slots__ = ("choice", "chosen", "counts", "sizes")
 
-    def __init__(self, choice: Sequence[int] = SECOND) -> None:
-        self.choice = choice
+    def __init__(self, choice: Sequence[int] = SECOND, chosen: bool = False) -> None:
+        self.choice, self.chosen = choice, chosen
         self.sizes: dict[str, int] = {}
         self.counts: frozenset[str] = frozenset()
 
@@ -131,9 +133,7 @@ def without_sizes(script: Script, at: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in at.items() if name not in sized}
 
 
-def known_sizes(
-    lowered: Lowered, at: Mapping[str, Any], claims: Mapping[str, str] | None, limits: Limits
-) -> list[Sizes]:
+def known_sizes(lowered: Lowered, at: Mapping[str, Any], claims: Texts | None, limits: Limits) -> list[Sizes]:
     """For each claim of a script what is known for all sizes; nothing where no size is open."""
     script, leaves = lowered.script, lowered.program.leaves
     symbols = symbols_of(script)
@@ -155,9 +155,7 @@ def known_sizes(
     return [Sizes(sizes, len(point) == len(at), *result) for result in results]
 
 
-def proved(
-    script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits
-) -> tuple[str | None, Assumed]:
+def proved(script: Script, claims: Texts, at: Mapping[str, Any], limits: Limits) -> tuple[str | None, Assumed]:
     """Why the one claim of a script is not proved for all sizes, None where it is; and what the proof assumes."""
     uniform = {name for name, function in functions().items() if function.pointwise or function.every_size} | {"grad"}
     uniform |= {statement.name.id for statement in script.statements if isinstance(statement, FunctionDef)}
@@ -166,10 +164,15 @@ def proved(
         if isinstance(node, Call) and node.function.id not in uniform:
             return f"it calls `{node.function.id}`", {}
     reason = ""
+
+    def read(shapes: SymbolicSizes) -> IndexIdentity:
+        (claim,) = lower(script, at=at, limits=limits, claims=claims, shapes=shapes).claims
+        return identity_of(claim, {size: name for name, size in shapes.sizes.items()})
+
     for pair in PAIRS:
         both = [SymbolicSizes(probes(trees, place)) for place in pair]
         try:
-            identity, second = [read(script, claims, at, limits, shapes) for shapes in both]
+            identity, second = map(read, both)
         except NoFormula as problem:
             return str(problem), {}
         except GradcliError as problem:
@@ -191,14 +194,6 @@ def in_names(message: str, shapes: Sequence[SymbolicSizes]) -> str:
     """A message with the names of sizes in place of the numbers that stand for them."""
     names = {size: name for own in shapes for name, size in own.sizes.items()}
     return re.sub(r"\b\d+\b", lambda number: names.get(int(number[0]), number[0]), message)
-
-
-def read(
-    script: Script, claims: Mapping[str, str], at: Mapping[str, Any], limits: Limits, shapes: SymbolicSizes
-) -> IndexIdentity:
-    """The one claim of a script in index notation; raises NoFormula where it has none."""
-    (claim,) = lower(script, at=at, limits=limits, claims=claims, shapes=shapes).claims
-    return identity_of(claim, {size: name for name, size in shapes.sizes.items()})
 
 
 def identity_of(claim: Claim, symbols: Mapping[int, str]) -> IndexIdentity:

@@ -6,6 +6,7 @@ the point does not take: all entries are positive, negative, of both signs, far 
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from gradcli.graph.node import reachable
 from gradcli.lowering.points import array_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gradcli.checks.decide.assumptions import Assumption
     from gradcli.checks.oracle.oracle_client import Exact
@@ -77,8 +78,7 @@ def counterexample(
         if subject.judged.type.size * work_of(reachable(subject.nodes())) > MOST_WORK:
             continue
         other = exact.beside(subject.nodes())
-        for entries in RANGES if ties else list(RANGES)[:-1]:
-            member = subject.at(values_of(lowered, entries))
+        for entries, member in members(lowered, subject, zeros=ties):
             derivative = None if subject.output is None else member.derivative()
             about: dict[str, Any] = {"left": subject.left, "plane": False, "rtol": subject.rtol, "rounding": 0.0}
             try:
@@ -90,9 +90,15 @@ def counterexample(
     return None
 
 
-def values_of(lowered: Lowered, entries: str) -> dict[str, Any]:
+def members(lowered: Lowered, subject: Subject, zeros: bool = False, draws: int = 1) -> Iterator[tuple[str, Subject]]:
+    """A claim at points where the leaves without values have entries of each kind, also with zeros if these count."""
+    for seed, entries in product(range(1, draws + 1), RANGES if zeros else list(RANGES)[:-1]):
+        yield entries, subject.at(values_of(lowered, entries, seed))
+
+
+def values_of(lowered: Lowered, entries: str, seed: int) -> dict[str, Any]:
     """A value for every leaf: the one that it has, else random entries of a kind."""
-    generator = np.random.default_rng(1)
+    generator = np.random.default_rng(seed)
     values: dict[str, Any] = {}
     for name, leaf in lowered.program.leaves.items():
         value, zero = drawn(generator, leaf, *RANGES[entries]), generator.uniform(size=leaf.node.shape) < 0.5

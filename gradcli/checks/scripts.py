@@ -6,6 +6,7 @@ everything else is a verdict.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from itertools import pairwise
@@ -16,8 +17,8 @@ import numpy as np
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError, error, visible
 from gradcli.checks.decide import chosen_points
-from gradcli.checks.decide.assumptions import Assumption
 from gradcli.checks.decide.case import Outcome
+from gradcli.checks.decide.floats import evaluator
 from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.expectations import check_ids, expected_error, settled, suppressed
@@ -46,9 +47,12 @@ if TYPE_CHECKING:
     from gradcli.checks.oracle.oracle_client import Oracle
     from gradcli.graph.node import Node
     from gradcli.language.limits import Limits, LimitsLike
+    from gradcli.lowering.shapes.open_shapes import OpenShapes
 
     Floats = NDArray[np.floating[Any]]
 
+UNLIKE = 1e-6  # relative: of floats of two formulas
+DRAWS, MOST_DRAWN = 8, 100  # of points in each range, to look at other branches; entries of arrays
 WRONG = ("DISAGREES", "UNDEFINED")  # verdicts on a step of a derivation
 
 
@@ -94,7 +98,6 @@ def check_script(
     >>> [one.verdict for one in check_script("x**2*y", at={"x": 2, "y": 3}).checks]  # doctest: +SKIP
     ['PROVED', 'PROVED']
     """
-    times = [monotonic()]
     chosen = () if witnesses == "none" else room("witnesses").parse_witnesses(witnesses)
     backend = "numpy" if backend == "auto" else backend
     namespace(backend, dtype)  # an error where the library is not installed
@@ -107,36 +110,52 @@ def check_script(
     judging: dict[str, Any] = {"samples": samples, "timeout": timeout, "dtype": dtype, "seed": seed, "backend": backend}
     judging |= {"witnesses": chosen, "steps": steps, "dodge": dodge, "allow_kink": allow_kink, "lenient": lenient}
     settings = Settings.of_caller(require, **judging)
-    ready = prepared(script, at, wrt, claims, limits_of(limits), settings, box)
-    if isinstance(ready, Report):
-        return ready
-    lowered, settings = ready.lowered, ready.settings
-    outcomes: list[tuple[Subject, Outcome]] = []
-    if ready.subjects:
+    prepare = partial(prepared, script, at, wrt, claims, limits_of(limits), settings, box)
+
+    def judged(ready: PreparedChecks) -> tuple[list[tuple[Subject, Outcome]], list[float]]:
+        """Each subject with its outcome; and the times of the start and after each."""
+        outcomes, times = list[tuple[Subject, Outcome]](), [monotonic()]
         exact = Exact(oracle, [node for subject in ready.subjects for node in subject.nodes()], timeout, prove)
         widening = at_other_sizes(exact, ready, at, claims, limits_of(limits))
         for subject in ready.subjects:
             exact.seconds = subject.settings.timeout
             subject, outcome = verdict_on(exact, subject, ready.box)
-            if subject.kind == "claim" and (widened := next(widening, None)):
-                outcome = widened(outcome)
-            elif subject.kind == "claim" and outcome.verdict in GOOD:
-                subject, outcome = on_other_branches(exact, lowered, subject, outcome)
+            if subject.kind == "claim":
+                outcome = next(widening, lambda known: known)(outcome)
+            if subject.kind == "claim" and outcome.verdict in GOOD:
+                subject, outcome = on_other_branches(exact, ready.lowered, subject, outcome)
             if beat is not None:
                 beat()
             outcomes.append((subject, outcome))
             times.append(monotonic())
+        return outcomes, times
+
+    ready = prepare()
+    if isinstance(ready, Report):
+        return ready
+    outcomes, times = judged(ready)
+    if "UNDEFINED" in verdicts_of(outcomes) and any("free size" in note.message for note in ready.notes):
+        with suppress(GradcliError):  # the script cannot have the other sizes
+            all_sizes = room("all_sizes")
+            other: Any = prepare(shapes=all_sizes.OtherSizes(all_sizes.TALL, chosen=True))
+            others, then = judged(other)
+            if "UNDEFINED" not in verdicts_of(others):
+                ready, outcomes, times = other, others, then
+    lowered, settings = ready.lowered, ready.settings
     checks = settled(first_wrong_steps([*map(partial(blamed, outcomes), outcomes)]), lowered)
     results: list[Check] = []
     if ready.stated:
-        verdicts = [outcome.verdict for _, outcome in outcomes]
-        results = room("inline_results").compared(lowered, ready.stated, verdicts, ready.values, settings)
+        results = room("inline_results").compared(lowered, ready.stated, verdicts_of(outcomes), ready.values, settings)
     placed = [*zip(checks, [subject.place for subject in ready.subjects], strict=True)]
     placed += [(result, result.line) for result in results]
     checks, notes = suppressed(lowered, placed, require, warn=wrt is None)
     times += [monotonic() for _ in results]
     report = Report(lowered.text, tuple(checks), (*ready.notes, *notes), script.path)
     return timed(report, [after - before for before, after in pairwise(times)])
+
+
+def verdicts_of(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[str]:
+    return [outcome.verdict for _, outcome in outcomes]
 
 
 def room(name: str) -> Any:
@@ -199,15 +218,20 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[
 
 
 def on_other_branches(exact: Exact, lowered: Lowered, subject: Subject, outcome: Outcome) -> tuple[Subject, Outcome]:
-    """What is proved of a claim in a region is refuted where its leaves have no values, and another branch does it."""
-    signs, function = outcome.evidence.get("region"), subject.output or subject.judged
-    if signs and not subject.values.keys() <= lowered.values.keys() and surfaces_of(function):
-        member = room("challenge").counterexample(exact, lambda _: ({}, lowered, subject), [Assumption("kink")], [()])
-        if member is not None:
-            moved, there = verdict_on(exact, member.subject)
+    """What is right in the region of chosen values of a claim's leaves is refuted where another branch does it."""
+    signs, right = outcome.evidence.get("region", ()), subject.left or subject.engine or subject.judged
+    chosen = not subject.values.keys() <= lowered.values.keys()
+    if chosen and (signs or surfaces_of(subject.output or subject.judged)):
+        sides, draws = evaluator([subject.judged, right]), DRAWS if subject.judged.type.size <= MOST_DRAWN else 1
+        for _, member in room("challenge").members(lowered, subject, draws=draws):
+            claimed, wanted = sides(member.values)  # floats first: they are cheap
+            if not (np.abs(claimed - wanted) > UNLIKE * np.abs(wanted)).any():
+                continue
+            there = verdict_on(exact, member)[1]
             if there.verdict == "DISAGREES":
-                text = f"{there.message}; the claim is right where {' and '.join(signs)}"
-                return moved, there._replace(message=text)
+                unnamed = signs and "the claim is right where" not in there.message
+                right_where = f"; the claim is right where {' and '.join(signs)}" if unnamed else ""
+                return member, there._replace(message=there.message + right_where)
     return subject, outcome
 
 
@@ -231,6 +255,7 @@ def prepared(
     limits: Limits,
     settings: Settings,
     box: Mapping[str, tuple[float, float]] | None = None,
+    shapes: OpenShapes | None = None,
 ) -> PreparedChecks | Report:
     """A script with a value for every leaf and what is to be judged; the report, where nothing can be judged.
 
@@ -244,6 +269,7 @@ def prepared(
         settings = settings._replace(dtype=dtype_at(point, settings.dtype))
         mode = LoweringMode(loops="node", plane=settings.plane)
         lowering: dict[str, Any] = {"at": point, "wrt": wrt, "limits": limits, "claims": claims, "mode": mode}
+        lowering["shapes"] = shapes
         try:
             lowered = lower(parse(source, limits), **lowering)
         except GradcliError as problem:

@@ -32,9 +32,10 @@ def floor_at_point(sp: Any, x: Any) -> int:
 
 
 def _floor_ball(fl: Any, x: Any) -> Any:
-    """The whole number below x; undecided while the ball of x reaches over one."""
+    """The whole number below x, which decides a branch; undecided while the ball of x reaches over one."""
     whole = x.floor()
     fl.sign(whole - whole.mid())  # decided only where `whole` is one number
+    fl.signs += [whole.unique_fmpz()] if fl.is_still(whole) and not fl.is_still(x) else []
     return whole
 
 

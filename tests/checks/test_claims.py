@@ -318,7 +318,17 @@ PASTED = [  # a formula without a point, a claim, the verdict on it, and a shape
     (r"\sum_{i=1}^n (y_i - w^\top x_i)^2", {"w": "-2*x.T@(y - x@w)"}, "PROVED", "x[n, m] in real"),
     (r"x^\top A x", {"x": "2*A@x"}, "DISAGREES", "A[n, n] in real"),
     ("x*y", {"x": "y"}, "PROVED", ""),
+    # sizes at which there is a value
+    ("logdet(X.T@X)", {"X": "2*X@inv(X.T@X)"}, "PROVED", "X[m, n] in real"),
+    ("logdet(X.T@X)", {"X": "X@inv(X.T@X)"}, "DISAGREES", "X[m, n] in real"),
+    ("log(det(X@X.T))", {"X": "2*inv(X@X.T)@X"}, "PROVED", "X[m, n] in real"),
 ]
+
+
+@pytest.mark.parametrize("claim", ["assert grad(f, x) == 2*x", "assert f == x**2"])
+def test_what_is_right_but_for_a_small_branch_is_no_rounded_constant(claim: str) -> None:
+    check = check_script(f"x = 0.0; f = where((x > 0)*(x < 0.02), x**3, x**2); {claim}; f").checks[-1]
+    assert check.verdict == "DISAGREES" and "rounded" not in check.message
 
 
 @pytest.mark.parametrize(("text", "claims", "verdict", "shapes"), PASTED)

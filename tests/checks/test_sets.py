@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.checks import all_sizes, challenge, check_script
+from gradcli.checks import challenge, check_script
 from gradcli.checks.report import Check
 from gradcli.derivation import deriving
 from gradcli.derivation.deriving import derive
@@ -170,11 +170,22 @@ def test_conditions_are_evidence() -> None:
     assert "assumptions" not in on_set("sum(x**2)", "2*x").evidence
 
 
+def test_evidence_has_the_conditions_of_what_is_said_and_no_others() -> None:
+    for_all = on_set("sum(relu(x)*x)", "2*relu(x)").evidence
+    on_a_box = check_script("x*abs(x)", at={"x": 0.5}, box={"x": (-1, 1)}).checks[0].evidence
+    assert "region" not in for_all and "region" not in on_a_box
+    at_a_point = check_script("max(x)", at={"x": [0.1 * k for k in range(32)]}).checks[0].evidence
+    assert at_a_point["assumptions"] == [{"kind": "kink", "text": "no comparison is a tie"}]
+    hessian = check_script("x = [0.0, 0.0]; f = norm(x)**2; assert hessian(f, x) == 2*eye(2); f").checks[-1]
+    assert hessian.verdict == "CERTIFIED"
+    assert hessian.evidence["not_proved"].startswith("a branch depends on an exact zero")
+
+
 # --- each discharge, switched off, is noticed ----------------------------------------------------------------------
 
 
 def test_without_a_challenge_regions_are_only_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(all_sizes, "counterexample", lambda *_: None)
+    monkeypatch.setattr(challenge, "members", lambda *_, **__: ())
     check = on_set("where(sum(relu(x)**2) == 0, 5*sum(x), sum(x**2))", "2*x")
     assert is_for_all(check) and check.message.endswith(f"{TIE} and `sum(relu(x)**2)` is not 0")
 

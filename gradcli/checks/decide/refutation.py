@@ -106,7 +106,7 @@ def readings(case: Case, refuting: Values) -> list[ErrorReading]:
     if case.plane:
         return [] if case.output is None else conjugated(case)
     if case.output is None:
-        return explain(case, [refuting])
+        return explain(case, refuting)
     judged, entries = case.subject.judged.type, case.comparison["entries"]
     shape = judged.shape if len(entries) == judged.size else (len(entries),)
     known = [(v, a) for v, a in case.compared if None not in a["exact"] and None not in a["claimed"]]
@@ -116,7 +116,7 @@ def readings(case: Case, refuting: Values) -> list[ErrorReading]:
         for _, answer in known
     ]
     sizes = [n for node in reachable([case.output]) for n in (*node.type.shape, node.type.size)]
-    return explain(case, [values for values, _ in known], exact, claimed, sizes)
+    return explain(case, refuting, [values for values, _ in known], exact, claimed, sizes)
 
 
 def blaming(outcome: Outcome, rules: Sequence[tuple[Subject, Outcome]]) -> Outcome:

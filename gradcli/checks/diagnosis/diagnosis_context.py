@@ -62,12 +62,12 @@ class Candidate(NamedTuple):
 class RefutedClaim:
     """Both sides of a refuted claim, and what else its readings are made from. The builder must be open.
 
-    `places` are the given point and others where the leaves have moved, and `known` both sides there. `derived` is the
-    derivative that the right side is or contains, its kind, and of what by what it is taken; `note` is why not every
-    mistake was tried.
+    `places` are the given point, the refuting one and others where the leaves have moved, and `known` both sides there.
+    `derived` is the derivative that the right side is or contains, its kind, and of what by what it is taken; `note` is
+    why not every mistake was tried.
     """
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, refuting: Values) -> None:
         self.case = case
         self.builder = case.subject.judged.builder
         self.note: str | None = None
@@ -86,6 +86,7 @@ class RefutedClaim:
         self.names = [name for name in dict.fromkeys((*own, *subject.moving)) if name in used]
         self._both = evaluator([self.right, self.claimed])
         self.places = self._moved(self.names)
+        self.places += [] if refuting is case.values else [refuting]
         values = self.values([self.right, self.claimed])
         nothing = np.zeros((0, 1))
         self.known = Comparison(values[self.right], values[self.claimed]) if values else Comparison(nothing, nothing)

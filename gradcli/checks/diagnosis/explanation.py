@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
+from gradcli.checks.decide import chosen_points
 from gradcli.checks.decide.case import Case
 from gradcli.checks.decide.chosen_points import scattered
 from gradcli.checks.diagnosis import ratios
@@ -30,7 +31,7 @@ from gradcli.language.syntax import List
 from gradcli.language.unparse import unparse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gradcli.checks.decide.case import Floats, Values
 
@@ -39,6 +40,7 @@ LONGEST = 100  # text of a subexpression that is worth reading
 MOST_PARTS = 600  # subexpressions that ratios and differences are compared with
 SURE_DIGITS, DIGITS = 6, 4  # a claim that is right to so many holds a rounded constant: surely, or if no change fits
 ALSO_OF_A_VARIABLE = ("exponent not lowered",)  # mistakes with the effect of the derivative by a logarithm
+ONE_BRANCH = "right on one branch"  # farther off it explains nothing
 ENOUGH = 3  # numbers that a ratio must be the same for, and comparisons on each side of a surface
 
 
@@ -53,15 +55,16 @@ def conjugated(case: Case) -> list[ErrorReading]:
 
 def explain(
     case: Case,
-    known: Sequence[Values],
+    refuting: Values,
+    known: Sequence[Values] = (),
     exact: Sequence[Floats] = (),
     claimed: Sequence[Floats] = (),
     sizes: Sequence[int] = (),
 ) -> list[ErrorReading]:
     """At most three readings of a wrong value or gradient; one that says so where nothing explains it.
 
-    `exact` and `claimed` are the values at the `known` points. There is no reading where the exact values are all 0. If
-    a search fails, the reading says so, and the verdict stands without it.
+    `exact` and `claimed` are the values at the `known` points; at the `refuting` one both sides differ. There is no
+    reading where the exact values are all 0. If a search fails, the reading says so, and the verdict stands without it.
     """
     pairs = Comparison(*(np.stack(x) if len(x) else np.zeros((0, 1)) for x in (exact, claimed)))
     names = dict(case.subject.names)
@@ -71,7 +74,7 @@ def explain(
     try:
         with called(names), np.errstate(all="ignore"):
             with room_to_build(case.subject, 4 * MOST_NEW):
-                judged = RefutedClaim(case)
+                judged = RefutedClaim(case, refuting)
                 if judged.doubtful(known, exact):
                     return ratios.readings(pairs, sizes)
                 causes = _explained(judged, pairs, sizes)[:MOST]
@@ -86,16 +89,20 @@ def explain(
         return [ErrorReading("unexplained", text)]
 
 
-def _explained(judged: RefutedClaim, pairs: Comparison, sizes: Sequence[int]) -> list[ErrorReading]:
-    """The readings of the first searches that find some."""
+def _explained(judged: RefutedClaim, pairs: Comparison, sizes: Sequence[int], far: bool = False) -> list[ErrorReading]:
+    """The readings of the first searches that find some; those of one that is `far` off."""
     cheap = by_ratios(judged, pairs, sizes)
     if cheap is None or any(reading.name == "zero" for reading in cheap):
         return cheap or []
     if near := [] if cheap else ratios.rounded(judged.known, SURE_DIGITS):
         other = farther_off(judged)
-        causes = [] if other is None else _explained(other, other.known, sizes)
-        return causes if causes and causes[0].name != "unexplained" else near
-    if branch := by_branch(judged):
+        causes = [] if other is None else _explained(other, other.known, sizes, far=True)
+        return causes if causes and causes[0].name not in ("unexplained", ONE_BRANCH) else near
+    surfaces = {surface.zero: surface.node for surface in judged.case.subject.surfaces}
+    sides = [] if far else [judged.right, judged.claimed]
+    leaves = {node: node for node in reachable(sides) if node.primitive is LEAF}
+    turned = any(reading.name == "wrong sign" for reading in cheap)
+    if branch := by_branch(judged, surfaces | leaves if turned else surfaces):
         return branch
     factors = [reading for reading in cheap if reading.name == "constant factor"]
     held = [reading for reading in factors if not judged.holds_elsewhere(Fraction(reading.factor or 1))]
@@ -118,7 +125,7 @@ def _explained(judged: RefutedClaim, pairs: Comparison, sizes: Sequence[int]) ->
     causes = [*cheap, *causes]
     for search in (edits, outputs, special_arrays, repeated_mistakes):
         causes = causes or judged.likeliest(search(judged))
-    causes = causes or compared(judged) or judged.likeliest(edits(judged, rare=True))
+    causes = causes or compared(judged) or judged.likeliest(edits(judged, rare=True)) or by_branch(judged, leaves)
     text = "unexplained: none of the mistakes that were tried gives the claim"
     return causes or [ErrorReading("unexplained", text + (f" ({judged.note})" if judged.note else ""))]
 
@@ -154,7 +161,8 @@ def farther_off(judged: RefutedClaim) -> RefutedClaim | None:
     off = np.nan_to_num(np.abs(right - claimed).max(axis=1, initial=0.0) / size, posinf=0.0)
     if off.max() <= 10.0 ** (2 - SURE_DIGITS):
         return None
-    return RefutedClaim(Case(case.exact, case.subject.at(places[int(off.argmax())])))
+    place = places[int(off.argmax())]
+    return RefutedClaim(Case(case.exact, case.subject.at(place)), place)
 
 
 def wrong_entry(text: str, known: Comparison) -> str:
@@ -184,9 +192,8 @@ def compared(judged: RefutedClaim) -> list[ErrorReading]:
         return "..." if as_typed(case, names, node, 6 * LONGEST) is None else node_text(node, LONGEST)
 
     sound = {node: value[known.sound] for node, value in values.items()}
-    written = [
-        ratios.Subexpression(partial(text, node), value) for node, value in sound.items() if np.isfinite(value).all()
-    ]
+    finite = {node: value for node, value in sound.items() if np.isfinite(value).all()}
+    written = [ratios.Subexpression(partial(text, node), value) for node, value in finite.items()]
     relative = Comparison(known.right, known.claimed, CLOSE * np.abs(known.right))
     return ratios.of_entries(known) or ratios.of_parts(relative, written)
 
@@ -198,23 +205,27 @@ AROUND = 4.0  # sizes of an entry: as far as they are drawn, to lie on both side
 MOST_SURFACES = 12
 
 
-def by_branch(judged: RefutedClaim) -> list[ErrorReading]:
-    """The surface on one side of which the claim is right, and on the other side wrong: at most one reading."""
-    case = judged.case
-    surfaces = list({surface.zero: surface for surface in case.subject.surfaces}.values())[:MOST_SURFACES]
-    if not surfaces or not judged.names:
+def by_branch(judged: RefutedClaim, zeros: Mapping[Node, Node]) -> list[ErrorReading]:
+    """The node on one side of whose zero the claim is right, and on the other wrong: at most one reading."""
+    case, sides = judged.case, [judged.right, judged.claimed]
+    zeros = dict(islice(zeros.items(), MOST_SURFACES))
+    if not zeros:
         return []
-    places = [*islice(scattered(case.values, judged.names, case.domains, AROUND, case.seed), DRAWN)]
-    nodes = [judged.right, judged.claimed, *(surface.zero for surface in surfaces)]
-    values = judged.values(nodes, places)
+    names = [node.params["name"] for node in reachable(sides) if node.primitive is LEAF]
+    inside = [name for name in names if chosen_points.inside(case.domains.get(name), -case.values[name]).all()]
+    mirrored = {**case.values, **{name: -case.values[name] for name in inside}}
+    ways = ((case.values, 1.0), (case.values, AROUND), (mirrored, 1.0))  # two leaves may have to change their signs
+    clouds = [scattered(center, names, case.domains, width, case.seed) for center, width in ways]
+    places = [place for cloud in clouds for place in islice(cloud, DRAWN)]
+    values = judged.values([*sides, *zeros], places)
     if values is None:
         return []
     right, claimed = values[judged.right], values[judged.claimed]
-    scale = np.maximum(np.abs(right), np.abs(claimed)).reshape(DRAWN, -1).max(axis=1, initial=0.0)
+    scale = np.maximum(np.abs(right), np.abs(claimed)).reshape(len(places), -1).max(axis=1, initial=0.0)
     same = np.abs(right - claimed) <= CLOSE * scale.reshape(-1, *(1,) * (right.ndim - 1))
     sound = np.isfinite(scale)
-    for surface in surfaces:
-        side, good = np.sign(values[surface.zero])[sound], same[sound]
+    for zero, node in zeros.items():
+        side, good = np.sign(values[zero])[sound], same[sound]
         if side.shape != good.shape:  # all entries of a point together, where they are on one side
             side, good = (x.reshape(len(x), -1) for x in (side, good))
             one_side = (side == side[:, :1]).all(axis=1)
@@ -222,8 +233,8 @@ def by_branch(judged: RefutedClaim) -> list[ErrorReading]:
         above, below = good[side > 0], good[side < 0]
         for ours, theirs, words in ((above, below, "><"), (below, above, "<>")):
             if min(ours.size, theirs.size) >= ENOUGH and ours.all() and not theirs.any():
-                text = node_text(surface.zero)
+                text = node_text(zero)
                 sentence = f"consistent with a forgotten branch: the claim is right where {text} {words[0]} 0, "
                 sentence += f"and wrong where {text} {words[1]} 0"
-                return [ErrorReading("right on one branch", sentence, node=text, span=span_of(surface.node))]
+                return [ErrorReading(ONE_BRANCH, sentence, node=text, span=span_of(node))]
     return []
