@@ -93,10 +93,10 @@ def counterexample(
 def members(lowered: Lowered, subject: Subject, zeros: bool = False, draws: int = 1) -> Iterator[tuple[str, Subject]]:
     """A claim at points where the leaves without values have entries of each kind, also with zeros if these count."""
     for seed, entries in product(range(1, draws + 1), RANGES if zeros else list(RANGES)[:-1]):
-        yield entries, subject.at(values_of(lowered, entries, seed))
+        yield entries, subject.at(values_of(lowered, entries, seed, subject.settings.plane))
 
 
-def values_of(lowered: Lowered, entries: str, seed: int) -> dict[str, Any]:
+def values_of(lowered: Lowered, entries: str, seed: int, plane: bool) -> dict[str, Any]:
     """A value for every leaf: the one that it has, else random entries of a kind."""
     generator = np.random.default_rng(seed)
     values: dict[str, Any] = {}
@@ -105,5 +105,6 @@ def values_of(lowered: Lowered, entries: str, seed: int) -> dict[str, Any]:
         if entries == "zero entries" and (leaf.domain is None or leaf.domain.contains(0.0)):
             value = np.where(zero, 0.0, value)
         known = lowered.values.get(name)
-        values[name] = value if known is None else np.asarray(array_of(known), dtype=np.float64)
+        value = value + 1j * drawn(generator, leaf, *RANGES[entries]) if plane else value
+        values[name] = value if known is None else np.asarray(array_of(known), dtype=value.dtype)
     return values

@@ -26,7 +26,7 @@ from gradcli.checks.formatting import plain
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
 from gradcli.checks.report import GOOD, Check, Report, Settings, timed
-from gradcli.checks.subjects import Subject, subjects, surfaces_of
+from gradcli.checks.subjects import Subject, subjects
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
 from gradcli.graph.node import dependents, is_reader, reachable
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.floating[Any]]
 
-UNLIKE = 1e-6  # relative: of floats of two formulas
-DRAWS, MOST_DRAWN = 8, 100  # of points in each range, to look at other branches; entries of arrays
+UNLIKE, DUST = 1e-6, 1e-13  # relative: of floats of two formulas, beside the entry and the largest one
+DRAWS = 14  # of points in each range, to look at other branches: 8 of a number, fewer of arrays
 WRONG = ("DISAGREES", "UNDEFINED")  # verdicts on a step of a derivation
 
 
@@ -220,14 +220,13 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[
 def on_other_branches(exact: Exact, lowered: Lowered, subject: Subject, outcome: Outcome) -> tuple[Subject, Outcome]:
     """What is right in the region of chosen values of a claim's leaves is refuted where another branch does it."""
     signs, right = outcome.evidence.get("region", ()), subject.left or subject.engine or subject.judged
-    chosen = not subject.values.keys() <= lowered.values.keys()
-    if chosen and (signs or surfaces_of(subject.output or subject.judged)):
-        sides, draws = evaluator([subject.judged, right]), DRAWS if subject.judged.type.size <= MOST_DRAWN else 1
+    limited = signs or outcome.verdict in ("CERTIFIED", "IMPRECISE") or "assumptions" in outcome.evidence
+    if limited and subject.rtol is None and not subject.values.keys() <= lowered.values.keys():
+        sides, draws = evaluator([subject.judged, right], subject.settings.doubles), 1 + DRAWS // (1 + right.type.size)
         for _, member in room("challenge").members(lowered, subject, draws=draws):
             claimed, wanted = sides(member.values)  # floats first: they are cheap
-            if not (np.abs(claimed - wanted) > UNLIKE * np.abs(wanted)).any():
-                continue
-            there = verdict_on(exact, member)[1]
+            off = np.abs(claimed - wanted) > UNLIKE * np.abs(wanted) + DUST * np.abs(wanted).max(initial=0.0)
+            there = verdict_on(exact, member)[1] if off.any() else outcome
             if there.verdict == "DISAGREES":
                 unnamed = signs and "the claim is right where" not in there.message
                 right_where = f"; the claim is right where {' and '.join(signs)}" if unnamed else ""

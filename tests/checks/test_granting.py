@@ -123,6 +123,8 @@ def test_a_discharge_that_is_switched_off_changes_a_verdict(name: str, monkeypat
         ("maximum(x, 2*x)", "2", "where(x > 0, 2, 1)"),
         ("sqrt(x**2)", "1", "x/sqrt(x**2)"),
         ("sqrt(x*y)", "sqrt(y/x)/2", "y/(2*sqrt(x*y))"),
+        ("x[20] in real; y[20] in real; sum(sqrt(x*y))", "sqrt(y/x)/2", "y/(2*sqrt(x*y))"),
+        ("x in [1, 4]; abs(x - 3)", "-1", "sign(x - 3)"),
         ("x[20] in real; sum(relu(x - 50))", "0*x", "x > 50"),
         ("x[n] in real; sum(relu(x - 50)*x)", "0*x", "where(x > 50, 2*x - 50, 0)"),
         ("x[20] in real; sum(floor(x/50)*x)", "-(x < 0)", "floor(x/50)"),
@@ -134,5 +136,7 @@ def test_a_claim_about_free_leaves_is_for_every_branch(script: str, wrong: str, 
             check = check_script(script, wrt=["x"], claims={"x": claim}, seed=seed).checks[-1]
             assert check.verdict in (verdict, "CERTIFIED"[: 9 * (verdict == "PROVED")]), (claim, check.message)
             assert "wrong sign" not in check.message
+    for claim, verdict in (("1", "DISAGREES"), ("z/sqrt(z**2)", "CERTIFIED")):
+        assert check_script("sqrt(z**2)", dtype="complex128", claims={"z": claim}).checks[-1].verdict == verdict
     there = check_script("relu(x)", at={"x": 2.0}, claims={"x": "1"}).checks[-1]
     assert there.verdict == "PROVED" and there.message.endswith("where x > 0"), "a point says which branch is meant"
