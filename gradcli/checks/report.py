@@ -140,12 +140,10 @@ class Report:
 
         If a baseline accepts failures, there is also how many are "accepted", which do not count as passed.
         """
+        passed = {True: "accepted", False: "passed"}
+        failed = {True: "inconclusive", False: "failed"}
         groups = [
-            ("accepted" if "baseline" in check.evidence else "passed")
-            if check.passed
-            else "inconclusive"
-            if check.verdict == "INCONCLUSIVE"
-            else "failed"
+            passed["baseline" in check.evidence] if check.passed else failed[check.verdict == "INCONCLUSIVE"]
             for check in self.checks
         ]
         verdicts = [check.verdict for check in self.checks]

@@ -21,6 +21,7 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.decide.floats import evaluator
 from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.decide.verdict import judge, unanswered
+from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.expectations import check_ids, expected_error, settled, suppressed
 from gradcli.checks.formatting import plain
 from gradcli.checks.oracle import oracle_client
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
 
 UNLIKE, DUST = 1e-6, 1e-13  # relative: of floats of two formulas, beside the entry and the largest one
-DRAWS = 14  # of points in each range, to look at other branches: 8 of a number, fewer of arrays
+DRAWS = 1000  # operations on all points in a range, beside 100, to look at other branches
 WRONG = ("DISAGREES", "UNDEFINED")  # verdicts on a step of a derivation
 
 
@@ -222,7 +223,8 @@ def on_other_branches(exact: Exact, lowered: Lowered, subject: Subject, outcome:
     signs, right = outcome.evidence.get("region", ()), subject.left or subject.engine or subject.judged
     limited = signs or outcome.verdict in ("CERTIFIED", "IMPRECISE") or "assumptions" in outcome.evidence
     if limited and subject.rtol is None and not subject.values.keys() <= lowered.values.keys():
-        sides, draws = evaluator([subject.judged, right], subject.settings.doubles), 1 + DRAWS // (1 + right.type.size)
+        sides = evaluator([subject.judged, right], subject.settings.doubles)
+        draws = 1 + DRAWS // (100 + work_of(reachable([subject.judged, right])))
         for _, member in room("challenge").members(lowered, subject, draws=draws):
             claimed, wanted = sides(member.values)  # floats first: they are cheap
             off = np.abs(claimed - wanted) > UNLIKE * np.abs(wanted) + DUST * np.abs(wanted).max(initial=0.0)

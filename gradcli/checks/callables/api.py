@@ -180,10 +180,8 @@ def nothing_sent(box: BlackBox, verdicts: dict[str, Outcome]) -> Iterator[str]:
     silent = [name for name in refuted if not sent[box.slices[name]].any()]
     others = [name for name in box.names if name not in silent]
     if silent and others:
-        yield (
-            f"the backward pass returns no gradient for {', '.join(silent)}: if that is data, add --wrt "
-            f"{','.join(others)}"
-        )
+        text = f"the backward pass returns no gradient for {', '.join(silent)}"
+        yield f"{text}: if that is data, add --wrt {','.join(others)}"
 
 
 def failed(problem: Failed, about: About) -> Report:
