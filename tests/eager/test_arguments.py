@@ -182,7 +182,7 @@ x.backward()|x.to('a')|x.float(1)|x.fill_('a')|x.copy_([1])|x.mul_('a')|x.add_([
 x.view_as(1)|x.reshape_as(1)|t.where(x > 0, 1.)|t.arange()|t.arange(end=5)|t.arange(x)|t.eye('a')
 t.fmod(t.tensor(5), 0)|t.fmod(t.tensor([5, -7]), 3)|t.linspace(0, 1, 2.5)|t.full((2,), 'a')|t.zeros_like(3)|t.ones_like([1])|t.randint(5, (2,), dtype=t.float32)
 t.randint(high=5, size=(2,))|t.randint(5)|t.randint(5, 3)|t.randperm(3, dtype=t.int32)|t.randn_like(x, dtype=t.float64)
-t.broadcast_tensors(x, 1)
+t.broadcast_tensors(x, 1)|t.tensor([x[0, :1], x[1, :1]])|t.tensor([[t.ones(1), 2.]])|t.tensor([x, x])|t.tensor([t.tensor(1), t.tensor(2)])
 t.einsum(5)|t.einsum(5, x)
 t.nn.functional.cross_entropy(x, 1)|t.nn.functional.mse_loss(x, 1)|x.to(0)|t.bincount(x[0])|x & 1
 t.nn.init.uniform_(x, 'a', 1)|t.nn.init.normal_(x, 0., [1])|t.nn.init.uniform_(x, generator=3)

@@ -92,8 +92,10 @@ def _array(data: Any) -> Any:
 
 
 def _plain(data: Any) -> Any:
-    if isinstance(data, Tensor):
-        return data._array
+    if isinstance(data, Tensor):  # in a list each stands for a number
+        if data._array.size != 1:
+            raise ValueError("only one element tensors can be converted to numbers in a list; stack() joins others")
+        return data._array.reshape(())
     return [_plain(entry) for entry in data] if isinstance(data, (list, tuple)) else data
 
 

@@ -350,7 +350,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError("one_hot of no entries needs num_classes")
     if numbers is not None and numbers.size and not 0 <= numbers.min() <= numbers.max() < num_classes:
         raise RuntimeError(f"class values must be non-negative and smaller than num_classes, {num_classes}")
-    return (tensor.detach().unsqueeze(-1) == from_numpy(np.arange(num_classes))).long()
+    return (tensor.unsqueeze(-1) == from_numpy(np.arange(num_classes))).long()
 
 
 @records("NormBackward1")
