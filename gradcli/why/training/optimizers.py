@@ -418,7 +418,7 @@ def meant(story: Story, root: Entry) -> bool:
     """Whether a loss may have to grow: the file says so, the model was loaded, or another one judges it."""
     others = (story.watch.subjects.get(leaf) for leaf in set(story.leaves_above(root.mark)) - story.held)
     events = (event for mark in story.held for event in story.timeline(mark))
-    loaded = (event for event in events if event.name == "copy_" and event.time < root.mark)
+    loaded = (event for event in events if event.name.lower().startswith("copy") and event.time < root.mark)
     return bool(DELIBERATE.search(story.main.text)) or any(s and s.parameter for s in others) or any(loaded)
 
 
