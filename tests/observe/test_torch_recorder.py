@@ -525,3 +525,22 @@ def test_a_sample_that_only_a_batch_uses_has_no_entry(
     assert len(loaded) == entries
     data_marks = {mark for mark, subject in watch.subjects.items() if subject.name in ("x", "y")}
     assert data_marks <= set(walk([loss.mark], lambda mark: watch.entries[mark].inputs))
+
+
+def test_modes_set_by_calls_do_not_pile_up(tmp_path: Path) -> None:
+    """A step of an optimizer sets the mode by calls; the call that the file made is still the one that is named."""
+    path = tmp_path / "modes.py"
+    path.write_text(
+        "import torch\n"
+        "for _ in range(50):\n"
+        "    torch.set_grad_enabled(True)\n"
+        "torch.set_grad_enabled(False)\n"
+        "with torch.set_grad_enabled(True):\n"
+        "    torch.ones(2, requires_grad=True).sum()\n"
+        "x = torch.ones(2, requires_grad=True)\n"
+        "y = x.sum()\n"
+    )
+    watch, _ = recorded(path)
+    last = list(watch.entries.values())[-1]
+    assert len(watch.switches) <= 2
+    assert (last.mode, last.switch and last.switch.line and last.switch.line.number) == ("no_grad", 4)

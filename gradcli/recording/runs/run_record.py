@@ -399,16 +399,21 @@ class Watch(ABC):
 
         A `caller` decorates a `function`, if that is not None.
         """
+        same = [switch for switch in self.switches if switch.owner == owner]
         self.switches = [switch for switch in self.switches if switch.owner != owner]
         if action == "exit":
             return
+        if plain := action == "call":  # what had this identity is gone, and the mode that it set is not
+            self.switches += [switch._replace(owner=0) for switch in same]
+            while len(self.switches) > 1 and self.switches[-1].plain and self.switches[-2].plain:
+                del self.switches[-2]  # the last call replaces those before it, unless it is entered and left
         line = self._place()[0]
         code = getattr(function, "__code__", None) if function is not None else caller and caller.f_code
         if code is None or self.owner[code.co_filename] != OWN:
             action = "library"
         elif function is not None:
             action, line = "decorator", whole_line(code.co_filename, code.co_firstlineno)
-        self.switches.append(Switch(owner, mode, line, action, self.tick()))
+        self.switches.append(Switch(owner, mode, line, action, self.tick(), plain))
 
     def hooked(self, tensor: Any, kind: str) -> None:
         """The file registered a hook on a tensor."""

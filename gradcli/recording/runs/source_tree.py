@@ -58,9 +58,14 @@ class SourceTree:
             outer = self.parents.get(outer, self.root)
         return outer
 
-    def source(self, node: ast.AST) -> str:
-        """The text of a node."""
-        return ast.get_source_segment(self.text, node) or ""
+    def source(self, node: ast.stmt | ast.expr | ast.keyword) -> str:
+        """The text of a node, without `ast.get_source_segment`, which divides the whole text anew each time."""
+        first, last = node.lineno - 1, node.end_lineno or node.lineno
+        lines = [line.encode() for line in self.lines[first:last]]
+        if lines:
+            lines[-1] = lines[-1][: node.end_col_offset]
+            lines[0] = lines[0][node.col_offset :]
+        return b"".join(lines).decode()
 
     # --- places ---------------------------------------------------------------------------------------------------
 
@@ -122,9 +127,11 @@ class SourceTree:
 
     def calls(self, *names: str) -> Iterator[ast.Call]:
         """The calls of functions or methods of some names, in the order of the file."""
-        for node in ast.walk(self.root):
-            if isinstance(node, ast.Call) and called(node) in names:
-                yield node
+        return (node for node in self._calls if called(node) in names)
+
+    @cached_property
+    def _calls(self) -> list[ast.Call]:
+        return [node for node in ast.walk(self.root) if isinstance(node, ast.Call)]
 
     def bare(self, *names: str) -> Iterator[ast.Attribute]:
         """Statements that are no more than a method, which is not called: `optimizer.step`."""

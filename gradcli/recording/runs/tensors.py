@@ -98,6 +98,7 @@ class Switch(NamedTuple):
     line: SourceLine | None
     how: str  # with, call, decorator, library
     time: int
+    plain: bool = False  # a call that nothing has entered
 
 
 class Hook(NamedTuple):

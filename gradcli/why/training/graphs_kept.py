@@ -63,28 +63,30 @@ def histories(story: Story) -> Iterator[Finding]:
         graphs = len(held) if len(held) >= LOOP else len(walked)
         line = story.entries[max(marks)].line
         operations = sum(1 for _ in ancestors(story, marks))
-        patch = detached(story, name, {story.called(mark) for mark in marks})
-        newest = f"; the newest was made at {story.at(line)}"
-        if patch is not None and (line is None or patch.edits[0].first != line.number):
-            newest += f", and kept at line {patch.edits[0].first}"
+        evidence = Histories(graphs=graphs if graphs >= LOOP else len(marks), operations=operations)
         if graphs >= LOOP:
             what = f"losses alive ({operations} operations)" if graphs == len(held) else "backwards alive"
-            message = f"$it keeps the graphs of {graphs} {what}{newest}"
-            yield story.find("history", name, line, message, Histories(graphs, operations), patches=(patch,))
+            kind, message = "history", f"$it keeps the graphs of {graphs} {what}"
         elif len(marks) == 1 and (carried := chain(story, max(marks))):
             message = f"$it keeps the graph of all {len(carried)} steps alive ({operations} operations): each value is "
             message += f"made from the one before at {story.at(line)}, and no backward walks it"
-            evidence = Histories(graphs=len(carried), operations=operations)
+            evidence = evidence._replace(graphs=len(carried))
             statement, last = story.statement(line), None
             if line is not None and isinstance(statement, ast.Assign) and name.isidentifier():
                 tree = story.tree(line.file)
                 last = tree.patch(tree.inserted(statement, f"{name} = {name}.detach()", after=True))
             yield story.find("unused-graphs", name, line, message, evidence, patches=(last,))
+            continue
         elif idle(story, marks):
-            message = f"$it keeps {len(marks)} results with their graphs alive ({operations} operations), and no "
-            message += f"backward walks these{newest}"
-            evidence = Histories(graphs=len(marks), operations=operations)
-            yield story.find("unused-graphs", name, line, message, evidence, patches=(patch,))
+            kind, message = "unused-graphs", f"$it keeps {len(marks)} results with their graphs alive ({operations} "
+            message += "operations), and no backward walks these"
+        else:
+            continue
+        patch = detached(story, name, {story.called(mark) for mark in marks})
+        message += f"; the newest was made at {story.at(line)}"
+        if patch is not None and (line is None or patch.edits[0].first != line.number):
+            message += f", and kept at line {patch.edits[0].first}"
+        yield story.find(kind, name, line, message, evidence, patches=(patch,))
 
 
 def chain(story: Story, mark: int) -> list[Entry]:
