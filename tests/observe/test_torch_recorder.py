@@ -540,7 +540,10 @@ def test_modes_set_by_calls_do_not_pile_up(tmp_path: Path) -> None:
         "x = torch.ones(2, requires_grad=True)\n"
         "y = x.sum()\n"
     )
-    watch, _ = recorded(path)
+    try:
+        watch, _ = recorded(path)
+    finally:
+        torch.set_grad_enabled(True)
     last = list(watch.entries.values())[-1]
     assert len(watch.switches) <= 2
     assert (last.mode, last.switch and last.switch.line and last.switch.line.number) == ("no_grad", 4)

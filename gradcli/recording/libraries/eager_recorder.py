@@ -146,7 +146,7 @@ class EagerWatch(Watch):
             function = frame.f_locals.get("function", function)
             frame = frame.f_back
         mode = "inference" if state._inference else "grad" if state._grad else "no_grad"
-        self.switched(id(context), action, mode, frame, function)
+        self.switched(context, action, mode, frame, function)
 
     def counted(self, kind: str, module: Any, hook: Any) -> Any:
         """A hook on a module, whose calls are counted if it is the file's own."""

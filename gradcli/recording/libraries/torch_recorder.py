@@ -412,7 +412,7 @@ class Recorder:
         """A context of inference mode is entered or, with an exception or none, left."""
         mode = "inference" if context.mode else "grad"
         caller = sys._getframe(3)
-        self.watch.switched(id(context), "exit" if leaving else "with", mode, caller, decorated(caller))
+        self.watch.switched(context, "exit" if leaving else "with", mode, caller, decorated(caller))
 
     def switched(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Recording is turned on or off, by one of PyTorch's contexts or by hand."""
@@ -426,8 +426,8 @@ class Recorder:
         while frame.f_globals.get("__name__") == GRAD_MODE and frame.f_back is not None:
             context, frame = frame if frame.f_code.co_name in ACTIONS else context, frame.f_back
         if context is not None:
-            action, owner = ACTIONS[context.f_code.co_name], id(context.f_locals["self"])
-            self.watch.switched(owner, action, mode, frame, decorated(frame))
+            action = ACTIONS[context.f_code.co_name]
+            self.watch.switched(context.f_locals["self"], action, mode, frame, decorated(frame))
 
     def overridden(self, xs: Sequence[Any]) -> bool:
         """Whether a tensor of another class takes functions over; the mode of this run does not count."""

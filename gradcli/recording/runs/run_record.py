@@ -394,26 +394,28 @@ class Watch(ABC):
         """Note a tensor as it is now under a name that the file has for it."""
         self.subjects[mark] = self.tensors.subject(tensor, name, scope, size)
 
-    def switched(self, owner: int, action: str, mode: str, caller: FrameType | None, function: Any) -> None:
+    def switched(self, context: object, action: str, mode: str, caller: FrameType | None, function: Any) -> None:
         """A context turned recording on or off: it was entered, left, or made by a `call`.
 
         A `caller` decorates a `function`, if that is not None.
         """
-        same = [switch for switch in self.switches if switch.owner == owner]
-        self.switches = [switch for switch in self.switches if switch.owner != owner]
+        self.switches = [switch for switch in self.switches if switch.context is not context]
         if action == "exit":
             return
-        if plain := action == "call":  # what had this identity is gone, and the mode that it set is not
-            self.switches += [switch._replace(owner=0) for switch in same]
-            while len(self.switches) > 1 and self.switches[-1].plain and self.switches[-2].plain:
-                del self.switches[-2]  # the last call replaces those before it, unless it is entered and left
-        line = self._place()[0]
+        plain, line = action == "call", self._place()[0]
         code = getattr(function, "__code__", None) if function is not None else caller and caller.f_code
         if code is None or self.owner[code.co_filename] != OWN:
             action = "library"
         elif function is not None:
             action, line = "decorator", whole_line(code.co_filename, code.co_firstlineno)
-        self.switches.append(Switch(owner, mode, line, action, self.tick(), plain))
+        if plain:  # it replaces calls before it: all of a library's, but the file's last may yet be entered and left
+            while self.switches and self.switches[-1].plain and action == self.switches[-1].how == "library":
+                self.switches.pop()
+            while len(self.switches) > 1 and self.switches[-1].plain and self.switches[-2].plain:
+                del self.switches[-2]
+            if action == "library" and mode == (self.switches[-1].mode if self.switches else "grad"):
+                return  # what the file set is restored
+        self.switches.append(Switch(context, mode, line, action, self.tick(), plain))
 
     def hooked(self, tensor: Any, kind: str) -> None:
         """The file registered a hook on a tensor."""

@@ -93,7 +93,7 @@ class ModuleRecord:
 class Switch(NamedTuple):
     """What turned the recording of gradients off, or on again."""
 
-    owner: int  # the identity of the context
+    context: object  # itself: another one may have its identity when it is gone
     mode: str  # the mode from then on
     line: SourceLine | None
     how: str  # with, call, decorator, library
