@@ -70,12 +70,11 @@ def histories(story: Story) -> Iterator[Finding]:
         elif len(marks) == 1 and (carried := chain(story, max(marks))):
             message = f"$it keeps the graph of all {len(carried)} steps alive ({operations} operations): each value is "
             message += f"made from the one before at {story.at(line)}, and no backward walks it"
-            evidence = evidence._replace(graphs=len(carried))
             statement, last = story.statement(line), None
             if line is not None and isinstance(statement, ast.Assign) and name.isidentifier():
                 tree = story.tree(line.file)
                 last = tree.patch(tree.inserted(statement, f"{name} = {name}.detach()", after=True))
-            yield story.find("unused-graphs", name, line, message, evidence, patches=(last,))
+            yield story.find("unused-graphs", name, line, message, Histories(len(carried), operations), patches=(last,))
             continue
         elif idle(story, marks):
             kind, message = "unused-graphs", f"$it keeps {len(marks)} results with their graphs alive ({operations} "
