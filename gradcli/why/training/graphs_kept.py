@@ -63,7 +63,6 @@ def histories(story: Story) -> Iterator[Finding]:
         graphs = len(held) if len(held) >= LOOP else len(walked)
         line = story.entries[max(marks)].line
         operations = sum(1 for _ in ancestors(story, marks))
-        evidence = Histories(graphs=graphs if graphs >= LOOP else len(marks), operations=operations)
         if graphs >= LOOP:
             what = f"losses alive ({operations} operations)" if graphs == len(held) else "backwards alive"
             kind, message = "history", f"$it keeps the graphs of {graphs} {what}"
@@ -77,15 +76,16 @@ def histories(story: Story) -> Iterator[Finding]:
             yield story.find("unused-graphs", name, line, message, Histories(len(carried), operations), patches=(last,))
             continue
         elif idle(story, marks):
-            kind, message = "unused-graphs", f"$it keeps {len(marks)} results with their graphs alive ({operations} "
-            message += "operations), and no backward walks these"
+            kind, graphs = "unused-graphs", len(marks)
+            message = f"$it keeps {graphs} results with their graphs alive ({operations} operations), and no backward "
+            message += "walks these"
         else:
             continue
         patch = detached(story, name, {story.called(mark) for mark in marks})
         message += f"; the newest was made at {story.at(line)}"
         if patch is not None and (line is None or patch.edits[0].first != line.number):
             message += f", and kept at line {patch.edits[0].first}"
-        yield story.find(kind, name, line, message, evidence, patches=(patch,))
+        yield story.find(kind, name, line, message, Histories(graphs, operations), patches=(patch,))
 
 
 def chain(story: Story, mark: int) -> list[Entry]:
