@@ -62,30 +62,31 @@ def histories(story: Story) -> Iterator[Finding]:
         walked = {at for mark in marks for at in story.walked.get(story.entries[mark].seq, ())[:1]}
         graphs = len(held) if len(held) >= LOOP else len(walked)
         line = story.entries[max(marks)].line
-        operations = sum(1 for _ in ancestors(story, marks))
+        nodes = sum(1 for _ in ancestors(story, marks))
         if graphs >= LOOP:
-            what = f"losses alive ({operations} operations)" if graphs == len(held) else "backwards alive"
+            what = f"losses alive ({nodes} operations)" if graphs == len(held) else "backwards alive"
             kind, message = "history", f"$it keeps the graphs of {graphs} {what}"
         elif len(marks) == 1 and (carried := chain(story, max(marks))):
-            message = f"$it keeps the graph of all {len(carried)} steps alive ({operations} operations): each value is "
+            message = f"$it keeps the graph of all {len(carried)} steps alive ({nodes} operations): each value is "
             message += f"made from the one before at {story.at(line)}, and no backward walks it"
             statement, last = story.statement(line), None
             if line is not None and isinstance(statement, ast.Assign) and name.isidentifier():
                 tree = story.tree(line.file)
                 last = tree.patch(tree.inserted(statement, f"{name} = {name}.detach()", after=True))
-            yield story.find("unused-graphs", name, line, message, Histories(len(carried), operations), patches=(last,))
+            yield story.find("unused-graphs", name, line, message, Histories(len(carried), nodes), patches=(last,))
             continue
         elif idle(story, marks):
             kind, graphs = "unused-graphs", len(marks)
-            message = f"$it keeps {graphs} results with their graphs alive ({operations} operations), and no backward "
-            message += "walks these"
+            message = (
+                f"$it keeps {graphs} results with their graphs alive ({nodes} operations), and no backward walks these"
+            )
         else:
             continue
         patch = detached(story, name, {story.called(mark) for mark in marks})
         message += f"; the newest was made at {story.at(line)}"
         if patch is not None and (line is None or patch.edits[0].first != line.number):
             message += f", and kept at line {patch.edits[0].first}"
-        yield story.find(kind, name, line, message, Histories(graphs, operations), patches=(patch,))
+        yield story.find(kind, name, line, message, Histories(graphs, nodes), patches=(patch,))
 
 
 def chain(story: Story, mark: int) -> list[Entry]:
