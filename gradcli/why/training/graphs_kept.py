@@ -77,9 +77,7 @@ def histories(story: Story) -> Iterator[Finding]:
             continue
         elif idle(story, marks):
             kind, graphs = "unused-graphs", len(marks)
-            message = (
-                f"$it keeps {graphs} results with their graphs alive ({nodes} operations), and no backward walks these"
-            )
+            message = f"$it keeps {graphs} results and their graphs alive ({nodes} operations): no backward walks these"
         else:
             continue
         patch = detached(story, name, {story.called(mark) for mark in marks})
@@ -92,8 +90,8 @@ def histories(story: Story) -> Iterator[Finding]:
 def chain(story: Story, mark: int) -> list[Entry]:
     """The values of one line, each made from the one before across several backwards, that end at a value."""
     entry = story.entries[mark]
-    same = [e for e in map(story.entries.__getitem__, ancestors(story, {mark})) if e.line == entry.line]
-    same = [e for e in same if e.name == entry.name]
+    before = map(story.entries.__getitem__, ancestors(story, {mark}))
+    same = [e for e in before if e.line == entry.line and e.name == entry.name]
     trained = len({e.sweeps for e in same}) >= OUTPUTS
     return same if trained and mark not in story.leading() and entry.seq not in story.walked else []
 
@@ -130,8 +128,7 @@ def detached(story: Story, name: str, kept: set[str]) -> Patch | None:
 
 def names(tree: SourceTree, node: ast.expr, name: str) -> bool:
     """Whether an expression has a name, or is the attribute of `self` that the name ends in."""
-    text = tree.source(node).partition("[")[0]
-    return text == name or ("." in name and text == f"self.{name.rpartition('.')[2]}")
+    return tree.source(node).partition("[")[0] in (name, f"self.{name.rpartition('.')[2]}" if "." in name else name)
 
 
 def ancestors(story: Story, marks: set[int]) -> Iterator[int]:
