@@ -348,20 +348,13 @@ def masked_rows(story: Story, entry: Entry, subject: str, lead: str) -> Finding:
 
 def _mask_of(story: Story, softmax: Entry) -> SourceLine | None:
     """The line on which scores became -inf: the nearest operation above with operands that were finite."""
-    seen, waiting = {softmax.mark}, [softmax]
-    while waiting:
-        following = []
-        for entry in waiting:
-            below = [story.entries[mark] for mark in entry.inputs]
-            if entry is not softmax and any(size.finite for size in entry.below):
-                return entry.line
-            fresh = [operand for operand in below if not operand.size.finite and operand.mark not in seen]
-            seen.update(operand.mark for operand in fresh)
-            following += fresh
-        if not following:
-            return waiting[0].line
-        waiting = following
-    return None
+
+    def onward(mark: int) -> list[int]:
+        return [below for below in story.entries[mark].inputs if not story.entries[below].size.finite]
+
+    above = [story.entries[mark] for mark in walk([softmax.mark], onward)]
+    masking = (entry for entry in above[1:] if any(size.finite for size in entry.below))
+    return next(masking, above[-1]).line
 
 
 # --- on the way back ------------------------------------------------------------------------------------------

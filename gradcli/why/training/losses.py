@@ -277,7 +277,7 @@ def lost_on_the_way(story: Story) -> Iterator[tuple[None, Finding]]:
                 message += f"{story.at(joined.line)} makes of it trains nothing before it"
                 yield None, story.find(end.reason, None, lost.line, message, fix=fix, patches=patches)
         elif joined.shape and kind_of(joined.name) in ("Add", "Sub"):
-            if not any(story.entries[mark].role == "leaf" for mark in joined.inputs):
+            if all(story.entries[mark].seq is not None for mark in joined.inputs if story.entries[mark].requires):
                 message = f"{story.at(joined.line)} adds a constant: {end.what} at {story.at(lost.line)}"
                 yield None, story.find("no-create-graph", None, lost.line, message, fix=fix, patches=patches)
 

@@ -97,8 +97,10 @@ def registering(story: Story, line: SourceLine | None, kind: str, use: str) -> t
     text = tree.source(value)
     if kind != "tensor":
         literal = isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp))
-        patch = tree.patch(tree.replaced(value, f"torch.nn.{use}({text})")) if literal else None
-        return "", patch
+        for node in getattr(value, "elts", [getattr(value, "elt", value)]):
+            if literal and node is not value and isinstance(node, (ast.List, ast.ListComp)):
+                text = text.replace(tree.source(node), f"torch.nn.{use}({tree.source(node)})", 1)
+        return "", tree.patch(tree.replaced(value, f"torch.nn.{use}({text})")) if literal else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         inner = value.func.value
         if isinstance(inner, ast.Call) and called(inner) == "Parameter" and inner.args:
