@@ -361,7 +361,7 @@ def test_a_backward_that_writes_into_what_is_not_its_own_is_told(name: str) -> N
     report = check_callable(function(*WRITES[name]), at=(X,), names=["x"])
     assert [one.verdict for one in report.checks] == ["PROVED"]
     told = f"the backward pass changes {name.partition(',')[0]} in place"
-    assert [one.message for one in report.diagnostics] == [told]
+    assert report.diagnostics[0].message == told
 
 
 def test_a_backward_that_writes_is_refuted_where_the_gradient_of_a_run_is_wrong_by_it() -> None:

@@ -43,6 +43,7 @@ from gradcli.recording.calls.box import JACOBIAN, OWN
 from gradcli.recording.calls.failures import Failed, OutOfTime, describe
 from gradcli.recording.calls.gradient_libraries import EAGER, JAX, NUMPY, TORCH, is_function_class, unit_of
 from gradcli.recording.graphs.operations import Opaque, constant, entries
+from gradcli.recording.graphs.second_order import by_differentiating_again
 from gradcli.recording.graphs.traced_rule import alike, by_usage, is_rule, traced_rule
 from gradcli.transforms import derivatives
 
@@ -116,7 +117,7 @@ def by_recording(box: BlackBox, recorded: Message, seed: int, settings: Settings
     values and gradients must be those that the function itself gives.
     """
     other_use = {str(name): Outcome("DISAGREES", str(text), {}) for name, text in recorded.pop("used", {}).items()}
-    undecided = Rigorous(other_use, [], [])
+    undecided = Rigorous(other_use, [], [str(again)] if (again := recorded.pop("again", "")) else [])
     if not recorded:
         return undecided
     try:
@@ -128,12 +129,11 @@ def by_recording(box: BlackBox, recorded: Message, seed: int, settings: Settings
         inside = [pair for pair in verdicts if pair[0].file is not None]
         pairs = [(subject, standing(box, known, subject, out)) for subject, out in verdicts if subject.file is None]
         own = [(subject, out) for subject, out in pairs if out is not None]
-    except (OutOfTime, GradcliError):
-        return undecided
-    except Opaque as problem:
-        return undecided._replace(notes=[f"checked by its values alone: {problem}"] if str(problem) else [])
+    except (OutOfTime, GradcliError, Opaque) as problem:
+        alone = [f"checked by its values alone: {problem}"] if isinstance(problem, Opaque) and str(problem) else []
+        return undecided._replace(notes=[*undecided.notes, *alone])
     arguments = {str(subject.leaf): blaming(as_sent(box, known, subject, verdict), inside) for subject, verdict in own}
-    notes, left = notes_on(box, known), [name for name in box.names if name not in arguments]
+    notes, left = [*undecided.notes, *notes_on(box, known)], [name for name in box.names if name not in arguments]
     if any(subject.note == NONLINEAR for subject in known.subjects):
         notes.append(NONLINEAR)
     if left and known.refutes and box.library.name != EAGER:
@@ -150,8 +150,8 @@ def recording(box: BlackBox, seed: int) -> Message:
     Of a `Function` the forward is the program, and its backward the gradients. `used` tells how these depend on which
     arguments and results are used.
     """
-    used = by_usage(box, seed)
-    recorded: Message = {"used": used} if used else {}
+    uses = ("used", by_usage(box, seed)), ("again", by_differentiating_again(box, seed))
+    recorded: Message = {key: own for key, own in uses if own}
     try:
         return {**recorded, **(of_framework if box.library.name in (TORCH, JAX, NUMPY) else of_tensors)(box, seed)}
     except Opaque as problem:

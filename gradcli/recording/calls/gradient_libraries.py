@@ -152,17 +152,21 @@ class TensorLibrary(Library):
         return sent
 
 
-def sent_back(module: Any, pairs: Sequence[tuple[Any, Any]], targets: Sequence[Any]) -> list[Any]:
+def sent_back(module: Any, pairs: Sequence[tuple[Any, Any]], targets: Sequence[Any], graph: bool = False) -> list[Any]:
     """What results of tensors, each with a cotangent, send back to some tensors; None where nothing arrives.
 
+    With `graph` it may be differentiated again. Without targets leaves get it as `grad`.
     PyTorch's `autograd.grad` imports SymPy to compare shapes, and its modes do not see what a backward calls: what it
     calls itself is called here where there is one.
     """
     ends, cotangents = zip(*pairs, strict=True)
     run = getattr(getattr(module.autograd, "graph", None), "_engine_run_backward", None)
+    if run is None and targets:
+        return list(module.autograd.grad(ends, targets, cotangents, create_graph=graph, allow_unused=True))
     if run is None:
-        return list(module.autograd.grad(ends, targets, cotangents, allow_unused=True))
-    return list(run(ends, cotangents, False, False, tuple(targets), allow_unreachable=True, accumulate_grad=False))
+        return [module.autograd.backward(ends, cotangents)]
+    keep = {"allow_unreachable": True, "accumulate_grad": not targets}
+    return list(run(ends, cotangents, graph, graph, tuple(targets), **keep) or ())
 
 
 class Jax(Library):
