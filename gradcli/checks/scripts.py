@@ -275,7 +275,7 @@ def prepared(
             lowered = lower(parse(source, limits), **lowering)
         except GradcliError as problem:
             ranks = import_module("gradcli.lowering.shapes.ranks")
-            source = ranks.with_shapes(source, point, limits, problem) if claims else source
+            source = ranks.with_shapes(source, point, limits, problem, claims) if claims else source
             lowered = lower(parse(source, limits), **lowering)
         strange = [note for note in unused_values(lowered, point) if note.help or not source.path]  # no folder's point
         if strange and (missing := missing_values(lowered, point)):

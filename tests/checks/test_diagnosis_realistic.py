@@ -142,6 +142,8 @@ VARIABLES: list[tuple[dict[str, Any], str, str, str, str]] = [
     (SCALES, "l*exp(-l)", "l", "2*sqrt(l)*(1 - l)*exp(-l)", "derivative by sqrt(l)"),
     (SCALES, "sin(l)*exp(l)", "l", "sin(l) + cos(l)", "`exp(l)`"),
     (SCALES, "sin(l)*exp(l)", "l", "pi/180*(sin(l) + cos(l))*exp(l)", "by l in degrees"),
+    (SCALES, "l*sin(l*pi/180)", "l", "sin(l*pi/180) + l*cos(l*pi/180)", "inner derivative"),
+    (SCALES, "sin(l*pi/180)", "l", "cos(l*pi/180)", "by l in radians"),
     (SCALES, "sin(l)*exp(l)", "l", "180/pi*(sin(l) + cos(l))*exp(l)", "by l in radians"),
     (SCALES, "r*l**2 - log(l)", "l", "(1 - 2*r*l**2)*l**2/2", "derivative by 1/l**2"),
     (SCALES, "r*l - log(l)/2", "l", "sqrt(l) - 2*r*l*sqrt(l)", "derivative by 1/sqrt(l)"),

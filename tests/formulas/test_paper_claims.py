@@ -154,3 +154,18 @@ def test_a_claim_with_several_readings_is_refused(loss: str, leaf: str, claim: s
 def test_a_leaf_has_one_claim() -> None:
     with pytest.raises(GradcliError, match="two claims"):
         gradcli.check(r"\sum_i x_i^2", claims={"x": "2 x", r"\nabla_x f": "2 x"})
+
+
+JACOBIANS = [  # of arrays, whose shapes are assumed as well: script, leaf, right, wrong
+    ("tanh(W@x)", "x", "diag(1 - tanh(W@x)**2) @ W", "W"),
+    ("x/norm(x)", "x", "(eye(len(x)) - outer(x, x)/(x@x))/norm(x)", "eye(len(x))/norm(x)"),
+    ("softmax(x)", "x", "diag(softmax(x)) - outer(softmax(x), softmax(x))", "diag(softmax(x)) + outer(softmax(x), softmax(x))"),
+    (r"\tanh(W x)", "x", r"\mathrm{diag}(1 - \tanh(W x)^2) W", "2 W"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", range(len(JACOBIANS)))
+def test_a_jacobian_needs_no_point(row: int) -> None:
+    loss, leaf, right, wrong = JACOBIANS[row]
+    assert verdict_on(loss, leaf, right) in ("PROVED", "CERTIFIED")
+    assert verdict_on(loss, leaf, wrong) == "DISAGREES"

@@ -39,7 +39,7 @@ LONG_CORRECTION = 160  # characters, from which on it is that of a wrong entry a
 LONGEST = 100  # text of a subexpression that is worth reading
 MOST_PARTS = 600  # subexpressions that ratios and differences are compared with
 SURE_DIGITS, DIGITS = 6, 4  # a claim that is right to so many holds a rounded constant: surely, or if no change fits
-ALSO_OF_A_VARIABLE = ("exponent not lowered",)  # mistakes with the effect of the derivative by a logarithm
+ALSO_OF_A_VARIABLE = ("exponent not lowered", "inner derivative dropped")  # by a logarithm, or by an angle in radians
 ONE_BRANCH = "right on one branch"  # farther off it explains nothing
 ENOUGH = 3  # numbers that a ratio must be the same for, and comparisons on each side of a surface
 

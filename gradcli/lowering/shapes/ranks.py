@@ -231,22 +231,35 @@ def declared(source: Source, script: Script, assumed: Assumed) -> Source:
     return whole
 
 
-def with_shapes(source: Source, point: Mapping[str, Any], limits: Limits, problem: GradcliError) -> Source:
+def with_shapes(
+    source: Source, point: Mapping[str, Any], limits: Limits, problem: GradcliError, claims: Mapping[str, str]
+) -> Source:
     """A script that a problem of shapes ends, with declarations of those that are assumed for it.
 
+    A claim about an array is its Jacobian: where the output is no number, or no claim fits one, it is an array.
     Raises the problem where it is another, or no shapes fit, and what else is wrong with the script.
     """
     if problem.diagnostics[0].code[:3] != "GC3":
         raise problem
-    try:
-        script = parse(source, limits)
-        assumed = assumed_shapes(script, at=point, known={}, limits=limits)
-        assumed = assumed._replace(shapes={name: axes for name, axes in assumed.shapes.items() if name not in point})
-        declaring = declared(source, script, assumed)
-        lower(parse(declaring, limits), at=point, limits=limits)
-        return declaring
-    except GradcliError as other:
-        raise problem if other.diagnostics[0].code[:3] == "GC3" else other from None
+    fitting: Source | None = None
+    for scalar in (True, False):
+        try:
+            script = parse(source, limits)
+            assumed = assumed_shapes(script, at=point, known={}, limits=limits, scalar=scalar)
+            assumed = assumed._replace(
+                shapes={name: axes for name, axes in assumed.shapes.items() if name not in point}
+            )
+            declaring = declared(source, script, assumed)
+            lower(parse(declaring, limits), at=point, limits=limits)
+            fitting = fitting or declaring
+            lower(parse(declaring, limits), at=point, limits=limits, claims=claims)
+            return declaring
+        except GradcliError as other:
+            if fitting is None and other.diagnostics[0].code[:3] != "GC3":
+                raise other from None
+    if fitting is None:
+        raise problem
+    return fitting
 
 
 def assumed_shapes(
