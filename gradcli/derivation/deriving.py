@@ -563,7 +563,7 @@ def derived_texts(
             rows = subject.axes(lowered)
             own = own_names(lowered)
             ways = [*formula_texts(node, None, marks, rows)]
-            if subject.by_entry or not ways:
+            if subject.by_entry or (not ways and (marks or not subject.assumed.symbols)):  # no page for one size
                 with suppress(NoFormula):
                     ways.insert(0, index_text(node, marks, rows, taken))
             texts = [text for text in ways if len(text) <= LONGEST]

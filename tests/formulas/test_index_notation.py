@@ -97,3 +97,8 @@ def judge(row: int) -> None:
     except GradcliError:  # a notation that is not read
         return
     assert all(check.verdict != "DISAGREES" for check in report.checks), right
+
+
+def test_what_has_no_formula_for_all_sizes_is_no_page_of_indices_for_one() -> None:
+    with pytest.raises(GradcliError, match="more than two axes"):
+        gradcli.derive("sum(abs(fft(x))**2)")
