@@ -33,6 +33,7 @@ from gradcli.language.latex.ambiguities import (
     refuse_power_of_matrix,
     refuse_power_of_number,
     refuse_word,
+    scalar,
 )
 from gradcli.language.latex.latex_commands import (
     ACCENTS,
@@ -242,6 +243,7 @@ def product(t: LatexTokens) -> TranslatedPart:
             if sign[:1].isdigit():
                 raise t.error("GC138", "a number cannot follow a factor", at_sign, help="write \\cdot between them")
             outer = t.outer and right.transposed and not (left.transposed or left.matrix or left.number)
+            outer = outer and (t.ends() or not scalar(t, left.text))  # of a number times x^T y
             if right.transposed and right.column >= right.matrix and (left.column or outer):
                 left = TranslatedPart(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
                 continue
