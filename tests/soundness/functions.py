@@ -229,7 +229,8 @@ def of_a_function(random: Any) -> list[Judged]:
             return []
     size = np.where(x == 0, 1.0, np.minimum(1.0, np.abs(x)))  # of steps
     away = np.linspace(0.11, 0.37, len(x))
-    steps = ((1.01, 0.003), (0.97, -0.004), (1.0, away), (1.0, -away), (1.7, 0.3))
+    alone = [(1.0, np.where(np.arange(len(x)) == k, -0.004, 0.003)) for k in range(len(x))]  # one entry goes down
+    steps = ((1.01, 0.003), (0.97, -0.004), (1.0, away), (1.0, -away), (1.7, 0.3), *alone)
     others = [x, x, *(x * factor + size * step for factor, step in steps)]
     with mp.workdps(DIGITS):
         known = [gradient_at(text, tuple(point)) for point in others]
