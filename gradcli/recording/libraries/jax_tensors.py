@@ -41,7 +41,7 @@ KINDS = {  # what operations of JAX are called that have another name in `why/re
     "qr": "LinalgQr",
     "square": "Pow",
 }
-SHOWN = {kind: name for name, kind in reversed(KINDS.items())}
+SHOWN = {kind: name for name, kind in reversed(KINDS.items()) if kind != "Pow"}  # pow, whatever JAX makes of it
 NEVER = type("Never", (), {})
 SMALL = 100  # parts of a container that are looked at
 
