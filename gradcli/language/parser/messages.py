@@ -118,6 +118,7 @@ CALLS: dict[str, str] = {
     **dict.fromkeys(("isinstance", "type", "dict", "set", "tuple", "astype", "to", "cuda", "int64", "int32"), _NO_TYPE),
     **dict.fromkeys(("eig", "eigvals"), "those of a symmetric matrix are eigh(A) and eigvalsh(A)"),
     **dict.fromkeys(("d", "D", "deriv", "derivative", "differentiate"), "a derivative is grad(y, x), or grad(y, x, n)"),
+    **dict.fromkeys(("sqrtm", "logm"), "of a symmetric A it is V @ diag(sqrt(w)) @ V.T, or log(w), of w, V = eigh(A)"),
     "lstsq": "write pinv(A) @ b",
     "σ": "write sigmoid(x)",
     "backward": "write grad(y, x), or ask `gradcli grad`",
