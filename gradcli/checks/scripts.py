@@ -227,7 +227,7 @@ def on_other_branches(exact: Exact, lowered: Lowered, subject: Subject, outcome:
         draws = 1 + DRAWS // (100 + work_of(reachable([subject.judged, right])))
         for _, member in room("challenge").members(lowered, subject, draws=draws):
             claimed, wanted = sides(member.values)  # floats first: they are cheap
-            off = ~np.isclose(claimed, wanted, UNLIKE, DUST * np.abs(wanted).max(initial=0.0), equal_nan=True)
+            off = np.abs(claimed - wanted) > UNLIKE * np.abs(wanted) + DUST * np.abs(wanted).max(initial=0.0)
             there = verdict_on(exact, member)[1] if off.any() else outcome
             if there.verdict == "DISAGREES":
                 unnamed = signs and "the claim is right where" not in there.message
