@@ -377,7 +377,7 @@ class Mathematics(Notation):
         text = self.text(whole, FACTORS)
         for sign in reversed(signs):
             text = self.beside(sign, text)
-        return [text], FACTORS
+        return [text], FACTORS if name == "sum" else SUM  # a factor behind a sum is one of each term
 
     def function(self, name: str, args: Sequence[Syntax]) -> str:
         """A function applied to arguments."""

@@ -28,6 +28,8 @@ TABLE = [  # script, leaf, the entry of its gradient, the same in LaTeX
     ("y@inv(S)@y", "S", "[[-sum(inv(S)[i, k]*y[i] for i in range(n))*sum(y[j]*inv(S)[l, j] for j in range(n)) for l in range(n)] for k in range(n)]",
      r"\frac{\partial L}{\partial S_{k, l}} = -\sum_{i} (S^{-1})_{i, k} y_{i} \sum_{j} y_{j} (S^{-1})_{l, j}"),
     (r"\prod_i x_i", "x", "[prod(x[i] for i in range(n))/x[k] for k in range(n)]", r"\frac{\partial L}{\partial x_{k}} = \frac{\prod_{i} x_{i}}{x_{k}}"),
+    ("prod(x[i]**a[i] for i in range(n))", "a", "[prod(x[i]**a[i] for i in range(n))*log(x[k]) for k in range(n)]",
+     r"\frac{\partial L}{\partial a_{k}} = (\prod_{i} x_{i}^{a_{i}}) \log(x_{k})"),
     ("sum(x[1:]*x[:-1])", "x", "[sum(x[i + 1] for i in range(n - 1) if k == i) + sum(x[i] for i in range(n - 1) if k == i + 1) for k in range(n)]",
      r"\frac{\partial L}{\partial x_{k}} = \sum_{i = 0}^{n - 2} \begin{cases} x_{i + 1} & k = i \\ 0 & \text{else} \end{cases} + \sum_{i = 0}^{n - 2} \begin{cases} x_{i} & k = i + 1 \\ 0 & \text{else} \end{cases}"),
     (r"\sum_{k=0}^d a_k x^k", "x", "sum(a[i]*i*x**(i - 1) for i in range(d + 1))", r"\frac{\partial L}{\partial x} = \sum_{i = 0}^{d} a_{i} i x^{i - 1}"),
