@@ -735,6 +735,20 @@ def test_an_error_of_inference_names_sizes_by_letters_and_says_what_to_declare()
 
 
 @pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("sum(x[::2]*w)", "an array has ceil(n/2) entries, for which there is no letter"),
+        ("sum(x[::2]*x[1::2])", "cannot multiply f64[ceil(m/2)] and f64[floor(m/2)]"),
+    ],
+)
+def test_sizes_that_stand_for_all_are_never_shown(script: str, message: str) -> None:
+    with pytest.raises(GradcliError) as problem:
+        derive(script)
+    assert problem.value.diagnostics[0].message == message
+    assert derive("sum(x[2:52]*w)").assumes["w"] == [50]
+
+
+@pytest.mark.parametrize(
     ("script", "leaf", "text"),
     [
         ("binary_cross_entropy_with_logits(X@w, y)", "w", "1/m*X.T @ (sigmoid(X @ w) - y)"),

@@ -109,7 +109,7 @@ def test_brackets_show_how_a_product_is_meant() -> None:
         ("x*2**y", r"x \cdot 2^{y}"),
         ("x*(1e-3)**2", r"x (1 \times 10^{-3})^{2}"),
         ("(a/b + c)**2", r"\left(\frac{a}{b} + c\right)^{2}"),
-        ("sum(x[k/2] for k in range(n))", r"\operatorname{sum}(\texttt{x{[}k/2{]} for k in range(n)})"),
+        ("sum(x[k/2] for k in range(n))", r"\sum_{k = 0}^{n - 1} x_{\frac{k}{2}}"),
         ("x - -2", "x - (-2)"),
     ],
 )

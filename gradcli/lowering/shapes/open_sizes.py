@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gradcli.lowering.shapes.open_shapes import OpenCount
 
+MOST_SHARE = 4  # of a size: one of so many entries
 # primes whose sums in pairs are far apart, so that a sum shows what it consists of
 GUESSED = (101, 127, 173, 317, 557, 821, 1163, 1447, 1931, 2459, 2861, 3659)
 
@@ -163,9 +164,10 @@ def in_names(problem: GradcliError, names: Mapping[int, str], hint: str | None =
         parts = factors(int(match[0]))
         if set(parts) <= names.keys():
             return "*".join([names[part] for part in parts])
-        return named_size(int(match[0]), names) or match[0]
+        return named_size(int(match[0]), names) or share_text(int(match[0]), names) or match[0]
 
     def worded(text: str) -> str:
+        text = re.sub(r"\[\d[\d,]*\]", lambda shape: re.sub(r"\d{2,}", symbol, shape[0]), text)
         return re.sub(r"\b(?<![\d.])\d{3,}\b", symbol, text)
 
     def changed(old: Diagnostic) -> Diagnostic:
@@ -175,6 +177,15 @@ def in_names(problem: GradcliError, names: Mapping[int, str], hint: str | None =
         return Diagnostic(old.code, message, old.span, labels, hint or old.help, old.severity, old.source)
 
     return GradcliError(*map(changed, problem.diagnostics))
+
+
+def share_text(size: int, names: Mapping[int, str]) -> str | None:
+    """A size as that of every second, third, ... entry of a named one; None if it is not one."""
+    for step in range(2, MOST_SHARE + 1):
+        for whole, name in names.items():
+            if size in (whole // step, -(-whole // step)):
+                return f"{'floor' if size == whole // step else 'ceil'}({name}/{step})"
+    return None
 
 
 def factors(size: int) -> list[int]:

@@ -32,7 +32,7 @@ from gradcli.language.syntax import (
 )
 from gradcli.lowering import NO_CLAIMS, lower
 from gradcli.lowering.shapes.open_shapes import OpenShapes
-from gradcli.lowering.shapes.open_sizes import OpenSizes, factors, in_names, value_of
+from gradcli.lowering.shapes.open_sizes import OpenSizes, factors, in_names, share_text, value_of
 from gradcli.primitives import functions
 from gradcli.primitives.comparison import cast
 from gradcli.primitives.movement import broadcast, reshape
@@ -132,13 +132,18 @@ class Assumed(NamedTuple):
 
 def probes(scripts: Iterable[Syntax], place: int) -> tuple[int, ...]:
     """A set of sizes that stand for symbols, none of which is found in a number of some scripts."""
-    numbers = {n for script in scripts for node in nodes_of(script) if isinstance(node, Number) for n in node.ratio}
+    numbers = numbers_of(scripts)
 
     def stands_alone(p: int) -> bool:
         return all(n % part and abs(n - part) > MOST_MORE for n in numbers - {0} for part in (p, p // 2))
 
     sizes = [*filter(stands_alone, LARGE if place < 3 else SMALL)]
     return tuple(sizes[place % 3 * PROBES :][:PROBES])
+
+
+def numbers_of(scripts: Iterable[Syntax]) -> set[int]:
+    """The whole numbers that stand in some scripts."""
+    return {n for script in scripts for node in nodes_of(script) if isinstance(node, Number) for n in node.ratio}
 
 
 def symbols_of(shape: Shape, sizes: Mapping[str, int]) -> Symbols:
@@ -413,11 +418,16 @@ def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -
     if len(open_axes) == 1 and "n" in letters:
         letters = ["n"]
     symbols = {axis: axis if isinstance(axis, str) else letters.pop(0) for axis in open_axes}
+    given = numbers_of([lowered.script])
 
     def symbol(size: int) -> str | int:
         if size in roots:
             return symbols[roots[size]]
         if size not in sums:
+            share = share_text(size, {root: str(symbols.get(axis, axis)) for root, axis in roots.items()})
+            if share and not given.intersection([size, *(size + start for start in given)]):
+                hint = "give the sizes of arrays, as in --shape x=4"
+                raise error("GC306", f"an array has {share} entries, for which there is no letter", help=hint)
             return size
         parts, more = sums[size]
         return sum_text([symbols[part] for part in parts], more)
