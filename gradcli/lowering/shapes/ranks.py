@@ -418,14 +418,14 @@ def named(shapes: Guess, others: dict[str, tuple[int, ...]], lowered: Lowered) -
     if len(open_axes) == 1 and "n" in letters:
         letters = ["n"]
     symbols = {axis: axis if isinstance(axis, str) else letters.pop(0) for axis in open_axes}
-    given = numbers_of([lowered.script])
+    literals = numbers_of([lowered.script])
 
     def symbol(size: int) -> str | int:
         if size in roots:
             return symbols[roots[size]]
         if size not in sums:
             share = share_text(size, {root: str(symbols.get(axis, axis)) for root, axis in roots.items()})
-            if share and not given.intersection([size, *(size + start for start in given)]):
+            if share and not literals.intersection([size, *(size + start for start in literals)]):
                 hint = "give the sizes of arrays, as in --shape x=4"
                 raise error("GC306", f"an array has {share} entries, for which there is no letter", help=hint)
             return size
