@@ -224,6 +224,8 @@ class Reader:
         args = yield from self._operands(node, at)
         if args == [ZERO] and node.primitive.name in AT_ZERO:
             return AT_ZERO[node.primitive.name]
+        if args == [single(Irrational("e"))] and node.primitive.name == "log":
+            return ONE
         return single(EntrywiseCall(node.primitive.name, tuple(node.params.items()), tuple(args)))
 
     def _comparison(self, node: Node, at: At) -> Rule:

@@ -461,12 +461,10 @@ def _product(factors: Sequence[Factor]) -> Sum:
 
 def _raised(inside: Sum, exponent: Fraction, names: FreshIndices) -> Sum:
     """A power of a sum that is multiplied out: of a bracket the first coefficient is 1, and no exponent negative."""
-    if exponent == 0:
-        return ONE
-    if not inside:
-        if exponent < 0:
-            raise NoValue("it divides by 0")
-        return ZERO
+    if exponent < 0 and not inside:
+        raise NoValue("it divides by 0")
+    if exponent == 0 or not inside:
+        return ZERO if exponent else ONE
     if len(inside) == 1 and not inside[0].bound:
         return power(inside, exponent)
     whole = exponent.denominator == 1

@@ -228,6 +228,7 @@ REFUSED = {  # text: the code, and what the help proposes
     r"\frac{x^2!}{2}": ("GC139", "(x^2)!"),
     r"\alpha x_{ab": ("GC138", "add `}`"),
     r"\alpha^": ("GC138", "None"),
+    r"x_\hat # y": ("GC138", "None"),
     r"\frac{e^2}{r^2}": ("GC139", r"\exp(2)"),
     r"\max_{\|x\|=1} x^\top A x": ("GC138", "the function alone"),
     r"J^\top J \delta = r": ("GC138", "write =="),

@@ -563,9 +563,12 @@ def subscript(t: LatexTokens, text: str, matrix: bool) -> TranslatedPart:
     """The name with its subscript: an entry where a sum binds the index, else a part of the name."""
     first = t.at
     group = t.names[first] == "{"
-    end = t.end_of_group(first) - group
+    end = t.end_of_group(first) - 1 if group else min(t.end_of_group(first), len(t.names) - 1)
     if group and not t.names[end]:
         raise t.error("GC138", "`{` is never closed", first, help="add `}`")
+    if t.names[end - 1] in WITH_WORDS:
+        t.at = end
+        raise t.unexpected()
     inner = [
         letter(name)
         for name in t.names[first + group : end]
