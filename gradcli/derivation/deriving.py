@@ -31,6 +31,7 @@ from gradcli.derivation.quiz import Question
 from gradcli.derivation.self_contained import LONG, named_parts, self_contained, simple
 from gradcli.formulas import JacobianRows, NoFormula, formula_texts, why_none
 from gradcli.formulas.index_proof import undefined
+from gradcli.formulas.index_reading import FEW
 from gradcli.graph.building import building, uncollected
 from gradcli.graph.node import reachable
 from gradcli.language.limits import limits_of
@@ -73,7 +74,6 @@ POOR = "IMPRECISE"
 COTANGENTS = ("u", "v", "w", "ct", "cotangent", "u_", "v_")  # names for the cotangent of an array
 SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
 TOO_LARGE = "GC508"  # of an array
-FEW = 9  # factors of a product that are written one by one
 SOME_REGION = ["signs are those at the points that were checked"]
 MARK = 0xE000  # private characters that stand for sizes until a text is written for people or for programs
 

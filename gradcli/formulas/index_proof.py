@@ -550,7 +550,7 @@ def reversed_axis(node: Node) -> int | None:
 
 
 PLAIN = frozenset(
-    ["named", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul"]
+    ["named", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul", "prod"]
     + ["permute", "broadcast", "data", "reshape", "unslice", "concat", "take_static", "put_static", "triu", "tril"]
 )
 REFUSED = frozenset(["detach", "frechet"])
@@ -571,7 +571,6 @@ OWN: dict[str, Callable[[SymbolicReader, Node, At], Rule]] = {
     "softmax": SymbolicReader._softmax,
     "log_softmax": SymbolicReader._softmax,
     "solve": SymbolicReader._solve,
-    "prod": Reader._prod,
     **dict.fromkeys(COMPARISONS, SymbolicReader._comparison),
     **dict.fromkeys(("equal", "not_equal"), SymbolicReader._equal),
     **dict.fromkeys(("is_max", "is_min"), SymbolicReader._largest),

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     At = tuple[Index | int, ...]
     Rule = Generator[tuple[Node, tuple[Position, ...]], Sum, Sum]
 
-FEW = 9  # entries of an array that is written as a list
+FEW = 9  # entries of an array that is written as a list, factors of a product that are written one by one
 MOST_READ = 4000  # nodes that are read for one formula, again for each place that is fixed in them
 STEPS = "its derivative is a sequence of steps"
 PRODUCTS = {"sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "square": Fraction(2)}  # powers under other names

@@ -12,24 +12,15 @@ from gradcli import check_callable
 pytestmark = pytest.mark.peers
 torch = pytest.importorskip("torch")
 jax = pytest.importorskip("jax")
+from tests.support.traced_torch_rules import back, saving  # noqa: E402
 
 TWO = "two orders were judged"
 
 
 def cube(backward: Any) -> Any:
-    """x**3 with a backward of its own, which takes the saved argument and the cotangent."""
-
-    class Cube(torch.autograd.Function):  # type: ignore[name-defined, misc]
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx: Any, ct: Any) -> Any:
-            return backward(*ctx.saved_tensors, ct)
-
-    return Cube
+    """x**3 with a backward of its own, which takes the cotangent and the saved argument."""
+    methods = {"forward": saving(lambda x: x**3), "backward": back(backward)}
+    return type("Cube", (torch.autograd.Function,), {name: staticmethod(one) for name, one in methods.items()})
 
 
 def notes(f: Any, at: Any) -> list[str]:
@@ -40,8 +31,8 @@ def notes(f: Any, at: Any) -> list[str]:
 
 @pytest.mark.parametrize("at", [(2.0,), (np.array([1.0, -2.0, 0.5]),)])
 def test_a_backward_that_detaches_is_right_in_first_order_only(at: Any) -> None:
-    (right,) = notes(cube(lambda x, ct: 3 * x**2 * ct), at)
-    (wrong,) = notes(cube(lambda x, ct: 3 * x.detach() ** 2 * ct), at)
+    (right,) = notes(cube(lambda ct, x: 3 * x**2 * ct), at)
+    (wrong,) = notes(cube(lambda ct, x: 3 * x.detach() ** 2 * ct), at)
     assert right.startswith(TWO)
     assert wrong.startswith("differentiated again it is wrong: 0 along a direction")
 

@@ -258,8 +258,6 @@ def alike(story: Story) -> Iterator[tuple[int, Finding]]:
                 continue
             line = filled_at(story, mark)
             count = story.entries[mark].shape[0]
-            message = (
-                f"all {count} units of $it are alike: they begin with equal weights ({story.at(line)}), get equal "
-            )
-            message += "gradients, and stay equal"
+            message = f"all {count} units of $it are alike: they begin with equal weights ({story.at(line)}), "
+            message += "get equal gradients, and stay equal"
             yield mark, story.find("all-alike", story.called(mark), line, message)
