@@ -14,7 +14,7 @@ import pytest
 
 import gradcli
 from gradcli.base.diagnostics import GradcliError
-from gradcli.batch.points import answer_points, sources, sweep
+from gradcli.batch.points import answer_points, decimals, sources, sweep
 from gradcli.batch.points.result_table import columns_of
 from gradcli.interfaces.cli import main
 
@@ -111,7 +111,8 @@ def test_blocks_make_no_difference(source: str, tmp_path: Path, monkeypatch: pyt
 
 
 def test_workers_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "WORTH_WORKERS", 1)
+    monkeypatch.setattr(sweep, "WORTH_HELP", 1)
+    monkeypatch.setattr(decimals, "text_library", lambda: None)
     monkeypatch.setattr(sources, "TEXT_BYTES", 4000)
     points = some_points()
     source = saved(tmp_path / "in.csv", points)
@@ -121,6 +122,58 @@ def test_workers_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         text.write("1,2\n3,oops\n")
     with pytest.raises(GradcliError, match=rf"in.csv:{COUNT + 3}, column 2: 'oops' is not a number"):
         answer_points(SCRIPT, str(source), str(tmp_path / "other.csv"), jobs=2)
+
+
+def test_polars_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of all magnitudes, blanks behind numbers, columns that are not used, gaps, an unfinished file."""
+    pytest.importorskip("polars")
+    monkeypatch.setattr(sources, "TEXT_BYTES", 4000)
+    source = tmp_path / "in.csv"
+    rows = [f"{x!r},{name},{y!r}" for (x, y), name in zip(some_points().tolist(), "abcd" * COUNT, strict=False)]
+    source.write_text("\n".join(["x,name,y", *rows, "0.5,e,nan", "-3e2 ,f, 1e-3", "1,g,0"]) + "\n")
+    results = []
+    for worth in (1 << 40, 1):
+        monkeypatch.setattr(sweep, "WORTH_HELP", worth)
+        out = tmp_path / f"{worth}.csv"
+        answer_points("exp(-40*x**4)*y/3", str(source), str(out), jobs=1)
+        results.append(out.read_bytes())
+    assert results[0] == results[1] and b"e-" in results[0] and b"nan" in results[0]
+    with open(source, "a") as text:
+        text.write("1,h,2\n3,i\n")
+    with pytest.raises(GradcliError, match=rf"in.csv:{COUNT + 6} has 2 cells"):
+        answer_points("x*y", str(source), str(tmp_path / "other.csv"))
+
+
+def cell(random: np.random.Generator) -> str:
+    """A cell as tables have them, or nearly one."""
+    number = random.normal() * 10.0 ** random.integers(-25, 25)
+    texts = [repr(number), f"{number:.20f}", f"{number:.3g}", f"{number:+E}", "nan", "-inf", "0", "-0.0", ".5", "7."]
+    if random.random() < 0.97:
+        return str(random.choice(texts))
+    return str(
+        random.choice(["", " ", "1e", "0x1", "1_0", "1 ", " 2", "-", "None", "1;2", "1e5.5", "#", "1d2", "\u0664"])
+    )
+
+
+@pytest.mark.parametrize("mark", [",", "\t"])
+def test_polars_reads_and_writes_as_python_does(mark: str) -> None:
+    polars, random = pytest.importorskip("polars"), np.random.default_rng(7)
+    read = 0
+    for _ in range(1000):
+        rows = [[cell(random) for _ in range(3 + (random.random() < 0.01))] for _ in range(4)]
+        text = ("\n".join(map(mark.join, rows)) + random.choice(["", "\n", "\r\n", "\n\n"])).encode()
+        own, theirs = [
+            decimals.parsed_or_problem(text, mark, 3, "in.csv", 2, None, library) for library in (None, polars)
+        ]
+        if not isinstance(own, np.ndarray):
+            assert own == theirs
+            continue
+        assert own.tobytes() == theirs.tobytes(), text
+        assert decimals.written(own, mark, polars) == decimals.written(own, mark)
+        read += 1
+    assert read > 150
+    anything = random.integers(0, 2**64, 30_000, dtype=np.uint64).view(np.float64).reshape(-1, 3)
+    assert decimals.written(anything, mark, polars) == decimals.written(anything, mark)
 
 
 def test_arrays_have_a_column_for_each_entry(tmp_path: Path) -> None:

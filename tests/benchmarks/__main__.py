@@ -25,7 +25,7 @@ from tests.support.passes import PASSES
 
 MODULES = (
     "cold", "scalar", "points", "gradbench", "network", "stencils", "plans", "gradchecks", "hessians",
-    "sparse_matrices", "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch", "files", "loops",
+    "sparse_matrices", "verdicts", "orders", "graphs", "memory", "devices", "eager", "batch", "files", "tables", "loops",
 )  # fmt: skip
 
 

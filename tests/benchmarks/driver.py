@@ -21,7 +21,7 @@ from tests.benchmarks.load import quiet_rounds
 ROOT = Path(__file__).parent.parent.parent
 REST = 0.3  # seconds between turns: threads of OpenBLAS spin for a while
 WARM = 2
-LIBRARIES = ("torch", "jax", "autograd", "casadi")
+LIBRARIES = ("torch", "jax", "autograd", "casadi", "polars")
 Row = dict[str, Any]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tests.benchmarks import devices
 from tests.benchmarks.driver import Row
 
-LIBRARIES = ("numpy", "scipy", "torch", "jax", "autograd", "casadi", "numba", "cupy")
+LIBRARIES = ("numpy", "scipy", "torch", "jax", "autograd", "casadi", "polars", "numba", "cupy")
 BEGIN, END = "<!-- results: written by --markdown, never by hand -->", "<!-- end of results -->"
 
 

@@ -1,6 +1,7 @@
 """Tables of decimals: text to arrays and back; the error for a cell that is not a number gives its line and column.
 
-These functions run in worker processes: reading and writing decimals takes longer than computing with them.
+Reading and writing decimals takes longer than computing with them. Large files are read and written by polars where
+it is installed (extra `points`), else these functions run in worker processes. The bytes are the same either way.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +24,27 @@ if TYPE_CHECKING:
     Table = NDArray[np.float64]
 
 
+SHORT_FROM = 1e-4  # Python writes smaller numbers with an exponent, polars without one
 MISSING = ("", "na", "n/a", "null", "none", "missing", "<na>")
 
 
-def parsed(text: bytes, delimiter: str, count: int, path: str, line: int, wanted: Sequence[int] | None = None) -> Table:
+def text_library() -> Any:
+    """polars, if it is installed."""
+    try:
+        return import_module("polars")
+    except ImportError:
+        return None
+
+
+def parsed(
+    text: bytes,
+    delimiter: str,
+    count: int,
+    path: str,
+    line: int,
+    wanted: Sequence[int] | None = None,
+    polars: Any = None,
+) -> Table:
     """The numbers of whole lines, [rows, count]; `line` is the number of the first one.
 
     Only `wanted` columns are read; the content of other columns does not matter.
@@ -35,22 +54,26 @@ def parsed(text: bytes, delimiter: str, count: int, path: str, line: int, wanted
     if not text.endswith(b"\n"):
         text += b"\n"
     columns = range(count) if wanted is None else wanted
-    quick = _quick(text, delimiter.encode(), count, columns)
+    quick = _quick(text, delimiter, count, columns, polars)
     return _careful(text, delimiter, count, path, line, columns) if quick is None else quick
 
 
-def _quick(text: bytes, delimiter: bytes, count: int, columns: Sequence[int]) -> Table | None:
+def _quick(text: bytes, delimiter: str, count: int, columns: Sequence[int], polars: Any) -> Table | None:
     """All cells at once, if every line has its delimiters and nothing is quoted; None if lines must be read singly."""
-    if b'"' in text or b"_" in text or b"\r" in text.replace(b"\r\n", b"\n") or not text.isascii():
+    if b'"' in text or b"_" in text or text.count(b"\r") != text.count(b"\r\n") or not text.isascii():
         return None
+    if polars is not None and len(columns) == count:
+        return _by_polars(text, delimiter, count, columns, polars)
     raw = np.frombuffer(text, dtype=np.uint8)
     ends = np.flatnonzero(raw == 10)
-    commas = np.flatnonzero(raw == delimiter[0])
+    commas = np.flatnonzero(raw == ord(delimiter))
     if len(commas) != (count - 1) * len(ends):
         return None
     if count > 1 and (np.searchsorted(commas, ends) != np.arange(1, len(ends) + 1) * (count - 1)).any():
         return None
-    cells = text.replace(b"\n", delimiter).split(delimiter)
+    if polars is not None:
+        return _by_polars(text, delimiter, count, columns, polars)
+    cells = text.replace(b"\n", delimiter.encode()).split(delimiter.encode())
     cells.pop()
     try:
         if len(columns) == count:
@@ -58,6 +81,21 @@ def _quick(text: bytes, delimiter: bytes, count: int, columns: Sequence[int]) ->
         return np.column_stack([np.array(cells[place::count], dtype="S").astype(np.float64) for place in columns])
     except ValueError:
         return None
+
+
+def _by_polars(text: bytes, delimiter: str, count: int, columns: Sequence[int], polars: Any) -> Table | None:
+    """The same by polars; what it refuses, such as blanks behind a number, is read singly.
+
+    It sees where a row has another length only if all columns are read.
+    """
+    schema = {str(place): polars.Float64 for place in range(count)}
+    try:
+        frame = polars.read_csv(text, separator=delimiter, has_header=False, schema=schema, columns=list(columns))
+    except polars.exceptions.PolarsError:
+        return None
+    if frame.height != text.count(b"\n") or any(column.null_count() for column in frame):
+        return None
+    return np.column_stack([column.to_numpy() for column in frame])
 
 
 def _careful(text: bytes, delimiter: str, count: int, path: str, line: int, columns: Sequence[int]) -> Table:
@@ -118,16 +156,40 @@ def _advice(cell: str) -> str:
 
 
 def parsed_or_problem(
-    text: bytes, delimiter: str, count: int, path: str, line: int, wanted: Sequence[int] | None = None
+    text: bytes,
+    delimiter: str,
+    count: int,
+    path: str,
+    line: int,
+    wanted: Sequence[int] | None = None,
+    polars: Any = None,
 ) -> Table | Diagnostic:
     """The same for another process: an error comes back as its diagnostic."""
     try:
-        return parsed(text, delimiter, count, path, line, wanted)
+        return parsed(text, delimiter, count, path, line, wanted, polars)
     except GradcliError as problem:
         return problem.diagnostics[0]
 
 
-def written(table: Table, delimiter: str) -> bytes:
+def written(table: Table, delimiter: str, polars: Any = None) -> bytes:
     """Rows as text: the fewest digits that read back as the same numbers."""
+    if polars is None or table.dtype.kind != "f":
+        return _rows(table, delimiter)
+    file = io.BytesIO()
+    polars.DataFrame(np.asarray(table, np.float64)).write_csv(file, include_header=False, separator=delimiter)
+    text = file.getvalue()
+    unlike = np.flatnonzero(~((np.abs(table) >= SHORT_FROM) | (table == 0)).all(1))  # NaN among them
+    if not len(unlike):
+        return text
+    starts = np.append(0, np.flatnonzero(np.frombuffer(text, np.uint8) == 10) + 1)
+    ends, begins = starts[unlike + 1], np.append(starts[unlike], len(text))
+    parts = [text[: begins[0]]]
+    lines = _rows(table[unlike], delimiter).splitlines(keepends=True)
+    for line, end, begin in zip(lines, ends.tolist(), begins[1:].tolist(), strict=True):
+        parts += [line, text[end:begin]]
+    return b"".join(parts)
+
+
+def _rows(table: Table, delimiter: str) -> bytes:
     lines = [delimiter.join(map(repr, row)) for row in table.tolist()]
     return ("\n".join(lines) + "\n").encode() if lines else b""

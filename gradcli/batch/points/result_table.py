@@ -1,4 +1,4 @@
-"""The table of results, written in the order of the points; worker processes turn numbers into text beforehand."""
+"""The table of results, written in the order of the points; polars or worker processes turn numbers into text."""
 
 from __future__ import annotations
 
@@ -52,12 +52,19 @@ class Results:
     """The destination of the results: a file, or lines of CSV for `write`. `taken` counts the points so far."""
 
     def __init__(
-        self, out: str | None, key: str, write: Callable[[str], None] | None, pool: TextWorkers | None, before: int
+        self,
+        out: str | None,
+        key: str,
+        write: Callable[[str], None] | None,
+        pool: TextWorkers | None,
+        before: int,
+        polars: Any = None,
     ) -> None:
         self.out = out
         self.key = key
         self.write = write
         self.pool = pool
+        self.polars = polars
         self.taken = self.before = before
         self.sink: Sink | None = None
         self.delimiter: str | None = "," if out is None else None
@@ -74,7 +81,7 @@ class Results:
         if self.delimiter is None:
             self._store(table, count, end)
         elif self.pool is None:
-            self._store(decimals.written(table, self.delimiter), count, end)
+            self._store(decimals.written(table, self.delimiter, self.polars), count, end)
         else:
             self.waiting.append((self.pool.ask(decimals.written, table, self.delimiter), count, end))
             while len(self.waiting) > 2 * self.pool.count:

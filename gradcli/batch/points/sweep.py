@@ -1,7 +1,7 @@
 """Values and gradients of one script at every row of a file, block by block in bounded memory.
 
-Worker processes parse blocks of text and write results as text while this process computes; the number of pending
-blocks is bounded. An interrupted run continues after the last block that it wrote.
+With polars this process reads and writes text; without it worker processes do while this one computes, and the number
+of pending blocks is bounded. An interrupted run continues after the last block that it wrote.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ENTRIES = 1 << 17  # numbers of a block
 MOST_ROWS = 1 << 16
 FEW = 3  # names in a note
-WORTH_WORKERS = 8 << 20  # bytes of text, below which worker processes cost more than they save
+WORTH_HELP = 8 << 20  # bytes of text, below which importing polars or starting processes costs more than it saves
 
 
 class Summary(NamedTuple):
@@ -148,6 +148,7 @@ class BlockSweep:
         self.bytes = table.size()[0]
         self.jobs = jobs or os.cpu_count() or 1
         self.pool: TextWorkers | None = None
+        self.polars: Any = None
         self.gaps = 0
         self.gap: tuple[int, str] | None = None  # line or row, and what stands there
 
@@ -157,7 +158,7 @@ class BlockSweep:
         """Compute the results of all blocks."""
         skip, offset = (0, 0) if out is None else written_before(out, key)
         self._hire(out)
-        results = Results(out, key, write, self.pool, skip)
+        results = Results(out, key, write, self.pool, skip, self.polars)
         try:
             for value, slopes, end in self.answers(self.blocks(skip, offset)):
                 results.add(value, slopes, end)
@@ -175,10 +176,12 @@ class BlockSweep:
         return Summary(results.taken, skip, out, (*notes, *self._gap_note()))
 
     def _hire(self, out: str | None) -> None:
-        """Worker processes, if there is enough text to share."""
+        """Polars or else worker processes, if there is enough text."""
         text = isinstance(self.table, sources.TextSource) or out is None or is_text(out)
-        if text and self.jobs > 1 and self.bytes > WORTH_WORKERS:
-            self.pool = TextWorkers(self.jobs)
+        if text and self.bytes > WORTH_HELP:
+            self.polars = decimals.text_library()
+            if self.polars is None and self.jobs > 1:
+                self.pool = TextWorkers(self.jobs)
 
     def blocks(self, skip: int, offset: int) -> Iterator[tuple[dict[str, Any], int, int]]:
         """Blocks of leaves, the number of the first row or line, and where the source goes on behind each."""
@@ -197,7 +200,8 @@ class BlockSweep:
         asked, wanted = (table.delimiter, table.width, table.shown_path), table.wanted
         for chunk in chunks:
             if self.pool is None:
-                yield chunk, block_of(table.groups, decimals.parsed(chunk.text, *asked, chunk.line, wanted))
+                numbers = decimals.parsed(chunk.text, *asked, chunk.line, wanted, self.polars)
+                yield chunk, block_of(table.groups, numbers)
                 continue
             waiting.append((chunk, self.pool.ask(decimals.parsed_or_problem, chunk.text, *asked, chunk.line, wanted)))
             while len(waiting) > 2 * self.pool.count:
