@@ -255,7 +255,8 @@ def audited(argv: Sequence[str], limits: AuditLimits, progress: Callable[[int, i
         faults = [path.read_text("utf-8") for path in sorted(Path(folder).glob("*.trouble"))]
         faults += [str(record["fault"]) for record in records(folder) if "fault" in record]
         missed = [str(record["missed"]) for record in records(folder) if "missed" in record]
-        return CommandOutcome(code, *recorded(folder), judged, list(dict.fromkeys(faults)), missed, monotonic() - ended)
+        faults, missed = (list(dict.fromkeys(texts)) for texts in (faults, missed))
+        return CommandOutcome(code, *recorded(folder), judged, faults, missed, monotonic() - ended)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

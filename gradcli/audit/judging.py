@@ -53,13 +53,25 @@ SETTLED = ("PROVED", "CERTIFIED", "AGREES", "KINK", "BOUNDARY", "UNDEFINED")  # 
 
 
 class Draws:
-    """The random numbers of a process: those at the moment of a call, or others by a seed."""
+    """The random numbers of a process: those at the moment of a call, or others by a seed.
+
+    To begin them anew takes longer than many a function, so it is done only once something `is_drawn`.
+    """
 
     def __init__(self) -> None:
         self.seed: int | None = None
-        self.states = random.getstate(), np.random.get_state()
+        self.is_drawn = False
         self.torch = sys.modules.get("torch")
-        self.tensors = self.torch.get_rng_state() if self.torch is not None else None
+        self.states = self.now()
+
+    def now(self) -> tuple[Any, ...]:
+        """The states of all generators."""
+        tensors = self.torch.get_rng_state() if self.torch is not None else None
+        return random.getstate(), np.random.get_state(), tensors
+
+    def have_moved(self) -> bool:
+        """Whether anything was drawn."""
+        return json.dumps(self.now(), default=packed) != json.dumps(self.states, default=packed)
 
     def reset(self) -> None:
         """Begin the random numbers anew."""
@@ -68,11 +80,11 @@ class Draws:
             np.random.seed(self.seed)
             if self.torch is not None:
                 self.torch.manual_seed(self.seed)
-            return
-        random.setstate(self.states[0])
-        np.random.set_state(self.states[1])
-        if self.torch is not None:
-            self.torch.set_rng_state(self.tensors)
+        elif self.is_drawn:
+            random.setstate(self.states[0])
+            np.random.set_state(self.states[1])
+            if self.torch is not None:
+                self.torch.set_rng_state(self.states[2])
 
     def behind(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function that gets the same random numbers at every call."""
@@ -141,6 +153,9 @@ def judged(
     f = draws.behind(f)
     options: dict[str, Any] = {name: draws.behind(x) if callable(x) else x for name, x in derivative.items()}
     report = check_callable(f, **options, at=at, samples=samples, timeout=seconds, rtol=rtol)
+    if draws.have_moved():
+        draws.is_drawn = True
+        report = check_callable(f, **options, at=at, samples=samples, timeout=seconds, rtol=rtol)
     names = options.get("names") or parameters(f) or [f"x{i}" for i in range(len(at))]
     arguments = at if isinstance(at, dict) else dict(zip(names, at, strict=False))
     arrays = {name: numbers(value) for name, value in arguments.items()}

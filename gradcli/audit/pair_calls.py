@@ -1,9 +1,10 @@
 """Calls the derivatives of a file of pairs where no command does: by the doctests of their modules, else by defaults.
 
 It is the command of an audit of pairs that has none. Each module is imported, and its derivatives are called, in a
-process of its own, which may crash, hang or print, in an empty folder. An object is made with the defaults of its
-class; parameters without a default get numbers, then vectors and matrices. Only calls that function and derivative
-accept count.
+process of its own, which may crash, hang, print or leave processes behind, in an empty folder. A module that did no
+harm there is then imported once for all that follow, which share what it brings in. An object is made with the defaults
+of its class; parameters without a default get numbers, then vectors and matrices. Only calls that function and
+derivative accept count.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from gradcli.audit import judging  # noqa: F401  (loaded once here, and not in e
 from gradcli.audit.conventions import PairedCall, agreement, readings
 from gradcli.audit.watching import recorder
 from gradcli.audit.watching.recorder import MARK
+from gradcli.checks.callables import black_box, recorded  # noqa: F401
 from gradcli.recording.calls.failures import describe
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 IMPORT, CALL, PAIR, DOCTESTS, MODULE = 60.0, 3.0, 1.0, 20.0, 300.0  # seconds
-REPORTED = 70  # the exit code of a process that has written down what went wrong
+DONE, REPORTED = 71, 70  # exit codes of a process that did its work, and that has written down what went wrong
 POINTS = 2  # at which a derivative is called
 MOST_CLASSES, MOST_OBJECTS = 4, 4  # that are made: of the derivative's own class, and of those that inherit it
 # parameters that are whole numbers, which are 2, and the shapes of the first and of all other parameters, in this order
@@ -65,12 +67,15 @@ def main() -> None:
     os.environ.update(dict.fromkeys(homes, folder), MPLBACKEND="Agg")
     signal.signal(signal.SIGALRM, late)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    for package in dict.fromkeys(name.partition(".")[0] for name in recorder.state.pairs):
-        if apart(package, partial(imported, package)):
-            with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(Exception):
-                importlib.import_module(package)  # allowed: to run its code is what an audit is for
-    for name, rows in recorder.state.pairs.items():
-        apart(name, partial(called, name, rows))
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    packages = [name.partition(".")[0] for name in recorder.state.pairs]
+    with recorder.guarded(), redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in dict.fromkeys([*packages, *recorder.state.pairs]):
+            if apart(name, partial(called, name, recorder.state.pairs.get(name, []))):
+                with suppress(Exception, Late):
+                    imported(name)
 
 
 def late(number: int, frame: Any) -> None:
@@ -89,19 +94,15 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def apart(name: str, work: Callable[[], object]) -> bool:
-    """Whether some work succeeds in a process of its own; what goes wrong there is written down."""
+    """Whether some work succeeds in a process of its own, and leaves none behind; what goes wrong is written down."""
     process = os.fork()
     if process == 0:
         code = REPORTED
+        os.setpgid(0, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
-            with open(os.devnull, "w") as nothing:
-                for stream in (1, 2):
-                    os.dup2(nothing.fileno(), stream)
-            with redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                work()
-            code = 0
+            work()
+            code = DONE
         except Late:
             missed(name, f"its import takes more than {IMPORT:g} s")
         except BaseException as problem:
@@ -109,22 +110,26 @@ def apart(name: str, work: Callable[[], object]) -> bool:
         finally:
             recorder.finish()
             os._exit(code)
+    with suppress(OSError):  # it has ended
+        os.setpgid(process, process)
     ends = time.monotonic() + MODULE
     try:
         while not (done := os.waitpid(process, os.WNOHANG))[0] and time.monotonic() < ends:
             time.sleep(0.01)
-    except SystemExit:  # this process was told to end
-        os.kill(process, signal.SIGKILL)
-        raise
+    finally:  # also where this process was told to end
+        left = True
+        try:
+            os.killpg(process, signal.SIGKILL)
+        except ProcessLookupError:
+            left = False
     if not done[0]:
-        os.kill(process, signal.SIGKILL)
         done = os.waitpid(process, 0)
         missed(name, f"it did not end within {MODULE:g} s and was stopped")
     elif os.WIFSIGNALED(done[1]):
         missed(name, f"it crashed with signal {os.WTERMSIG(done[1])}")
-    elif os.WEXITSTATUS(done[1]) not in (0, REPORTED):
+    elif os.WEXITSTATUS(done[1]) not in (DONE, REPORTED):
         missed(name, f"it ended the process with exit code {os.WEXITSTATUS(done[1])}")
-    return done[1] == 0
+    return not left and os.waitstatus_to_exitcode(done[1]) == DONE
 
 
 def missed(name: str, reason: str) -> None:
@@ -134,8 +139,13 @@ def missed(name: str, reason: str) -> None:
 
 def imported(name: str) -> Any:
     """A module; what it prints is written down."""
-    with redirect_stdout(StringIO()) as said, within(IMPORT):
-        module = importlib.import_module(name)  # allowed: to run its code is what an audit is for
+    process = os.getpid()
+    try:
+        with redirect_stdout(StringIO()) as said, within(IMPORT):
+            module = importlib.import_module(name)  # allowed: to run its code is what an audit is for
+    finally:
+        if os.getpid() != process:
+            os._exit(0)  # the module has forked
     if said.getvalue().strip():
         missed(name, f"its import prints {said.getvalue().strip().splitlines()[0][:80]!r}")
     return module

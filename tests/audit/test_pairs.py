@@ -202,6 +202,7 @@ BROKEN = {
     "prints": ("print('hello')", "its import prints 'hello'"),
     "ends": ("import os; os._exit(3)", "it ended the process with exit code 3"),
     "crashes": ("import os; os.abort()", "it crashed with signal 6"),
+    "ends_well": ("import os; os._exit(0)", "it ended the process with exit code 0"),
 }
 
 
@@ -215,6 +216,44 @@ def test_modules_that_cannot_be_imported_are_named(package: Path) -> None:
         assert f"planted.{name}: {phrase}" in done.stderr
     names = {row["name"] for row in json.loads((package / "found.json").read_text())["gradients"]}
     assert {"planted.square_grad", "planted.prints.square_grad"} <= names
+
+
+FORKS = """
+import os, sys, subprocess
+open("LOG", "a").write("imported\\n")
+left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open("LOG", "a").write(f"{left.pid}\\n")
+if os.fork() == 0:
+    sys.exit()
+"""
+
+
+def test_what_an_import_starts_is_ended(package: Path) -> None:
+    """A process that it leaves behind, and a copy of itself, which does not go on as the audit; it is judged."""
+    log = package / "log"
+    source = FORKS.replace("LOG", str(log)) + "def square(x): return x @ x\ndef square_grad(x): return 2*x\n"
+    (package / "planted" / "forks.py").write_text(source)
+    done = run(package, "audit", "--pairs", "planted", "--json", "found.json")
+    found = json.loads((package / "found.json").read_text())
+    verdicts = {row["name"]: (row["verdict"], row["calls"]) for row in found["gradients"]}
+    assert verdicts["planted.forks.square_grad"] == ("AGREES", 2), done.stderr
+    assert (found["missed"], log.read_text().count("imported")) == ([], 1)  # it is not imported for others
+    for process in log.read_text().replace("imported", "").split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(process), 0)
+
+
+def test_what_modules_share_is_imported_once_for_all(package: Path) -> None:
+    """Once in the process of the first, and once for the others, of which each has its own process."""
+    log = package / "log"
+    (package / "planted" / "shared.py").write_text(f"open({str(log)!r}, 'a').write('shared ')\n")
+    for name in ("one", "two", "three", "four"):
+        source = f"from planted import shared\nopen({str(log)!r}, 'a').write('{name} ')\n"
+        (package / "planted" / f"{name}.py").write_text(f"{source}def f(x): return x*x\ndef f_grad(x): return 2*x\n")
+    run(package, "audit", "--pairs", "planted", "--json", "found.json")
+    imported = log.read_text().split()
+    assert [imported.count(name) for name in ("shared", "one", "four")] == [2, 2, 2]
+    assert sum(row["verdict"] == "AGREES" for row in json.loads((package / "found.json").read_text())["gradients"]) >= 4
 
 
 @pytest.mark.deep

@@ -138,6 +138,22 @@ def test_random_numbers_are_those_of_the_call() -> None:
     assert [one["verdict"] for one in found["checks"]] == ["PROVED"]  # for these draws
 
 
+def test_generators_are_begun_anew_for_what_draws_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the kept call had a number of a pair of normal ones left, whose draw moves no other state."""
+    begun: list[object] = []
+    monkeypatch.setattr(np.random, "set_state", lambda state, own=np.random.set_state: (begun.append(1), own(state)))
+    judging.answer(lambda: (smooth, {"jac": slope}, (X,)), {"timeout": 10.0})
+    assert not begun
+    np.random.seed(3)
+    np.random.standard_normal()
+    draws = judging.Draws()
+    assert not draws.have_moved()
+    drawn = np.random.standard_normal()
+    assert draws.have_moved()
+    draws.is_drawn = True
+    assert draws.behind(np.random.standard_normal)() == drawn and begun
+
+
 def test_what_cannot_be_judged_says_why() -> None:
     def broken(x):
         raise ZeroDivisionError("no")

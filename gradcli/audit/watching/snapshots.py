@@ -36,6 +36,7 @@ def take(state: Any, about: dict[str, Any], subject: Callable[[], Any]) -> None:
             child = os.fork()
         if child == 0:
             try:
+                os.setsid()  # it outlives the group of a process that is ended
                 if os.fork() == 0:  # so that the copy is no child that the user's program could wait for
                     wait(state.folder, about, subject)
             finally:
