@@ -300,30 +300,30 @@ def test_a_worker_is_killed_while_it_computes(tmp_path: Path, monkeypatch: pytes
         assert_same(Path("there.npy"), Path("here.npy"))
 
 
-SLOW = b"w = ones(12)\n" + b"w2 = tanh(w*w[0] + sin(w))\n" * 3 + b"sum(w2**3/(1 + w2**2))\n"
-
-
 @LINUX
 @pytest.mark.deep
 @pytest.mark.parametrize("how", ["closed", "killed"])
 def test_what_nobody_waits_for_ends(how: str, tmp_path: Path) -> None:
-    """The processes that check end with the run that wanted it, and the workers of Dask stay."""
-    (tmp_path / "slow.grad").write_bytes(SLOW)
+    """A process that would check for minutes, and its child, end with the run that wanted it; Dask's workers stay."""
     code = (
         "import sys; from gradcli.batch.workers.cluster import *; "
-        "print([1 for _ in supervise_on(sys.argv[1], [Task(0, 'x.grad', 0, open(sys.argv[2], 'rb').read())], {})])"
+        "print([1 for _ in supervise_on(sys.argv[1], [Task(0, 'family', 0, b'x')], {'folder': sys.argv[2]}, "
+        "module='tests.support.fake_worker')])"
     )
     with machines(tmp_path / "dask", 1) as dask:
         worker = dask.workers[0].pid
         if how == "killed":
-            call = [sys.executable, "-c", code, dask.address, str(tmp_path / "slow.grad")]
+            call = [sys.executable, "-c", code, dask.address, str(tmp_path)]
             with subprocess.Popen(call, env=dask.environment) as client:
-                while len(below(worker)) < 2:  # a process that checks, and its oracle
+                while len(below(worker)) < 2:
                     assert client.poll() is None
                     time.sleep(0.02)
                 client.kill()
         else:
-            run = cluster.supervise_on(dask.address, [Task(0, "x.grad", 0, SLOW)], {})
+            told = {"folder": str(tmp_path)}
+            run = cluster.supervise_on(
+                dask.address, [Task(0, "family", 0, b"x")], told, module="tests.support.fake_worker"
+            )
             for _ in run:
                 if len(below(worker)) >= 2:
                     break
