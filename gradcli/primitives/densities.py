@@ -1,7 +1,8 @@
 """Logarithms of probability densities, with SciPy's names and arguments: `norm_logpdf` is `scipy.stats.norm.logpdf`.
 
 All of them expand to simpler operations. Outside the support of a distribution, where SciPy returns -inf, a logarithm
-is undefined: the value is NaN, and a diagnostic names the operation.
+is undefined: the value is NaN, and a diagnostic names the operation. Where the factor of that logarithm is 0, and for
+negative counts, the formula is continued.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def _poisson_logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 poisson_logpmf = composite(
     "poisson_logpmf",
-    "The logarithm of the probability of the count k under a Poisson distribution with mean mu.",
+    "The logarithm of the probability of the count k >= 0 under a Poisson distribution with mean mu.",
     definition=_poisson_logpmf,
     pointwise=True,
     domain=[REAL, NONNEGATIVE, REAL],

@@ -40,7 +40,7 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "i0": scipy.special.i0,
     "jn": scipy.special.jv,
     "yn": scipy.special.yv,
-    "lambertw": lambda x, k=0: scipy.special.lambertw(x, k).real,
+    "lambertw": lambda x, k=0: _real(scipy.special.lambertw(x, k)),
     "lgamma": scipy.special.gammaln,
     "sigmoid": scipy.special.expit,
     "logsigmoid": scipy.special.log_expit,
@@ -134,6 +134,11 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "cosine_similarity": lambda x, y, axis=-1: np.sum(x * y, axis)
     / (np.linalg.norm(x, axis=axis) * np.linalg.norm(y, axis=axis)),
 }  # fmt: skip
+
+
+def _real(values: Any) -> Any:
+    """The real numbers among complex ones."""
+    return np.where(np.imag(values) == 0, np.real(values), np.nan)
 
 
 def _signs(vectors: Any) -> Any:

@@ -5,7 +5,6 @@ The function runs in this process, whatever it does: `process` runs it in one of
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.expectations import acceptable
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.report import Check, Report, Settings
+from gradcli.checks.report import GOOD, Check, Report, Settings
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.recording.calls.box import (
     OWN,
@@ -139,8 +138,10 @@ def report_on(
     # the process of a function starts before what judges it is imported
     from gradcli.checks.callables.black_box import examined, not_judged
     from gradcli.checks.callables.recorded import Rigorous, by_recording, recording
+    from gradcli.checks.decide.chosen_points import seed_of
 
-    seed = seed_of(about.title, arguments) if settings.seed is None else settings.seed
+    moving = {arg.name: arg.array for arg in arguments if arg.array is not None}
+    seed = seed_of(about.title, moving) if settings.seed is None else settings.seed
     exact, rules, seen = Rigorous({}, [], [])
     if not settings.rtol:
         program = recording(box, seed) if record is None else record(seed)
@@ -150,12 +151,12 @@ def report_on(
         others, more = examined(box, value, seed, settings.samples, settings.rtol or 0.0)
         verdicts = {**others, **exact}
     remarks = [*box.remarks(), *seen, *not_judged(box), *more, *nothing_sent(box, verdicts)]
-    points = {argument.name: np.asarray(argument.array) for argument in arguments if argument.array is not None}
-    where = point_text(points, box.names or list(points))
+    where = point_text(moving, box.names or list(moving))
     rows = [(f"callable:{name}", "callable", name, about.file, about.line, out) for name, out in verdicts.items()]
     rows += [(f"vjp:{rule.text}", "vjp", str(rule.leaf), rule.file, rule.line, out) for rule, out in rules]
     checks = []
-    for identity, kind, name, file, line, out in rows:
+    for identity, kind, name, file, line, judged in rows:
+        out = repeatable(judged, box.drawing)
         shown = {"at": where, "seed": seed, "library": TITLES[box.library.name]}
         shown |= {"function": about.rule} if about.rule and kind == "callable" else {}
         evidence = plain({**shown, **selected(out.evidence, settings.witnesses)})
@@ -169,6 +170,13 @@ def report_on(
 
 
 # --- inner ----------------------------------------------------------------------------------------------------
+
+
+def repeatable(out: Outcome, drawing: Sequence[str]) -> Outcome:
+    """A verdict that passes where nothing draws random numbers; a gradient of noisy values may still agree."""
+    if not drawing or out.verdict not in GOOD or (drawing == ["f"] and out.verdict == "AGREES"):
+        return out
+    return Outcome("INCONCLUSIVE", f"{drawing[0]} draws random numbers at each call: seed them inside", out.evidence)
 
 
 def nothing_sent(box: BlackBox, verdicts: dict[str, Outcome]) -> Iterator[str]:
@@ -197,12 +205,3 @@ def failed_check(problem: Failed, about: About, name: str | None = None) -> Chec
     evidence = {key: value for key, value in evidence.items() if value}
     where = ("callable" if name is None else f"callable:{name}", about.file, about.line, "callable", name)
     return Check(*where, "ERROR", evidence, problem.reason, (diagnostic,), passed=False)
-
-
-def seed_of(title: str, arguments: Sequence[Argument]) -> int:
-    """A seed from the name of the function and the point."""
-    digest = sha256(title.encode())
-    for argument in arguments:
-        if argument.array is not None:
-            digest.update(np.ascontiguousarray(argument.array).tobytes())
-    return int.from_bytes(digest.digest()[:4], "big")

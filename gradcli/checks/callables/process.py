@@ -215,6 +215,7 @@ class RemoteBox(BlackBox):
         """Notes on the calls so far."""
         answer = self.exchange({"ask": "remarks"})
         self.outside = int(answer["outside"])
+        self.drawing = [str(role) for role in answer["drawing"]]
         return [str(text) for text in answer["remarks"]]
 
     def _numbers(self, size: int, question: Message) -> Floats:

@@ -196,7 +196,7 @@ def answer(box: BlackBox, question: Message) -> Message:
 
             return recording(box, **question)
         if ask == "remarks":
-            return {"remarks": box.remarks(), "outside": box.outside}
+            return {"remarks": box.remarks(), "outside": box.outside, "drawing": box.drawing}
         return {"found": getattr(box, ask)(**question)}
     except OutOfTime:
         return {"late": True}

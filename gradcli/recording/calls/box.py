@@ -36,6 +36,7 @@ from gradcli.recording.calls.gradient_libraries import (
     library_at,
     library_of,
     named_by,
+    reached_by,
     read_by,
     unit_of,
 )
@@ -75,10 +76,12 @@ class BlackBox:
     skipped: list[str] = field(default_factory=list, init=False)  # numbers that the backward pass has no gradient for
     misshapen: dict[str, Failed] = field(default_factory=dict, init=False)  # arguments whose gradient cannot be read
     outside: int = field(default=0, init=False)  # calls near the point that raised
+    drawing: list[str] = field(default_factory=list, init=False)  # which of f and its derivative take random numbers
     dtype: str = field(default="float64", init=False)
 
     def __post_init__(self) -> None:
         self.ends = monotonic() + self.seconds
+        self.listener.draws.watch(reached_by([self.f, self.derivative]))
         self.one_object = of_one_object(self.f, self.derivative)
         self.cotangent_alone = self.kind == VJP and takes_cotangent_alone(self.f, self.derivative)
         self.with_cache = self.kind == VJP and takes_cache(self.derivative)
@@ -155,7 +158,8 @@ class BlackBox:
         return np.array([self.value(x) for x in points])
 
     def remarks(self) -> list[str]:
-        """Notes on the calls so far: prints, warnings, changed arguments, the derivative's form."""
+        """Notes on the calls so far, and `drawing`: prints, warnings, changed arguments, the derivative's form."""
+        self.drawing = [role for role in (self.role, "f") if role in self.listener.draws.seen]
         whole = [arg for arg in self.arguments if arg.integers]
         return [
             *self.library.untested(),

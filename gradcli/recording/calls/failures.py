@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradcli.base.diagnostics import visible
+from gradcli.recording.calls.random_draws import RandomDraws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,13 +60,14 @@ class BoundedStream(io.TextIOBase):
 
 
 class Listener:
-    """Captures what a function prints and warns of; by who was running when it did."""
+    """Captures what a function prints, warns of and draws at random; by who was running when it did."""
 
     def __init__(self, stage: Callable[[str], None] | None = None) -> None:
         self.stage = stage  # called with the role that runs, whenever that changes
         self.running = ""
         self.prints: dict[str, BoundedStream] = {}
         self.warned: dict[str, list[str]] = {}
+        self.draws = RandomDraws()
         self._stack = contextlib.ExitStack()
         self._heard: list[Any] = []
 
@@ -87,7 +89,8 @@ class Listener:
         before = sys.stdout, sys.stderr
         sys.stdout = sys.stderr = sink
         try:
-            yield
+            with self.draws.watching(role):
+                yield
         finally:
             sys.stdout, sys.stderr = before
             if at_the_point:

@@ -34,6 +34,7 @@ KNOWN = {TORCH: ("2.4", "2.13"), JAX: ("0.4.30", "0.10")}  # versions that are k
 TITLES = {EAGER: EAGER, TORCH: "PyTorch", JAX: "JAX", NUMPY: "NumPy"}
 UNITS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}  # of formats
 COARSE = 2.0**-2  # of others
+MOST_REACHED = 64  # values that a function reads
 
 
 def unit_of(name: str) -> float:
@@ -259,6 +260,15 @@ def read_by(f: Any) -> Iterator[tuple[str, Any]]:
         yield from ((name, scope[name]) for name in f.__code__.co_names if name in scope)
         pairs = zip(f.__code__.co_freevars, cells, strict=True)
         yield from ((name, cell.cell_contents) for name, cell in pairs if is_filled(cell))
+
+
+def reached_by(functions: Sequence[Any]) -> list[Any]:
+    """The functions, the values that they read, and those that functions among these read in turn: the first."""
+    values = [*functions]
+    for f in values:
+        if len(values) < MOST_REACHED:
+            values += [value for _, value in read_by(f) if not any(value is other for other in values)]
+    return values
 
 
 def alone_beside(f: Any) -> str | None:
