@@ -6,6 +6,7 @@ tape for each leaf, over all unit vectors at once.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 
 from gradcli.base.records import NamedTuple
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from gradcli.execution.sparsity.compressed import Blocks, Compression
+    from gradcli.execution.sparsity.compressed import Compression
     from gradcli.graph.node import Node
     from gradcli.graph.types import Shape
     from gradcli.lowering import Lowered
@@ -41,14 +42,61 @@ class UnitVectorSweep(NamedTuple):
     along: Along
 
 
+class Blocks:
+    """The places of the entries in the blocks of a matrix, whose rows and columns are cut at some sizes.
+
+    Blocks are flat arrays, or with `sparse` CSR arrays of SciPy with the entries of the pattern alone.
+    """
+
+    def __init__(self, whole: Compression, rows: Sequence[int], columns: Sequence[int], sparse: bool = False) -> None:
+        library, self.sparse = namespace("numpy").library, sparse
+        row_ends, column_ends = library.cumsum([0, *rows]), library.cumsum([0, *columns])
+        left = library.searchsorted(column_ends, whole.columns, side="right") - 1
+        self._parts: list[list[tuple[Any, Any, int]]] = []  # of a sparse block the places are an array of its pattern
+        for first, height in zip(row_ends, rows, strict=False):
+            among = slice(*library.searchsorted(whole.rows, [first, first + height]))  # rows are in order
+            self._parts.append([])
+            for j, width in enumerate(columns):
+                chosen = among if len(columns) == 1 else among.start + library.flatnonzero(left[among] == j)
+                high, wide = whole.rows[chosen] - first, whole.columns[chosen] - column_ends[j]
+                places: Any = high * width + wide
+                if sparse:
+                    from scipy.sparse import csr_array
+
+                    at = (
+                        high.astype(library.int32),
+                        wide.astype(library.int32),
+                    )  # what SciPy's solvers take without a copy
+                    places = csr_array((library.zeros(len(wide)), at), (height, width))
+                self._parts[-1].append((chosen, places, height * width))
+
+    def filled(self, entries: Any) -> list[list[Any]]:
+        """The blocks; dense ones have zeros where the pattern has nothing."""
+        library = namespace("numpy").library
+        blocks: list[list[Any]] = []
+        for row in self._parts:
+            blocks.append([])
+            for chosen, places, size in row:
+                if self.sparse:
+                    block = copy(places)  # takes a fifth of the time of a constructor
+                    block.data, block.indices, block.indptr = entries[chosen], block.indices.copy(), block.indptr.copy()
+                else:
+                    block = library.zeros(size, dtype=entries.dtype)
+                    block[places] = entries[chosen]
+                blocks[-1].append(block)
+        return blocks
+
+
 class Compressed:
     """A tape that computes values and a few sweeps, and the positions of the swept entries in blocks.
 
-    `trusted` is None until random directions have shown whether the pattern is right.
+    `back` are sweeps in the other direction that give some of the entries. `trusted` is None until random directions
+    have shown whether the pattern is right.
     """
 
     __slots__ = (
-        "_across", "_along", "_blocks", "_compression", "_seeded", "_shapes", "sparse", "tape", "trusted", "values",
+        "_across", "_along", "_back", "_blocks", "_compression", "_seeded", "_shapes",
+        "sparse", "tape", "trusted", "values",
     )  # fmt: skip
 
     def __init__(
@@ -59,23 +107,25 @@ class Compressed:
         compression: Compression,
         blocks: Blocks,
         across: bool,
-        sparse: bool,
+        back: Compressed | None = None,
     ) -> None:
         self.tape = Tape([*values, *swept])
-        self.sparse = sparse
+        self.sparse = blocks.sparse
         self.values = len(values)
         self.trusted: bool | None = None
         self._shapes = [(node.type.size, len(node.type.shape)) for node in swept]
         self._compression = compression
         self._blocks = blocks
         self._across = across
+        self._back = back
         self._seeded = [(node.params["name"], node.type) for node in seeded]
         self._along: Along | None = None
 
     @property
     def cost(self) -> int:
         """The number of entries that the sweeps compute."""
-        return self._compression.sweeps * sum(size for size, _ in self._shapes)
+        others = self._back.cost if self._back is not None else 0
+        return others + self._compression.sweeps * sum(size for size, _ in self._shapes)
 
     def run(self, run: Callable[[Along], list[Any]], probe: Callable[[Along], list[Any]]) -> Found | None:
         """The values, and a function that makes the blocks of the matrix; None without a usable pattern.
@@ -88,10 +138,7 @@ class Compressed:
         if self.trusted is False:
             return None
         compression = self._compression
-        if self._along is None:
-            self._along = self._directions(compression.seeds())
-        results = run(self._along)
-        swept = self._swept(results, compression.sweeps)
+        results, swept = self._seen(run)
         finite = all_finite(swept)
         if not finite and not self.sparse:
             return None
@@ -106,13 +153,26 @@ class Compressed:
 
     def again(self, leaves: Mapping[str, Any], dtype: str) -> Found | None:
         """The result of `run` by the same plan; None if the leaves are not plain arrays, or there is no plan yet."""
-        results = self._along.again(leaves, dtype) if self.trusted and self._along is not None else None
-        if results is None:
+        if not self.trusted:
             return None
-        swept = self._swept(results, self._compression.sweeps)
-        if not all_finite(swept):
+        results, swept = self._seen(lambda along: along.again(leaves, dtype))
+        if results is None or not all_finite(swept):
             return None
         return results[: self.values], partial(self._blocks.filled, self._compression.entries(swept))
+
+    def _seen(self, run: Callable[[Along], list[Any] | None]) -> tuple[Any, Any]:
+        """The results of a run along the seeds, and what was swept, in both directions; None twice without results."""
+        if self._along is None:
+            self._along = self._directions(self._compression.seeds())
+        results = run(self._along)
+        if results is None:
+            return None, None
+        swept = self._swept(results, self._compression.sweeps)
+        if self._back is None:
+            return results, swept
+        others, back = self._back._seen(run)
+        joined = namespace("numpy").library.concatenate
+        return (None, None) if others is None else (results, joined((swept, back), axis=None))
 
     def _directions(self, rows: Any) -> Along:
         """Rows over all seeded entries, split by leaf."""
@@ -153,7 +213,7 @@ def compressed_hessian(
     total = sum(target.type.size for target in targets)
     if total < FEWEST and not sparse:
         return None
-    from gradcli.execution.sparsity.compressed import Blocks, symmetric
+    from gradcli.execution.sparsity.compressed import symmetric
     from gradcli.execution.sparsity.patterns import pattern
 
     most = output.builder.entries if sparse else None
@@ -167,7 +227,7 @@ def compressed_hessian(
     columns = derivatives.jvp(gradient, targets, seeded)
     sizes = [target.type.size for target in targets]
     blocks = Blocks(compression, sizes, sizes, sparse)
-    return Compressed([output, *gradient], columns, seeded, compression, blocks, False, sparse)
+    return Compressed([output, *gradient], columns, seeded, compression, blocks, False)
 
 
 def best_jacobian(
@@ -196,22 +256,33 @@ def compressed_jacobian(
     dense = sum(min(height, width) for height in heights for width in widths)
     if dense < FEWEST and not sparse:
         return None
-    from gradcli.execution.sparsity.compressed import Blocks, by_columns, by_rows
+    from gradcli.execution.sparsity.compressed import both_ways, by_columns, by_rows
     from gradcli.execution.sparsity.patterns import pattern
 
     most = outputs[0].builder.entries if sparse else None
     flow = pattern(outputs, targets, most=most)
     if flow is None:
         return None
-    along, across = by_columns(flow, sum(widths)), by_rows(flow, sum(widths))
-    reverse = across.sweeps < along.sweeps
-    chosen = across if reverse else along
-    largest = chosen.sweeps * max(sum(heights), sum(widths))
-    if SAVED * chosen.sweeps > dense if most is None else largest > most:
+    mixed = both_ways(flow, sum(widths))
+    if mixed is not None:
+        first, second = mixed
+        reverse, sweeps = False, first.sweeps + second.sweeps
+    else:
+        along, across = by_columns(flow, sum(widths)), by_rows(flow, sum(widths))
+        reverse = across.sweeps < along.sweeps
+        first = across if reverse else along
+        sweeps = first.sweeps
+    if SAVED * sweeps > dense if most is None else sweeps * max(sum(heights), sum(widths)) > most:
         return None
-    seeded = fresh(lowered, outputs, outputs if reverse else targets)
-    swept = derivatives.vjp(outputs, seeded, targets) if reverse else derivatives.jvp(outputs, targets, seeded)
-    return Compressed(values, swept, seeded, chosen, Blocks(chosen, heights, widths, sparse), reverse, sparse)
+    blocks = Blocks(first, heights, widths, sparse)
+
+    def swept(part: Compression, values: Sequence[Node], reverse: bool, back: Compressed | None) -> Compressed:
+        seeded = fresh(lowered, outputs, outputs if reverse else targets)
+        sweep = derivatives.vjp(outputs, seeded, targets) if reverse else derivatives.jvp(outputs, targets, seeded)
+        return Compressed(values, sweep, seeded, part, blocks, reverse, back)
+
+    back = None if mixed is None else swept(second, (), True, None)
+    return swept(first, values, reverse, back)
 
 
 def fresh(lowered: Lowered, nodes: Sequence[Node], like: Sequence[Node]) -> list[Node]:

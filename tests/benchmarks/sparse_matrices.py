@@ -1,5 +1,7 @@
 """Sparse Hessians and Jacobians of 100 to 1,000,000 variables as CSR or CSC arrays, beside CasADi, with their growth.
 
+The Jacobians are of a residual on a grid and of an arrow, which has a long row and a long column.
+
 A Hessian comes with value and gradient, as Newton's method needs it. CasADi's programs are made of matrices (MX) up to
 1,000 variables, where it is fastest so, and of scalars (SX) above. Both take arrays of NumPy; CasADi gives matrices
 of its own, which are turned into SciPy's once, to compare. Results are compared as weighted sums of all entries.
@@ -21,8 +23,11 @@ RESIDUAL = """
 w = pad(u, 1)
 w[2:, 1:-1] + w[:-2, 1:-1] + w[1:-1, 2:] + w[1:-1, :-2] - 4*u - 0.1*exp(u)
 """
+# a long row and a long column: reverse sweeps give the one, forward sweeps the other
+ARROW = "concatenate([[sum(x**2)], x[1:]**2 + x[0]*x[1:]])"
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 SIDES = (32, 100, 316)  # of the grid
+ARROWS = (1_000, 10_000, 100_000)
 MOST_SYMBOLIC = 100_000  # variables for which CasADi's programs are made in less than a minute
 Found = tuple[Callable[[], Any], Any]
 
@@ -91,12 +96,30 @@ def casadi_jacobian(side: int) -> Found:
     return often(lambda: f(at), side * side), summed(f(at)[1].sparse())
 
 
+def ours_arrow(size: int) -> Found:
+    import gradcli
+
+    f, x = gradcli.compile(ARROW), data(size)
+    table: Any = f.jacobian(sparse=True, x=x).jacobian
+    return often(lambda: f.jacobian(sparse=True, x=x), size), summed(table["x"])
+
+
+def casadi_arrow(size: int) -> Found:
+    import casadi
+
+    x = casadi.SX.sym("x", size)
+    value = casadi.vertcat(casadi.sumsqr(x), x[1:] ** 2 + x[0] * x[1:])
+    f, at = casadi.Function("f", [x], [value, casadi.jacobian(value, x)]), data(size)
+    return often(lambda: f(at), size), summed(f(at)[1].sparse())
+
+
 def run(rounds: int, small: bool) -> list[Row]:
     """Small Hessians take at most 1.5 times as long as CasADi's, large ones and Jacobians 1.2 times."""
     found: list[Row] = []
     for work, sizes, variables in (
         ("hessian", (20, 40) if small else SIZES, int),
         ("jacobian", (5, 8) if small else SIDES, lambda side: side * side),
+        ("arrow", (20, 40) if small else ARROWS, int),
     ):
         seconds: dict[str, list[tuple[int, float]]] = {}
         for size in sizes:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import gradcli
 from gradcli.calculator import questions
 from gradcli.calculator.answers import ask_hessian, ask_jacobian
+from gradcli.calculator.sweeping import Blocks
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.sparsity import compressed, patterns
 from gradcli.execution.sparsity.compressed import coloured, without_hubs
@@ -171,6 +172,37 @@ def test_an_arrow_needs_two_sweeps() -> None:
     assert compressed.symmetric(flow).sweeps == 2
 
 
+ARROWS = {
+    "concatenate([[sum(x**2)], x[1:]**2 + x[0]*x[1:]])": 3,  # a long row and a long column
+    "concatenate([[sum(sin(x)), prod(x/2)], x[1:]*x[:-1] + x[0]])": 5,
+}
+
+
+@pytest.mark.parametrize("script", ARROWS)
+@pytest.mark.parametrize("sparse", [True, False])
+def test_long_rows_are_swept_in_reverse(script: str, sparse: bool) -> None:
+    x = np.random.default_rng(3).uniform(0.5, 1.5, 60)
+    f, expected = gradcli.compile(script), gradcli.compile(f"jacobian({script}, x)")(x=x)
+    for _ in range(3):
+        found: Any = f.jacobian(sparse=sparse, x=x).jacobian["x"]
+        assert np.allclose(found.toarray() if sparse else found, expected, rtol=1e-14, atol=0)
+    ((question, *_),) = f._recent.values()
+    sweeps = question.compressed
+    assert sweeps is not None and sweeps.trusted and sweeps._back is not None
+    assert sweeps._compression.sweeps + sweeps._back._compression.sweeps == ARROWS[script]
+
+
+def test_an_arrow_of_any_size_is_linear() -> None:
+    size = 100_000
+    f = gradcli.compile("concatenate([[sum(x**2)], x[1:]**2 + x[0]*x[1:]])")
+    x = np.linspace(1, 2, size)
+    matrix: Any = f.jacobian(sparse=True, x=x).jacobian["x"]
+    assert matrix.shape == (size, size) and matrix.nnz == 3 * size - 2
+    assert np.array_equal(matrix[[0]].toarray()[0], 2 * x)
+    assert np.array_equal(matrix.diagonal()[1:], 2 * x[1:] + x[0])
+    assert np.array_equal(matrix[:, [0]].toarray()[1:, 0], x[1:])
+
+
 @given(flows(), st.integers(0, 2**31))
 def test_compressed_matrices_come_back(made: tuple[Flow, int], seed: int) -> None:
     flow, columns = made
@@ -180,16 +212,24 @@ def test_compressed_matrices_come_back(made: tuple[Flow, int], seed: int) -> Non
     forward, reverse = compressed.by_columns(flow, columns), compressed.by_rows(flow, columns)
     for one, swept, across in ((forward, forward.seeds() @ matrix.T, False), (reverse, reverse.seeds() @ matrix, True)):
         entries = one.entries(swept)
-        block = compressed.Blocks(one, [flow.rows], [columns]).filled(entries)[0][0]
+        block = Blocks(one, [flow.rows], [columns]).filled(entries)[0][0]
         assert (block.reshape(matrix.shape) == matrix).all()
         probes = one.probes()
         assert one.agrees(entries, probes, probes @ (matrix if across else matrix.T), across)
+    both = compressed.both_ways(flow, columns)
+    if both is not None:
+        one, back = both
+        assert one.sweeps + back.sweeps < min(forward.sweeps, reverse.sweeps)
+        swept = np.concatenate([one.seeds() @ matrix.T, back.seeds() @ matrix], axis=None)
+        assert (
+            Blocks(one, [flow.rows], [columns]).filled(one.entries(swept))[0][0].reshape(matrix.shape) == matrix
+        ).all()
     if flow.rows == columns:
         size = columns
         whole = matrix + matrix.T
         one = compressed.symmetric(flow)
         cut = [size // 3, size - size // 3]
-        blocks = compressed.Blocks(one, cut, cut).filled(one.entries(one.seeds() @ whole))
+        blocks = Blocks(one, cut, cut).filled(one.entries(one.seeds() @ whole))
         parts = [[b.reshape(h, w) for b, w in zip(row, cut, strict=True)] for row, h in zip(blocks, cut, strict=True)]
         assert (np.block(parts) == whole).all()
 

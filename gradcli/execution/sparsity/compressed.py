@@ -3,13 +3,13 @@
 Columns that share no row get one colour, because their sum can be separated again. Cyclic colourings are tried first,
 because they are perfect for bands; else each column takes the first free colour. Column compression reads J[i, j] in
 the sweep along all columns of the colour of j; row compression is the same on the transposed matrix. In a symmetric
-matrix long rows (hubs) are swept on their own and read as columns, and their mirror images are not read at all. Random
-directions confirm the pattern: their products have to be what the entries give.
+matrix long rows (hubs) are swept on their own and read as columns, and their mirror images are not read at all; in
+other matrices reverse sweeps give long rows, and forward sweeps the rest. Random directions confirm the pattern: their
+products have to be what the entries give.
 """
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,6 @@ import numpy as np
 from gradcli.execution.sparsity.flows import Flow, distinct, of_pairs, transposed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     Places = NDArray[np.int64]
@@ -80,7 +78,7 @@ def _first_free(flow: Flow, columns: int) -> Colours:
 
 
 def without_hubs(flow: Flow) -> Places:
-    """The rows of a symmetric pattern that are better read as columns: each such hub costs one sweep of its own.
+    """The rows of a pattern that are better swept by themselves: each such hub costs at most one sweep of its own.
 
     A row with many columns needs as many colours. Leaving out the h longest rows costs h and leaves the next longest.
     """
@@ -175,42 +173,22 @@ def symmetric(flow: Flow) -> Compression:
     return Compression(of, rest.number + len(hubs), rows, columns, source)
 
 
-class Blocks:
-    """The places of the entries in the blocks of a matrix, whose rows and columns are cut at some sizes.
+def both_ways(flow: Flow, columns: int) -> tuple[Compression, Compression] | None:
+    """Reverse sweeps for the longest rows, forward sweeps for the others; None where one direction may need fewer.
 
-    Blocks are flat arrays, or with `sparse` CSR arrays of SciPy with the entries of the pattern alone.
+    The first compression is of all pairs: its entries come from the results of the forward sweeps, then of the others.
     """
-
-    def __init__(self, whole: Compression, rows: Sequence[int], columns: Sequence[int], sparse: bool = False) -> None:
-        self._sparse = sparse
-        row_ends, column_ends = np.cumsum([0, *rows]), np.cumsum([0, *columns])
-        left = np.searchsorted(column_ends, whole.columns, side="right") - 1
-        self._parts: list[list[tuple[Any, Any, int]]] = []  # of a sparse block the places are an array of its pattern
-        for first, height in zip(row_ends, rows, strict=False):
-            among = slice(*np.searchsorted(whole.rows, [first, first + height]))  # rows are in order
-            self._parts.append([])
-            for j, width in enumerate(columns):
-                chosen = among if len(columns) == 1 else among.start + np.flatnonzero(left[among] == j)
-                high, wide = whole.rows[chosen] - first, whole.columns[chosen] - column_ends[j]
-                places: Any = high * width + wide
-                if sparse:
-                    from scipy.sparse import csr_array
-
-                    at = high.astype(np.int32), wide.astype(np.int32)  # what SciPy's solvers take without a copy
-                    places = csr_array((np.zeros(len(wide)), at), (height, width))
-                self._parts[-1].append((chosen, places, height * width))
-
-    def filled(self, entries: Array) -> list[list[Any]]:
-        """The blocks; dense ones have zeros where the pattern has nothing."""
-        blocks: list[list[Any]] = []
-        for row in self._parts:
-            blocks.append([])
-            for chosen, places, size in row:
-                if self._sparse:
-                    block = copy(places)  # takes a fifth of the time of a constructor
-                    block.data, block.indices, block.indptr = entries[chosen], block.indices.copy(), block.indptr.copy()
-                else:
-                    block = np.zeros(size, dtype=entries.dtype)
-                    block[places] = entries[chosen]
-                blocks[-1].append(block)
-        return blocks
+    hubs = without_hubs(flow)
+    rows, into = flow.row_of_each(), flow.columns
+    lengths, heights = flow.lengths(), np.bincount(into, minlength=columns)
+    least = min(lengths.max(initial=0), heights.max(initial=0))  # sweeps in one direction
+    if len(hubs) + np.delete(lengths, hubs).max(initial=0) >= least:
+        return None
+    long = np.isin(rows, hubs)
+    along = by_columns(of_pairs(rows[~long], into[~long], flow.rows), columns)
+    back = by_rows(of_pairs(rows[long], into[long], flow.rows), columns)
+    if along.sweeps + back.sweeps >= least:
+        return None
+    source = np.empty(flow.pairs, np.int64)
+    source[~long], source[long] = along.source, along.sweeps * flow.rows + back.source
+    return Compression(along._colours, along.sweeps, rows, into, source), back
