@@ -193,7 +193,8 @@ def _bound(impl: Callable[..., Any], params: Mapping[str, Any]) -> Callable[...,
     return (lambda *xs: impl(xp, *xs, **params)) if params else (lambda *xs: impl(xp, *xs))
 
 
-MOST_NODES = 10_000  # compiling takes 10 us and 3 KB for each
+PIECE = 1_000  # lines of one function: compiling takes 10 us and 3 KB for each, and holds up all threads
+MOST_NODES = 500_000
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -239,6 +240,8 @@ def printed(
     # a sum is not finite where a term is not; where only the sum is too large, the careful way gives the same
     total = f"_r{len(values)}"
     kept.append(f"{total} = {' + '.join(f'_r{at}' for at in range(len(values))) or 0.0}")
+    if len(lines) > PIECE:
+        lines, kept = divided(lines, kept, [words[node].text for node, _ in tape.inputs], printer)
     pairs = ", ".join(f"{name!r}: _r{at}" for at, name in enumerate(result) if name is not None)
     returned = ["_r" + str(at) for at, name in enumerate(result) if name is None]
     expression = ", ".join(returned) if len(result) == len(returned) == 1 else f"({', '.join(returned)}, {{{pairs}}})"
@@ -249,6 +252,29 @@ def printed(
         f"    if {total} - {total} == 0.0:", f"        return {expression}", f"    {again}",
     ]  # fmt: skip
     return "\n".join([head, *body, ""]), {**printer.functions, "_faults": (*IEEE_DIFFERS, Unavailable)}
+
+
+STEP = re.compile(r"\b_\d\w*")  # the name of a step
+
+
+def divided(
+    lines: Sequence[str], kept: Sequence[str], leaves: Sequence[str], printer: Printer
+) -> tuple[list[str], list[str]]:
+    """The lines as calls of functions; steps that several of these or `kept` read are entries of the list `_v`."""
+    home = {line.partition(" ")[0]: at // PIECE for at, line in enumerate(lines)}
+    shared: dict[str, str] = {}
+    for at, line in enumerate([*lines, *kept]):
+        for name in STEP.findall(line):
+            if at >= len(lines) or home[name] != at // PIECE:
+                shared.setdefault(name, f"_v[{len(shared)}]")
+    moved, kept = ([STEP.sub(lambda step: shared.get(step[0], step[0]), x) for x in part] for part in (lines, kept))
+    inputs, scope = ", ".join(["_v", *leaves]), {"__builtins__": {}, **printer.functions}
+    calls = [f"_v = [None] * {len(shared)}"]
+    for start in range(0, len(moved), PIECE):
+        body = "".join([f"    {line}\n" for line in moved[start : start + PIECE]])
+        piece = function(f"def piece({inputs}):\n{body}", scope, "piece of a straight line")
+        calls.append(f"{printer.bound(f'_p{start}', piece).text}({inputs})")
+    return calls, kept
 
 
 MOST_STEPS = 2_000  # of an iteration: compiling takes 10 us for each

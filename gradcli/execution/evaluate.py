@@ -22,13 +22,12 @@ from gradcli.execution.inputs import (
 )
 from gradcli.execution.namespaces import IEEE_DIFFERS, REFUSED, BadIndex, NotReal, Unavailable, namespace
 from gradcli.execution.node_table import NodeTable
-from gradcli.graph.arrays import nearest_float
-from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Node, is_reader
 from gradcli.graph.types import broadcast_shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from gradcli.base.diagnostics import GradcliError
@@ -60,48 +59,13 @@ def evaluate(
     return Tape(program, data).run(values, backend=backend, dtype=dtype)
 
 
-def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node], Any]) -> bool:
-    """Add the values of a node and of what it needs to those that are known, as `evaluate` gives them for scalars.
-
-    False where the node needs more than finite Python floats. Called for each step of a growing chain, this
-    computes each step once.
-    """
-    xp = namespace("math")
-    for step in reachable([node], known):
-        primitive = step.primitive
-        if step in known:
-            continue
-        if step.type.shape or primitive is DATA:
-            return False
-        if primitive is CONSTANT:
-            known[step] = nearest_float(step.params["value"])
-        elif primitive is LEAF:
-            number = plain_number(leaf_value(step))
-            if number is None or not isfinite(number):
-                return False
-            known[step] = number
-        else:
-            assert primitive.impl is not None
-            scan = _loops([step]).get(step)
-            if scan is not None and not scan.scalar:
-                return False
-            try:
-                xs = [known[arg] for arg in step.args]
-                known[step] = (
-                    primitive.impl(xp, *xs, **impl_params(step)) if scan is None else scan(xp, *xs, ranks=())[0]
-                )
-            except (*IEEE_DIFFERS, Unavailable):
-                return False
-    return True
-
-
 class Tape(NodeTable):
     """A program as a list of steps that runs; reusable, and independent of the values."""
 
     __slots__ = ("_array_steps", "_kept_steps", "_prepared")
 
     def __init__(self, program: Computation, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(program, data, _loops)
+        super().__init__(program, data, scans_of)
         self._array_steps: list[Any] | None = None
         self._kept_steps: list[Any] | None = None
         self._prepared: dict[Any, tuple[list[Any], dict[int, Any]]] = {}
@@ -247,13 +211,11 @@ class Tape(NodeTable):
         return value
 
 
-def _loops(nodes: Sequence[Node]) -> dict[Node, Scan]:
+def scans_of(nodes: Sequence[Node]) -> dict[Node, Scan]:
     """The scan of each loop, by the first of its readers, whose slot takes the values of all of them."""
     if not any(map(is_reader, nodes)):
         return {}
-    from gradcli.execution.loops.compiled_scan import (
-        CompiledScan,  # most programs have no loop: start-up time is a feature
-    )
+    from gradcli.execution.loops.compiled_scan import CompiledScan  # most programs have no loop
     from gradcli.graph.loop import readers_by_loop
 
     return {first: CompiledScan(readers) for first, readers in readers_by_loop(nodes).items()}

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+BACKGROUND = "gradcli code"
+
 
 def function(text: str, scope: dict[str, Any], title: str = "generated") -> Callable[..., Any]:
     """The function that a text defines, with `scope` as its global names; default values are for the caller to set.
@@ -24,3 +26,12 @@ def function(text: str, scope: dict[str, Any], title: str = "generated") -> Call
     codes = [constant for constant in module.co_consts if isinstance(constant, CodeType)]
     assert len(codes) == 1, "one function per text"
     return FunctionType(codes[0], scope, codes[0].co_name)
+
+
+def in_background(make: Callable[[], None]) -> Any:
+    """Run what makes code in a thread, which does not keep the process alive; returns the thread."""
+    from threading import Thread  # most programs are short
+
+    thread = Thread(target=make, name=BACKGROUND, daemon=True)
+    thread.start()
+    return thread

@@ -5,12 +5,14 @@ A free name becomes a leaf. No leaf may be both read statically and differentiat
 
 from __future__ import annotations
 
+from math import isfinite
+
 from gradcli.base.diagnostics import Diagnostic, error, visible
 from gradcli.base.records import NamedTuple
-from gradcli.graph.arrays import ArrayData, digest_of
+from gradcli.graph.arrays import ArrayData, digest_of, nearest_float
 from gradcli.graph.building import PlaneBuilder
 from gradcli.graph.exact import is_fraction
-from gradcli.graph.node import CONSTANT, LEAF, Builder, Node, is_reader, reachable
+from gradcli.graph.node import CONSTANT, DATA, LEAF, Builder, Node, is_reader, reachable
 from gradcli.graph.program import Leaf
 from gradcli.graph.types import Type
 from gradcli.lowering.assigned_names import CONSTANTS
@@ -19,7 +21,7 @@ from gradcli.lowering.statics import Settled, Untraceable, exact_value, read_lea
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, Protocol
 
     from gradcli.base.diagnostics import GradcliError, Span
@@ -321,7 +323,7 @@ class Names:
 
     def evaluate_now(self, node: Node) -> Any:
         """The float value of a node at the point, while the script is still being lowered."""
-        from gradcli.execution.evaluate import evaluate, known_floats
+        from gradcli.execution.evaluate import evaluate
 
         if known_floats(node, self._floats, self._value_of):
             return self._floats[node]
@@ -405,3 +407,42 @@ def filled(value: Any, shape: Shape) -> Any:
     for size in reversed(shape):
         result = [result] * size
     return result
+
+
+def known_floats(node: Node, known: dict[Node, Any], leaf_value: Callable[[Node], Any]) -> bool:
+    """Add the values of a node and of what it needs to those that are known, as `evaluate` gives them for scalars.
+
+    False where the node needs more than finite Python floats. Called for each step of a growing chain, this
+    computes each step once.
+    """
+    from gradcli.execution.evaluate import scans_of
+    from gradcli.execution.inputs import impl_params, plain_number
+    from gradcli.execution.namespaces import IEEE_DIFFERS, Unavailable, namespace
+
+    xp = namespace("math")
+    for step in reachable([node], known):
+        primitive = step.primitive
+        if step in known:
+            continue
+        if step.type.shape or primitive is DATA:
+            return False
+        if primitive is CONSTANT:
+            known[step] = nearest_float(step.params["value"])
+        elif primitive is LEAF:
+            number = plain_number(leaf_value(step))
+            if number is None or not isfinite(number):
+                return False
+            known[step] = number
+        else:
+            assert primitive.impl is not None
+            scan = scans_of([step]).get(step)
+            if scan is not None and not scan.scalar:
+                return False
+            try:
+                xs = [known[arg] for arg in step.args]
+                known[step] = (
+                    primitive.impl(xp, *xs, **impl_params(step)) if scan is None else scan(xp, *xs, ranks=())[0]
+                )
+            except (*IEEE_DIFFERS, Unavailable):
+                return False
+    return True

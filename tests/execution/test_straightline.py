@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import struct
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,13 @@ import pytest
 
 import gradcli
 from gradcli.calculator.questions import gradient_question, prepare
-from gradcli.execution.emit_python import MOST_NODES, printed, straight
+from gradcli.calculator.repeated.compiled import CompiledScript
+from gradcli.execution import emit_python
+from gradcli.execution.emit_python import PIECE, printed, straight
+from gradcli.execution.generated import function as generate
 from gradcli.execution.namespaces import Unavailable, namespace
 from gradcli.primitives import catalogue
+from tests.support.background import finish_code
 from tests.support.cases import cases
 from tests.support.random_programs import make
 
@@ -24,8 +29,9 @@ SYNTAX = (
     ast.Name, ast.Load, ast.Store, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.And, ast.Or,
     ast.IfExp, ast.Call, ast.keyword, ast.Tuple, ast.Dict, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.USub, ast.Not,
     ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.Starred,
+    ast.Expr, ast.List, ast.Subscript,
 )  # fmt: skip
-OWN = re.compile(r"_(values|more|careful|faults|\d+|\d+_\d+|r\d+|c\d+|i\d+|[fc]_\w+)")
+OWN = re.compile(r"_(values|more|careful|faults|\d+|\d+_\d+|r\d+|c\d+|i\d+|p\d+|v|[fc]_\w+)")
 BUILTIN = {"_type", "_float"}
 
 
@@ -113,8 +119,12 @@ def texts() -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def test_the_alphabet_is_pinned() -> None:
-    """Only these kinds of syntax, and no name but leaves, our own and two of Python's."""
+@pytest.mark.parametrize("piece", [PIECE, 2])
+def test_the_alphabet_is_pinned(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only these kinds of syntax, and no name but leaves, our own and two of Python's; also where code is divided."""
+    pieces: list[str] = []
+    monkeypatch.setattr(emit_python, "PIECE", piece)
+    monkeypatch.setattr(emit_python, "function", lambda text, *rest: pieces.append(text) or generate(text, *rest))
     judged = 0
     for script, at in texts():
         try:
@@ -122,16 +132,17 @@ def test_the_alphabet_is_pinned() -> None:
         except Unavailable:
             continue
         judged += 1
-        tree = ast.parse(text)
-        assert len(tree.body) == 1
-        for node in ast.walk(tree):
+        trees = [ast.parse(part) for part in (text, *pieces)]
+        assert all(len(tree.body) == 1 for tree in trees)
+        pieces.clear()
+        for node in [node for tree in trees for node in ast.walk(tree)]:
             assert isinstance(node, SYNTAX), (ast.dump(node), script)
             if isinstance(node, ast.Name):
                 assert node.id in at or node.id in BUILTIN or OWN.fullmatch(node.id), node.id
-                if node.id.startswith(("_f_", "_c", "_i")):
+                if node.id.startswith(("_f_", "_c", "_i", "_p")):
                     assert node.id in known or node.id == "_careful"
             if isinstance(node, ast.Constant):
-                assert type(node.value) in (int, float) or node.value in at
+                assert type(node.value) in (int, float) or node.value is None or node.value in at
         for name, value in known.items():
             if name.startswith("_f_"):
                 assert value is getattr(namespace("math"), name.removeprefix("_f_"))
@@ -216,13 +227,32 @@ def test_values_that_shape_a_program_have_no_code() -> None:
     assert f.value_and_grad(x=1.0, n=5) == (5.0, {"x": 5.0})
 
 
-def test_only_double_precision_and_small_programs() -> None:
+def test_only_double_precision_and_programs_that_are_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     single = gradcli.compile("x*0.1", dtype="float32")
     for _ in range(3):
         assert single.value_and_grad(x=3.0)[0] != 3.0 * 0.1
-    script = f"y = x\nfor i in range({MOST_NODES}):\n    y = y + x\ny"
-    long = gradcli.compile(script)
+    monkeypatch.setattr(emit_python, "MOST_NODES", 100)
+    long = gradcli.compile("y = x\n" + "y = y + sin(x)\n" * 100 + "y")
     for _ in range(3):
-        assert long(x=1.0) == MOST_NODES + 1
-    assert not hasattr(long._value, "__kwdefaults__") or long._value.__name__ != "straight"
-    assert "careful" in long._value.__name__
+        assert long(x=0.0) == 0.0
+        finish_code()
+    assert long._value == long._careful_value
+
+
+@pytest.mark.parametrize(
+    "body", ["h = sin(h*x + {})", "h, g = g*x - {}/(1 + h*h), h + x*g", "h = h*sqrt(x)\ng = g + h*{}"]
+)
+def test_long_programs_are_divided(body: str) -> None:
+    """Code is made in a thread, in pieces that hand on what others read; what is not plain goes the careful way."""
+    script = "\n".join(["h = x", "g = x", *(body.format(i % 7 + 1) for i in range(1500)), "h + g"])
+    f, careful = gradcli.compile(script), gradcli.compile(script)
+    points = (0.5, 0.25, -1.0, float("inf"), 1)
+    expected = [CompiledScript.value_and_grad(careful, x=x) for x in points]
+    for _ in range(3):
+        f.value_and_grad(x=0.5)
+        finish_code()
+    code = f.value_and_grad.__code__
+    assert code.co_filename == "<gradcli straight line>" and sum("_p" in name for name in code.co_names) > 2
+    for x, (value, gradient) in zip(points, expected, strict=True):
+        own = f.value_and_grad(x=x)
+        assert struct.pack("dd", own[0], own[1]["x"]) == struct.pack("dd", value, gradient["x"])

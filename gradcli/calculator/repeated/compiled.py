@@ -130,7 +130,7 @@ class CompiledScript:
     ) -> None:
         """At the second call with scalars, replace a method of this instance by straight-line code.
 
-        From then on calls with floats run only that code; it passes all other calls to `careful`.
+        Calls with floats then run only that code, which passes other calls to `careful`. Long code is made in a thread.
         """
         lowered = question.lowered
         plain = self.dtype == "float64" and self.backend in ("auto", "math") and question.tape.scalar
@@ -139,18 +139,26 @@ class CompiledScript:
         self._calls[name] = self._calls.get(name, 0) + 1
         if self._calls[name] < SETTLED:
             return
-        from gradcli.execution.emit_python import straight
+        from gradcli.execution.emit_python import PIECE, straight
+        from gradcli.execution.generated import in_background
 
         def rest(*values: Any, **arguments: Any) -> Any:
             return careful(self, *values, **{leaf: value for leaf, value in arguments.items() if value is not None})
 
         leaves = lowered.program.leaves
         defaults = {name: None if leaf.default is None else float(leaf.default) for name, leaf in leaves.items()}
-        code = straight(question.tape, defaults, result, rest)
-        if code is not None:
-            code.__name__, code.__doc__ = careful.__name__, careful.__doc__
-            code.__qualname__ = careful.__qualname__  # what an error of Python names
-            setattr(self, name, code)
+
+        def generate() -> None:
+            code = straight(question.tape, defaults, result, rest)
+            if code is not None:
+                code.__name__, code.__doc__ = careful.__name__, careful.__doc__
+                code.__qualname__ = careful.__qualname__  # what an error of Python names
+                setattr(self, name, code)
+
+        if len(question.tape.nodes) <= PIECE:
+            generate()
+        else:
+            in_background(generate)
 
     @named
     def at_points(

@@ -471,7 +471,8 @@ class CompileCache:
 # The text of `emit_python` with arrays around it. Nothing is contracted or reassociated, and functions are those of the
 # C library, as for Python's floats. What numba does not support stays Python code.
 
-CORE_WORK = 30_000_000  # steps of all iterations so far, from which on compiling (one to two seconds) is worth it
+CORE_WORK = 100_000  # steps of all runs, from which on more runs are expected: compiling takes one to two seconds
+LONG_WORK = 30_000_000  # of one run, which takes longer than compiling
 CALL = 1 << 10  # entries that are computed while a function of NumPy is called
 ROUNDING_FUNCTIONS = ("floor", "ceil", "trunc", "rint")  # Python's give whole numbers
 HELPERS = (

@@ -16,6 +16,7 @@ from gradcli.execution.compiler import emit_numba
 from gradcli.execution.compiler.ir import live
 from gradcli.execution.compiler.recording_namespace import OperationRecorder
 from gradcli.execution.emit_python import printed_core
+from gradcli.execution.generated import in_background
 from gradcli.execution.loops.array_iterations import ArrayIterations
 from gradcli.execution.namespaces import IEEE_DIFFERS, Unavailable
 from gradcli.graph.node import is_reader
@@ -112,11 +113,21 @@ class Core:
         return self._iterations.run(columns, fixed, before, self.count, states)
 
     def _count(self) -> None:
-        """Compile the iterations once enough have run; one costs as much as some steps, and so does a column."""
-        self.done += self.count * (len(self.core) + len(self.columns) + ITERATION)
-        if self.done >= emit_numba.CORE_WORK and not self.tried:
+        """Compile the iterations in a thread, from a second run on in which enough have run, or before a long run.
+
+        One costs as much as some steps, and so does a column. The machine code gives the same bits.
+        """
+        work = self.count * (len(self.core) + len(self.columns) + ITERATION)
+        long, again = work >= emit_numba.LONG_WORK, self.done > 0 and self.done + work >= emit_numba.CORE_WORK
+        self.done += work
+        if (long or again) and not self.tried:
             self.tried = True
-            self.compiled = emit_numba.compiled_core(self.body, self.order, self.carries, self.columns, self.fixed)
+            compiling = in_background(self._compile)
+            if long:
+                compiling.join()
+
+    def _compile(self) -> None:
+        self.compiled = emit_numba.compiled_core(self.body, self.order, self.carries, self.columns, self.fixed)
 
     def _record(self) -> ArrayIterations:
         """The iterations as ufuncs."""
