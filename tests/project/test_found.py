@@ -87,6 +87,20 @@ def conditional(copula: Any) -> Any:
     return lambda m, u: mpmath.diff(lambda v: copula(m, u, v), mpmath.mpf(m.V))
 
 
+def conic(m: Any, r: Any) -> Any:
+    """1/sigma: the length of the normal (slope, 1) of the sag, at a distance from its axis."""
+    c, kappa, shift = map(mpmath.mpf, (m.C, m.KAPPA, m.SHIFT))
+    away = mpmath.sqrt(r**2 + 2 * shift * r * mpmath.cos(mpmath.mpf(m.THETA)) + shift**2)
+    sag = lambda rho: c * rho**2 / (1 + mpmath.sqrt(1 - (1 + kappa) * (c * rho) ** 2))  # noqa: E731
+    return mpmath.sqrt(1 + mpmath.diff(sag, away) ** 2)
+
+
+def weibull(m: Any, r: Any) -> Any:
+    """The third derivative of the logarithm of the density by the link."""
+    y = mpmath.mpf(m.Y)
+    return mpmath.diff(lambda link: mpmath.log(r / link) + (r - 1) * mpmath.log(y) - y**r / link, mpmath.mpf(m.LINK), 3)
+
+
 def joe(m: Any, u: Any, v: Any) -> Any:
     theta = mpmath.mpf(m.PARAMETERS[0])
     a, b = (1 - u) ** theta, (1 - v) ** theta
@@ -244,6 +258,8 @@ EXACT: dict[str, tuple[Any, tuple[float, ...], tuple[int, ...], tuple[int, ...]]
     "frank_copula": (frank, (0.3,), (1,), ()),
     "gumbel_copula": (lambda m, t: (-mpmath.log(t)) ** mpmath.mpf(m.THETA), (0.3,), (2,), ()),
     "log_normal_cdf": (lambda m, z: mpmath.log(mpmath.ncdf(z)), (-1.2,), (1,), ()),
+    "conic_sigma": (conic, (0.6,), (1,), ()),
+    "weibull_shape": (weibull, (1.4,), (1,), ()),
     "binomial_variance": (lambda m, mu: mu * (1 - mu / 5), (3.5,), (1,), ()),
 }
 
