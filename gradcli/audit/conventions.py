@@ -353,7 +353,7 @@ def readings(call: PairedCall) -> list[list[DerivativePart]]:
             except Exception as reason:  # whatever the function raises beside the point
                 problem = reason
         best = max(best, by_partitions(call, by), key=agreement)
-        if agreement(best)[0]:
+        if agreement(best)[0] or are_zero(best):
             break
     if not best and problem is not None:
         raise problem
@@ -366,6 +366,11 @@ def agreement(rows: Sequence[Sequence[DerivativePart]]) -> tuple[int, int, int, 
     moving = [first.factor for first in firsts if not first.flat]
     right = moving.count(1.0)
     return int(0 < right == len(moving) and len(firsts) == len(rows)), right, len(moving), any(rows)
+
+
+def are_zero(rows: Sequence[Sequence[DerivativePart]]) -> bool:
+    """Whether all parts are 0, and so is what was measured: no other argument could agree better."""
+    return any(rows) and all(row and row[0].flat for row in rows)
 
 
 def by_partitions(call: PairedCall, by: Sequence[Slopes]) -> list[list[DerivativePart]]:

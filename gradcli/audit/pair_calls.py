@@ -19,17 +19,18 @@ import sys
 import time
 import warnings
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from copy import copy
 from functools import partial
 from inspect import getattr_static
 from io import StringIO
-from itertools import islice, product
+from itertools import islice, product, tee
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.audit import judging  # noqa: F401  (loaded once here, and not in each copy of the process)
-from gradcli.audit.conventions import PairedCall, agreement, readings
+from gradcli.audit.conventions import DerivativePart, PairedCall, agreement, are_zero, readings
 from gradcli.audit.watching import recorder
 from gradcli.audit.watching.recorder import MARK
 from gradcli.checks.callables import black_box, recorded  # noqa: F401
@@ -50,6 +51,11 @@ SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
     ((), ()), ((4,), ()), ((4,), (4,)), ((2,), ()), ((3,), ()), ((3,), (3,)), ((1,), ()),
     ((4, 2), (2,)), ((4, 2), (4,)), ((4, 2), (4, 2)), ((3, 3), (3,)),
 )  # fmt: skip
+
+
+OBJECTS: dict[
+    tuple[Any, bool], Any
+] = {}  # what was made of each class, as an iterator that is copied before it is used
 
 
 class Late(BaseException):
@@ -172,7 +178,8 @@ def called(name: str, rows: list[Row]) -> None:
 def by_defaults(module: Any, row: Row) -> None:
     """Call one derivative at a few points, with the first kind of arguments by which it is read as a derivative.
 
-    Where none is, with the first kind that it and its function accept.
+    Where none is, with the first kind that it and its function accept. An object for which both are 0 says nothing of
+    any arguments: the next one is taken.
     """
     path = row["derivative"].partition(":")[2].split(".")
     owner: Any = module
@@ -183,15 +190,23 @@ def by_defaults(module: Any, row: Row) -> None:
     is_method = is_class and not isinstance(content, (staticmethod, classmethod))
     ends = time.process_time() + PAIR
     accepted: list[Callable[[], object]] = []
-    for holder, shapes in product(islice(holders(owner, is_method), MOST_OBJECTS), SHAPES):
-        agrees, calls = False, list[Any]()
+    if (owner, is_method) not in OBJECTS:
+        (OBJECTS[owner, is_method],) = tee(islice(holders(owner, is_method), MOST_OBJECTS), 1)
+    useless = None
+    for holder, shapes in ((holder, shapes) for holder in copy(OBJECTS[owner, is_method]) for shapes in SHAPES):
+        if holder is useless:
+            continue
+        agrees, says_nothing, calls = False, False, list[Any]()
         for seed in range(POINTS):
             with suppress(Exception, Late, SystemExit), within(CALL):
-                fits, call = tried(holder, path[-1], row, shapes, seed)
-                agrees, calls = agrees or fits, [*calls, call]
+                rows, call = tried(holder, path[-1], row, shapes, seed)
+                agrees = agrees or agreement(rows)[1] > 0
+                says_nothing = are_zero(rows)
+                calls.append(call)
         accepted = calls if agrees else accepted or calls
         if agrees or time.process_time() > ends:
             break
+        useless = holder if says_nothing else None
     for call in accepted:
         row["invented"] = True
         with suppress(Exception, Late, SystemExit), within(CALL):
@@ -220,8 +235,10 @@ def below(owner: type) -> list[type]:
     return [kind for child in children for kind in (child, *below(child))]
 
 
-def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> tuple[bool, Callable[[], object]]:
-    """Whether a derivative agrees in a call that it and its function accept, and that call; else it raises."""
+def tried(
+    holder: Any, name: str, row: Row, shapes: Any, seed: int
+) -> tuple[list[list[DerivativePart]], Callable[[], object]]:
+    """The readings of a derivative in a call that it and its function accept, and that call; else it raises."""
     derivative = getattr(holder, name)
     args, options = samples(derivative, shapes, seed)
     if row["flag"]:
@@ -236,8 +253,7 @@ def tried(holder: Any, name: str, row: Row, shapes: Any, seed: int) -> tuple[boo
         results = [*call.outputs({}), *call.parts({})]
         if len(results) < 2 or not all(np.isfinite(array).any() for array in results):
             raise ValueError("no numbers")
-        agrees = agreement(readings(call))[1] > 0
-    return agrees, partial(derivative, *args, **options)
+        return readings(call), partial(derivative, *args, **options)
 
 
 def samples(function: Any, shapes: Any, seed: int, owner: type | None = None) -> tuple[list[Any], Row]:

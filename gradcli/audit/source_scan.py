@@ -182,6 +182,9 @@ def among(functions: dict[str, Function], own: set[str], prefix: str, file: str,
             moved = any(x in theirs and [*theirs].index(x) != at for at, x in enumerate(ours))
             if missing and (moved or len(theirs) > len(ours)):
                 continue  # it needs an argument that the derivative does not have
+            more = sum(default is None for default in ours.values()) - len(theirs)
+            if more > 1 and functions[named].args.vararg is None:
+                continue  # it is made of other derivatives: a single one more may be a cotangent
             if match.rule == ONE_ARGUMENT and match.by not in theirs and (len(match.by) > 1 or not theirs):
                 continue
             about = (match.rule, match.kind, match.sign, match.by)
