@@ -88,6 +88,7 @@ FIXES: dict[str, str] = {
     "saturated": "scale the input down, or normalise it: far from zero this function is flat",
     "one-entry": "use sigmoid for a single output, or as many outputs as there are classes",
     "not-selected": "no entry of it was selected here; the gradient of what is not selected is zero",
+    "padding": "look up rows other than that of padding_idx, or leave padding_idx out if that row is to learn",
     "outside-bounds": "leave the clamp out of the loss, or start inside its bounds",
     "times-zero": "the other factor is zero here, so the product does not depend on it",
     "underflow": "compute in float32, or let torch.amp.GradScaler scale the loss",

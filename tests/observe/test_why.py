@@ -195,6 +195,11 @@ def test_errors_that_the_file_caught_do_not_blind_or_mislead(tmp_path: Path) -> 
         ("(w - w).sum().backward()", "flat", True),
         ("w.clamp(min=5.0).sum().backward()", "outside-bounds", True),
         ("torch.where(w > 9, w, torch.zeros(2)).sum().backward()", "not-selected", True),
+        (
+            "torch.nn.functional.embedding(torch.zeros(3).long(), w[:, None], padding_idx=0).sum().backward()",
+            "padding",
+            False,
+        ),
         ("torch.round(w).sum().backward()", "step-function", False),
         ("torch.sign(w).sum().backward()", "step-function", False),
         ("torch.floor(w * 3).sum().backward()", "step-function", False),

@@ -120,8 +120,7 @@ def at_node(story: Story, name: str, step: Step, sweep: BackwardRecord) -> Findi
     line = step.line
     if reason in ("times-zero", "flat", "saturated") and too_small(story, step, entry):
         kind = "" if entry is None else entry.dtype
-        message = f"$it.grad is zero: in the backward of {story.doing_step(step)} it is too small for {kind} "
-        message += "(underflow)"
+        message = f"$it.grad is zero: in the backward of {story.doing_step(step)} {kind} underflows: it is too small"
         return story.find("underflow", name, line, message, evidence)
     if entry is None:
         return story.find(reason, name, line, passes, evidence)
@@ -141,6 +140,8 @@ def at_node(story: Story, name: str, step: Step, sweep: BackwardRecord) -> Findi
         size = math.prod(entry.shape)
         message = f"$it.grad is zero: all {size} entries lie outside the bounds of {story.doing(entry)}"
         return story.find("outside-bounds", name, line, message, evidence)
+    if kind_of(step.name) == "Embedding":
+        return story.find("padding", name, line, f"{passes}: every index is padding_idx", evidence)
     if reason == "dead-relu" and all(story.entries[root].size.norm == 0 for root, _, _ in sweep.roots):
         fix = "the loss itself is 0: no term is above the hinge; raise the margin, or choose harder examples"
         return story.find(reason, name, line, passes, evidence, fix=fix)
