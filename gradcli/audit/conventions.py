@@ -110,7 +110,8 @@ class PairedCall:
             [STATE + x for x in names if not of_objects(content := getattr(self.owner, x, None)) and moves(content)]
             for names in (["theta"], getattr(self.owner, "__dict__", ()))
         )
-        for names in (arguments, theta, self.remade(), attributes):
+        for tried in (arguments, theta, None, attributes):
+            names = self.remade() if tried is None else tried  # objects may be costly: made where nothing agrees yet
             whole = {name: isinstance(self.content(name), int) for name in names}
             yield sorted(names, key=lambda name: whole[name])[:MOST_ARGUMENTS]
 

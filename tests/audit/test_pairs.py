@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.audit import guesses, judging, pairs
+from gradcli.audit import guesses, judging, pair_calls, pairs
 from gradcli.audit.conventions import FEW, PairedCall, of_few
 from gradcli.audit.source_scan import scan
 from gradcli.rendering.document import Facts
@@ -592,3 +592,38 @@ def test_sentences_of_a_card_are_wrapped(name: str, lines: int) -> None:
     assert isinstance(narrow, Facts)
     assert [row[0] for row in narrow.rows] == [name, *[""] * (lines - 1)]
     assert lines == 1 or max(len(row[1]) for row in narrow.rows) <= 80
+
+
+class Costly:
+    """Objects that count how many of them were made; `still` depends on nothing."""
+
+    made = 0
+
+    def __init__(self, width: float = 0.7) -> None:
+        type(self).made += 1
+        self.width = width
+
+    def cube(self, x: Any) -> Any:
+        return self.width * x**3
+
+    def cube_grad(self, x: Any) -> Any:
+        return 3 * self.width * x**2
+
+    def still(self, x: Any) -> Any:
+        return 0 * x
+
+    def still_grad(self, x: Any) -> Any:
+        return 0 * x
+
+
+def test_objects_are_made_once_for_all_pairs_of_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is one made anew of other numbers where function and derivative are 0: nothing could agree better."""
+    module = sys.modules[__name__]
+    monkeypatch.setattr(pair_calls, "OBJECTS", {})
+    Costly.made = 0
+    for name in ("cube", "still", "cube"):
+        row = {"derivative": f"{__name__}:Costly.{name}_grad", "value": f"{__name__}:Costly.{name}"}
+        row |= {"rule": "", "kind": "gradient", "sign": 1, "flag": "", "by": ""}
+        pair_calls.by_defaults(module, row)
+        assert row["invented"]
+    assert Costly.made == 1
