@@ -15,7 +15,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator.plotting import plot
 from gradcli.interfaces import cli
 from gradcli.rendering import plain
-from gradcli.rendering.curves import plots, vector_plots
+from gradcli.rendering.curves import plots, spy_plots, vector_plots
 from gradcli.rendering.document import Style
 from tests.rendering.test_schema import validator
 
@@ -193,6 +193,9 @@ def test_lines_of_equal_value_are_circles_around_a_minimum() -> None:
         (["x", "--box", "x=2:1"], "GC735"),
         (["x", "--format", "png"], "GC721"),
         (["x", "--claim", "x = 1", "--step-sizes"], "GC721"),
+        (["x", "--claim", "x = 1", "--spy"], "GC721"),
+        (["x**2", "--spy"], "GC202"),
+        (["x**2", "--at", "x=1", "--spy", "--output", "spy.png"], "GC721"),
     ],
     ids=str,
 )
@@ -256,3 +259,48 @@ def test_without_matplotlib_the_extra_is_named(
     assert not list(tmp_path.iterdir())
     with pytest.raises(GradcliError, match="matplotlib"):
         plots.figure(plot("x**2"), form)
+
+
+ARROW = "concatenate([[sum(x**2)], x[1:]**2 + x[0]*x[1:]])"
+
+
+@pytest.mark.parametrize("size", [3, 60, 3000])
+def test_a_spy_plot_shows_the_entries(size: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An arrow: its first row, its first column and its diagonal, in a terminal and as squares."""
+    arguments = ["plot", ARROW, "--at", f"x=ones({size})", "--spy"]
+    assert cli.main(arguments) == 0
+    lines = [line[1:-1] for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    dots = {
+        (4 * row + y, 2 * column + x)
+        for row, line in enumerate(lines)
+        for column, sign in enumerate(line)
+        for y, pair in enumerate(plots.DOTS)
+        for x, bit in enumerate(pair)
+        if sign != " " and (ord(sign) - 0x2800) & bit
+    }
+    down, across = (1 + max(place) for place in zip(*dots, strict=True))
+    assert min(size, 100) <= across <= size
+    expected = {(row * down // size, column * across // size) for row in range(size) for column in (0, row)}
+    assert dots == expected | {(0, column) for column in range(across)}
+    path = tmp_path / "spy.svg"
+    assert cli.main([*arguments, "--output", str(path)]) == 0
+    drawn = [one.get("d") or "" for one in ElementTree.parse(path).getroot().iter() if one.tag.endswith("path")]
+    squares = [
+        tuple(map(float, one)) for one in re.findall(r"M([0-9.]+),([0-9.]+)h([0-9.]+)v([0-9.]+)", "".join(drawn))
+    ]
+    width = spy_plots.SIDE
+    assert len(squares) == 3 * min(size, width) - 2
+    for x, y, wide, high in squares:
+        assert spy_plots.LEFT <= x <= spy_plots.LEFT + width - wide + 0.02
+        assert spy_plots.TOP <= y <= spy_plots.TOP + width - high + 0.02
+
+
+def test_a_pattern_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    for script, entries in (("x*y**2", [[0, 1], [1, 0], [1, 1]]), ("[x, x*y, 3]", [[0, 0], [1, 0], [1, 1]])):
+        arguments = ["plot", script, "--at", "x=1,y=0", "--spy", "--format"]
+        assert cli.main([*arguments, "json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert not list(validator("plot").iter_errors(answer))
+        assert answer["entries"] == entries and answer["shape"] == [3 if "[" in script else 2, 2]
+        assert cli.main([*arguments, "csv"]) == 0
+        assert capsys.readouterr().out.splitlines() == ["row,column", *(f"{row},{column}" for row, column in entries)]

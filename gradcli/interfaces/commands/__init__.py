@@ -90,6 +90,7 @@ ROOMS: dict[str, str] = {
     "torch_alias": "gradcli.eager.torch_alias",
     "torch_recorder": "gradcli.recording.libraries.torch_recorder",
     "trace": "gradcli.rendering.documents.trace_tables",
+    "spy_plots": "gradcli.rendering.curves.spy_plots",
     "vector_plots": "gradcli.rendering.curves.vector_plots",
     "verdicts": "gradcli.rendering.documents.verdicts",
     "watching": "gradcli.why",

@@ -1,8 +1,8 @@
-"""`gradcli plot`: plot a function with its gradient, a claim beside it, or the errors of finite differences by step."""
+"""`gradcli plot`: a function with its gradient, a claim, errors of differences by step, or the pattern of a matrix."""
 
 from __future__ import annotations
 
-from gradcli.base.diagnostics import error
+from gradcli.base.diagnostics import GradcliError, error
 from gradcli.interfaces.command_parts.check_inputs import boxes, one_claim, ranges_apart
 from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
@@ -11,11 +11,17 @@ from gradcli.interfaces.options.shared_options import EVALUATION, SCRIPT, allowe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from gradcli import calculator
+    from gradcli.base.results.calculations import Hessian, Jacobian
     from gradcli.calculator import plotting
     from gradcli.interfaces.options.shared_options import CommandOutput
-    from gradcli.rendering.curves import plots, vector_plots
+    from gradcli.language.source import Source
+    from gradcli.rendering.curves import plots, spy_plots, vector_plots
 else:
-    plotting, plots, vector_plots = room("plotting"), room("plots"), room("vector_plots")
+    calculator, plotting = room("calculator"), room("plotting")
+    plots, spy_plots, vector_plots = room("plots"), room("spy_plots"), room("vector_plots")
 
 PICTURES = ("png", "pdf", "jpg")  # by matplotlib
 
@@ -29,13 +35,15 @@ def plot(
     box: tuple[str, ...],
     claim: str | None,
     step_sizes: bool,
+    spy: bool,
     limit: tuple[str, ...],
 ) -> int:
     """A function with its gradient, as a plot.
 
     Along one leaf the value and the derivative are drawn below each other; over two leaves, lines of equal
     value with the direction of the gradient. --claim draws a hand-written derivative beside the right one,
-    --step-sizes the error of finite differences at the point against their step.
+    --step-sizes the error of finite differences at the point against their step. --spy shows which entries of the
+    Hessian of a number, or of the Jacobian of an array, may differ from 0.
 
     In a terminal plots are drawn with characters. --output plot.svg draws a picture; .png, .pdf and .jpg need
     matplotlib (extra: plot).
@@ -46,6 +54,7 @@ def plot(
       gradcli plot "x**2 + x*y + 2*y**2"
       gradcli plot "sin(x**2)" --claim "x = cos(x**2)" --box x=0:2
       gradcli plot "exp(x)" --at x=1 --step-sizes
+      gradcli plot "sum((x[1:] - x[:-1]**2)**2)" --at "x=ones(40)" --spy
     """
     bounds = allowed(limit, output)
     at, ranges = ranges_apart(at)
@@ -55,6 +64,8 @@ def plot(
     picture = output.format if output.format in PICTURES else None
     if picture and output.settings["output"] is None:
         raise error("GC721", f"--format {picture} needs a file to write", help=f"write --output plot.{picture}")
+    if spy:
+        return pattern(output, load(script, output, bounds), at=at, wrt=names(wrt), limits=bounds)
     result = plotting.plot(
         load(script, output, bounds),
         at=at,
@@ -79,6 +90,30 @@ def plot(
     return 0
 
 
+def pattern(output: CommandOutput, source: Source, **options: Any) -> int:
+    """Show where the Hessian, or the Jacobian, has entries."""
+    if output.format in PICTURES:
+        raise error("GC721", f"--spy draws no {output.format}", help="write --output pattern.svg")
+    result: Hessian | Jacobian
+    try:
+        result = calculator.hessian(source, sparse=True, **options)
+    except GradcliError as problem:
+        if all(note.code != "GC307" for note in problem.diagnostics):
+            raise
+        result = calculator.jacobian(source, sparse=True, **options)
+    if output.format == "svg":
+        output.write((spy_plots.svg(result),))
+    else:
+        output.emit(
+            View(
+                document=lambda style: spy_plots.picture(result, style),
+                payload=lambda: spy_plots.payload(result),
+                tidy=lambda: spy_plots.tidy(result),
+            )
+        )
+    return 0
+
+
 AT, WRT, LIMIT = (option for option in EVALUATION if option.spellings[0] in ("--at", "--wrt", "--limit"))
 DECLARATION = Declaration(
     plot,
@@ -94,9 +129,10 @@ DECLARATION = Declaration(
         ),
         Option("--claim", metavar="LEAF=SCRIPT", help="A hand-written derivative, drawn next to the right one."),
         Option("--step-sizes", kind="flag", help="Draw the error of finite differences against their step."),
+        Option("--spy", kind="flag", help="Draw where the Hessian or the Jacobian has entries."),
         LIMIT,
         *presentation("table", "plain", "json", "csv", "svg", *PICTURES),
     ),
-    conflicts={"claim": ("step_sizes",)},
+    conflicts={"claim": ("step_sizes", "spy"), "spy": ("step_sizes", "box")},
     renamed={"--steps": "--step-sizes"},
 )

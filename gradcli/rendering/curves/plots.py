@@ -247,15 +247,15 @@ def figure(result: Curves, form: str) -> bytes:
             over_two(result, sheet)
         else:
             along_one(result, sheet)
-        sheet.suptitle(title(result), family="monospace", size=11, parse_math=False)
+        sheet.suptitle(title(result.expression), family="monospace", size=11, parse_math=False)
         file = BytesIO()
         sheet.savefig(file, format=form, metadata={"CreationDate": None} if form == "pdf" else None)
     return file.getvalue()
 
 
-def title(result: Curves) -> str:
+def title(expression: str) -> str:
     """The expression on one line, or its beginning."""
-    text = " ; ".join(line.strip() for line in result.expression.splitlines() if line.strip())
+    text = " ; ".join(line.strip() for line in expression.splitlines() if line.strip())
     return text if len(text) <= 70 else text[:67] + "..."
 
 

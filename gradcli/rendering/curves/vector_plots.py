@@ -24,7 +24,7 @@ from gradcli.rendering.safe_text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gradcli.base.results.curves import Curves
 
@@ -91,12 +91,17 @@ def svg(result: Curves) -> str:
     sheet = (
         by_step(result) if result.steps is not None else (over_two if len(result.points) == 2 else along_one)(result)
     )
+    return framed_svg(title(result.expression), sheet)
+
+
+def framed_svg(heading: str, sheet: Iterable[str]) -> str:
+    """A document of the size of all plots with a heading."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
         'font-family="sans-serif" font-size="11" fill="#334155">'
     )
     back = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
-    top = written(WIDTH / 2, 22, title(result), more=' font-family="monospace" font-size="12"')
+    top = written(WIDTH / 2, 22, heading, more=' font-family="monospace" font-size="12"')
     return "\n".join([head, back, top, *(line for line in sheet if line), "</svg>", ""])
 
 
