@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +19,12 @@ from gradcli.recording.libraries.eager_recorder import EagerWatch
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import listings
 from gradcli.rendering.documents import why_findings as reasons
+from gradcli.why import story
 from tests.eager.test_against_torch import agree, left_by
 from tests.rendering.test_schema import parsed, validator
 from tests.support.eager_snippets import SNIPPETS
 from tests.support.eager_snippets_more import MORE
+from tests.support.rows import all_rows
 
 HERE = str(Path(__file__).parents[1]) + os.sep
 
@@ -28,7 +32,15 @@ HERE = str(Path(__file__).parents[1]) + os.sep
 ALL = SNIPPETS | MORE
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.fixture(scope="module", autouse=True)
+def files_are_parsed_once() -> Iterator[None]:
+    """The lines that a record of a snippet names stand in the same few files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(story, "SourceTree", cache(story.SourceTree))
+        yield
+
+
+@all_rows("name", ALL)
 def test_recording_changes_nothing_and_fails_on_nothing(name: str) -> None:
     text = ALL[name]
     plain, plain_error, plain_warnings = left_by(text, gradcli.eager)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -145,6 +146,11 @@ def parsed(path: Path) -> ast.Module:
 
 
 @cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(path)))
+
+
+@cache
 def imported(path: Path, types: bool = False) -> list[tuple[str, bool, int]]:
     """The modules that a file imports at run time, or for types too: name, whether inside a function, line."""
     found = []
@@ -229,9 +235,7 @@ def test_names_have_one_meaning() -> None:
     stems = Counter(path.stem for path in modules() if path.stem not in ("__init__", "__main__"))
     shared = sorted(stem for stem, count in stems.items() if count > 1)
     assert len(shared) <= MOST_SHARED_MODULES, shared
-    classes = Counter(
-        node.name for path in modules() for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)
-    )
+    classes = Counter(node.name for path in modules() for node in nodes_of(path) if isinstance(node, ast.ClassDef))
     several = sorted(name for name, count in classes.items() if count > 1)
     assert len(several) <= MOST_SHARED_CLASSES, several
 
@@ -240,7 +244,7 @@ def test_a_function_takes_few_parameters() -> None:
     wide = [
         f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}"
         for path in modules()
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) > 8
     ]
@@ -365,11 +369,11 @@ def test_every_module_says_what_it_is_for() -> None:
 VAGUE = {"found", "made", "told", "given", "here", "one"}  # names that say nothing of what a variable holds
 
 
-def vague_names(tree: ast.AST) -> list[tuple[int, str]]:
+def vague_names(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
     """The variables and parameters of a module that have such a name, with their lines."""
     names = [
         (node.lineno, node.id if isinstance(node, ast.Name) else node.arg)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     ]
     return [(line, name) for line, name in names if name in VAGUE]
@@ -377,8 +381,8 @@ def vague_names(tree: ast.AST) -> list[tuple[int, str]]:
 
 def test_variables_are_named_for_what_they_hold() -> None:
     example = "def f(given, rows):\n    found = [one.one for one in rows]\n    return g(found, one=1)\n"
-    assert sorted(vague_names(ast.parse(example))) == [(1, "given"), (2, "found"), (2, "one")]
-    wrong = [f"{path}:{line}: {name}" for path in modules() for line, name in vague_names(parsed(path))]
+    assert sorted(vague_names(ast.walk(ast.parse(example)))) == [(1, "given"), (2, "found"), (2, "one")]
+    wrong = [f"{path}:{line}: {name}" for path in modules() for line, name in vague_names(nodes_of(path))]
     assert not wrong, wrong
 
 
@@ -410,7 +414,7 @@ def test_few_files_name_operations() -> None:
     naming = []
     for path in modules():
         if room_of(path) != "primitives":
-            texts = [node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)]
+            texts = [node.value for node in nodes_of(path) if isinstance(node, ast.Constant)]
             naming += [path] if len(names.intersection(text for text in texts if isinstance(text, str))) > 2 else []
     assert len(naming) <= 96, sorted(map(str, naming))
 
@@ -422,7 +426,7 @@ def test_nothing_runs_text() -> None:
             assert len(re.findall(r"\bcompile\(.*# allowed: ", path.read_text())) == 1
             assert not re.search(r"\b(eval|exec|__import__)\(", path.read_text())
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in {"eval", "exec", "compile", "__import__"}, f"{path}:{node.lineno}"
             if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -449,9 +453,9 @@ def test_the_architecture_stays_on_two_pages() -> None:
 LEVELS = {"SUM", "PRODUCT", "SIGN", "POWER", "ATOM"}  # of precedence
 
 
-def ranks_operators(tree: ast.Module) -> bool:
+def ranks_operators(nodes: Iterable[ast.AST]) -> bool:
     """Whether a module says itself how tightly operators bind: numbers for levels, or for operators by their signs."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Assign):
             targets = [part for target in node.targets for part in getattr(target, "elts", [target])]
             names = {part.id.lstrip("_") for part in targets if isinstance(part, ast.Name)}
@@ -471,8 +475,10 @@ def ranks_operators(tree: ast.Module) -> bool:
 
 
 def test_one_table_of_precedence() -> None:
-    assert ranks_operators(ast.parse("_SUM, _POWER = 1, 2")) and ranks_operators(ast.parse("B = {'+': 1, '*': (2, 0)}"))
-    tables = {path.relative_to(PACKAGE).as_posix() for path in modules() if ranks_operators(parsed(path))}
+    assert all(
+        ranks_operators(ast.walk(ast.parse(text))) for text in ("_SUM, _POWER = 1, 2", "B = {'+': 1, '*': (2, 0)}")
+    )
+    tables = {path.relative_to(PACKAGE).as_posix() for path in modules() if ranks_operators(nodes_of(path))}
     assert tables == {"language/notation.py"}
 
 

@@ -527,7 +527,7 @@ def no_copies(story: Story) -> Iterator[tuple[None, Finding]]:
 
 def misspelt(story: Story) -> Iterator[tuple[None, Finding]]:
     """Attributes that someone took for requires_grad."""
-    for tree in map(story.tree, sorted(story.files())):
+    for tree in map(story.tree, sorted(story.files()) if story.watch.misspelt else ()):
         for node in (node for node in ast.walk(tree.root) if isinstance(node, ast.Assign)):
             target = node.targets[0]
             wrong = isinstance(target, ast.Attribute) and target.attr in story.watch.misspelt
