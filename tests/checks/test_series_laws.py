@@ -59,7 +59,8 @@ def moving(it: Study, number: int, label: str) -> Callable[[Any], Any]:
     """The 80-digit loss as a function of steps along the directions of a label."""
     ways = [it.directions["uv".index(letter)] for letter in dict.fromkeys(label)]
     point = it.point(number)
-    return lambda by: it.exact_loss(reference.moved(point, ways, by))
+    moved = reference.moving(point, ways)
+    return lambda by: it.exact_loss(moved(by))
 
 
 def enclosed(lines: DirectionalJets, u: list[float], v: list[float]) -> dict[str, tuple[Any, int]]:

@@ -73,7 +73,7 @@ def value_to_80_digits(case: Case) -> None:
     it = study(case)
     try:
         for number in range(POINTS):
-            for value, exact in zip(it.values, it.exact(it.point(number)), strict=True):
+            for value, exact in zip(it.values, it.exact_at(number), strict=True):
                 assert np.shape(value[number]) == np.shape(exact)
                 close(value[number], np.asarray(exact, dtype=object).astype(float), rounding(case), "value")
     except Missing as row:
@@ -119,17 +119,17 @@ def value_by_balls(case: Case) -> None:
             pytest.skip("no closed form for balls")
         for k, (value, entries) in enumerate(zip(it.values, found, strict=True)):
             close(value[number], middle(entries), rounding(case), "value in balls")
-            for entry, plain in zip(entries.flat, _exact_entries(it, point, k), strict=False):
+            for entry, plain in zip(entries.flat, _exact_entries(it, number, k), strict=False):
                 if hasattr(entry, "rel_accuracy_bits"):
                     assert entry.rel_accuracy_bits() >= 56 or ball_numbers.is_tiny(entry)
                     assert _inside(entry, plain), f"{entry} does not hold {plain}"
 
 
-def _exact_entries(it: Study, point: Any, k: int) -> list[Any]:
+def _exact_entries(it: Study, number: int, k: int) -> list[Any]:
     if ("value_to_80_digits", it.case.name) in EXEMPT:
         return []
     try:
-        return list(np.ravel(np.asarray(it.exact(point)[k], dtype=object)))
+        return list(np.ravel(np.asarray(it.exact_at(number)[k], dtype=object)))
     except Missing:
         return []
 

@@ -7,6 +7,7 @@ text: broadcasting, indexing, axes, defaults. With `reference_arrays.CALLS` as t
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,6 +196,9 @@ class Numpy:
     transpose, stack, asarray = np.transpose, np.stack, np.asarray
 
 
+parsed = cache(parse)  # differences read one text at many points
+
+
 def read(
     text: str,
     point: Mapping[str, Any],
@@ -213,7 +217,7 @@ def read(
     scope.update(point)
     reader = _Reader(scope, table, number, arrays)
     result: Any = None
-    for statement in parse(text).statements:
+    for statement in parsed(text).statements:
         if isinstance(statement, s.Assign):
             value = reader.read(statement.value)
             targets = [target.id for target in statement.targets]

@@ -41,7 +41,7 @@ def number(x: Any) -> Any:
 def exact(values: Any) -> Any:
     """Numbers as an array of mpmath numbers; truth values and positions stay what they are."""
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-    if array.dtype.kind in "bi":
+    if array.dtype.kind in "bi" or (array.dtype == object and all(type(entry) is mp.mpf for entry in array.flat)):
         return array
     made = np.empty(array.shape, dtype=object)
     for place, entry in np.ndenumerate(array):
@@ -377,8 +377,21 @@ def along(function: Callable[[Any], Any], *orders: int) -> Any:
 
 def moved(point: Mapping[str, Any], directions: Sequence[Mapping[str, Any]], by: Sequence[Any]) -> dict[str, Any]:
     """The point, moved by some amounts along some directions; a direction names the leaves that move."""
-    found = dict(point)
-    for direction, amount in zip(directions, by, strict=True):
-        for name, way in direction.items():
-            found[name] = np.asarray(exact(found[name]) + exact(way) * amount, dtype=object)
-    return found
+    return moving(point, directions)(by)
+
+
+def moving(
+    point: Mapping[str, Any], directions: Sequence[Mapping[str, Any]]
+) -> Callable[[Sequence[Any]], dict[str, Any]]:
+    """`moved` as a function of the amounts; the point and the directions become mpmath numbers once."""
+    start = {name: exact(values) for name, values in point.items()}
+    ways = [{name: exact(way) for name, way in direction.items()} for direction in directions]
+
+    def by_amounts(by: Sequence[Any]) -> dict[str, Any]:
+        found = dict(start)
+        for direction, amount in zip(ways, by, strict=True):
+            for name, way in direction.items():
+                found[name] = np.asarray(found[name] + way * amount, dtype=object)
+        return found
+
+    return by_amounts

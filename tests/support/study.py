@@ -35,6 +35,8 @@ class Study:
         self.points = case.points(count)
         self.random = np.random.default_rng(11)
         self.read: tuple[int, Symbolic] | None = None
+        self.known_weights: tuple[list[np.ndarray], list[np.ndarray]] | None = None
+        self.known_exact: dict[int, list[Any]] = {}
 
     @property
     def differentiable(self) -> bool:
@@ -60,6 +62,13 @@ class Study:
     @cached_property
     def weights(self) -> list[np.ndarray]:
         return [self.grid(output.shape) for output in self.outputs]
+
+    @property
+    def exact_weights(self) -> list[np.ndarray]:
+        """The weights as mpmath numbers, made anew where others were set."""
+        if self.known_weights is None or self.known_weights[0] is not self.weights:
+            self.known_weights = self.weights, [reference.exact(weight) for weight in self.weights]
+        return self.known_weights[1]
 
     @cached_property
     def directions(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -148,17 +157,23 @@ class Study:
             raise Missing(str(missing)) from None
         return list(found) if isinstance(found, tuple) else [found]
 
+    def exact_at(self, number: int) -> list[Any]:
+        """The outputs to 80 digits at one of the points."""
+        if number not in self.known_exact:
+            self.known_exact[number] = self.exact(self.point(number))
+        return self.known_exact[number]
+
     def total(self, point: Mapping[str, Any]) -> Any:
         """The sum of all entries of the outputs, to 80 digits."""
         return mp.fsum(x for value in self.exact(point) for x in np.ravel(np.asarray(value, dtype=object)))
 
     def exact_loss(self, point: Mapping[str, Any]) -> Any:
         total = mp.zero
-        for value, weight, output in zip(self.exact(point), self.weights, self.outputs, strict=True):
+        for value, weight, output in zip(self.exact(point), self.exact_weights, self.outputs, strict=True):
             if output.type.kind == "float":
                 array = np.asarray(value, dtype=object)
                 assert array.shape == output.shape, f"the reference has the shape {array.shape}"
-                total += mp.fsum(np.ravel(reference.exact(weight) * array))
+                total += mp.fsum(np.ravel(weight * array))
         return total
 
     @cached_property
@@ -170,7 +185,8 @@ class Study:
             point = self.point(number)
 
             def at(directions: Sequence[Mapping[str, Any]], point: Any = point) -> Callable[[Any], Any]:
-                return lambda by: self.exact_loss(reference.moved(point, directions, by))
+                moved = reference.moving(point, directions)
+                return lambda by: self.exact_loss(moved(by))
 
             gradient = {}
             for name, leaf in self.leaves.items() if number == 0 else ():  # entry by entry at the first point

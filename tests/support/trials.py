@@ -87,7 +87,8 @@ class Trial(Study):
 
     def _by_digits(self, point: Mapping[str, Any], way: Mapping[str, Any]) -> float:
         try:
-            return float(reference.along(lambda by: self.exact_loss(reference.moved(point, [way], by)), 1))
+            moved = reference.moving(point, [way])
+            return float(reference.along(lambda by: self.exact_loss(moved(by)), 1))
         except Missing:
             try:
                 return ball_slope(self.loss, point, way)
