@@ -12,6 +12,7 @@ from gradcli.calculator.traces import local_partials
 from gradcli.interfaces import cli
 from gradcli.primitives import functions
 from tests.rendering.test_schema import validator
+from tests.support.rows import all_rows
 
 POINT = {"x": 0.3, "y": 0.4, "z": 0.6, "w": 0.7}
 ELEMENTWISE = sorted(
@@ -28,7 +29,7 @@ NO_CLOSED_FORM = {  # arguments by which there is no derivative in public operat
 }
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@all_rows("name", ELEMENTWISE)
 def test_every_partial_has_a_formula_with_its_number(name: str) -> None:
     names = list(POINT)[: functions()[name].arity]
     at = {one: POINT[one] for one in names}

@@ -14,6 +14,7 @@ from gradcli.rendering import plain
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import trace_tables
 from tests.rendering.test_snapshots import on_terminal
+from tests.support.rows import all_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,8 +130,8 @@ def heading(text: str) -> str:
     return above if rule else ""
 
 
-@pytest.mark.parametrize("cells", [40, 60, 80, 100, 120])
-@pytest.mark.parametrize(("script", "at", "inserted"), SCRIPTS, ids=IDS)
+@all_rows("cells", [40, 60, 80, 100, 120])
+@all_rows(("script", "at", "inserted"), SCRIPTS, ids=IDS)
 def test_the_local_partial_is_dropped_last(script: str, at: dict[str, Any], inserted: int, cells: int) -> None:
     text = on_terminal(trace_tables.trace(calculator.trace(script, at=at), Style(None, 40, cells)), cells)
     assert max(map(len, text.splitlines())) <= cells

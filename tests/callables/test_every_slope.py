@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import binom
 
 from gradcli import check_callable
+from tests.support.rows import all_rows
 
 pytestmark = pytest.mark.usefixtures("values_only")
 PASSES = {"AGREES", "IMPRECISE", "PROVED", "CERTIFIED"}
@@ -123,8 +124,8 @@ STAIRS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", STAIRS)
-@pytest.mark.parametrize("width", [1e-4, 1e-6, 1e-8, 1e-10, 1e-11, 1e-12])
+@all_rows("name", STAIRS)
+@all_rows("width", [1e-4, 1e-6, 1e-8, 1e-10, 1e-11, 1e-12])
 def test_the_slope_of_stairs_is_not_passed(name: str, width: float) -> None:
     f, df = STAIRS[name]
     for at in (0.7312, 1.9173):

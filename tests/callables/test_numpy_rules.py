@@ -18,7 +18,7 @@ from scipy import linalg, optimize, special
 from gradcli import check_callable
 from gradcli.formulas.index_proof import _labels_of
 from gradcli.formulas.index_reading import _one_for_each_row
-from tests.support.rows import every
+from tests.support.rows import all_rows, every
 
 R = np.random.default_rng(7)
 V, W3 = np.array([0.3, 1.1, -0.7, 0.4]), R.normal(size=(3, 4))
@@ -441,7 +441,7 @@ def judged(rule: Rule, derivative: Callable[..., Any]) -> dict[str, str]:
     return {str(one.leaf): one.verdict for one in report.checks}
 
 
-@pytest.mark.parametrize("name", RULES)
+@all_rows("name", RULES)
 def test_right_derivatives_are_proved(name: str) -> None:
     found = judged(RULES[name], RULES[name].right)
     assert set(found.values()) <= {"PROVED", "CERTIFIED"}, found

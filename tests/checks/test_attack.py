@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import mpmath as mp
-import pytest
 
 from gradcli.checks import check_script
+from tests.support.rows import all_rows
 
 SMOOTH: list[tuple[str, float, Callable[[Any], Any]]] = [
     ("erf(log(x + 2))*digamma(x + 1.5)", 0.37, lambda x: mp.erf(mp.log(x + 2)) * mp.digamma(x + 1.5)),
@@ -66,7 +66,7 @@ def exact(f: Callable[[Any], Any], x: float) -> Any:
         return (8 * (f(at + h) - f(at - h)) - (f(at + 2 * h) - f(at - 2 * h))) / (12 * h)
 
 
-@pytest.mark.parametrize(("text", "x", "f"), SMOOTH, ids=[text for text, *_ in SMOOTH])
+@all_rows(("text", "x", "f"), SMOOTH, ids=[text for text, *_ in SMOOTH])
 def test_a_smooth_point(text: str, x: float, f: Callable[[Any], Any]) -> None:
     found = check_script(text, at={"x": x}).checks[0]
     assert found.verdict in ("PROVED", "CERTIFIED", "IMPRECISE"), found.message
@@ -98,7 +98,7 @@ TIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "x", "kind"), TIES, ids=[text for text, *_ in TIES])
+@all_rows(("text", "x", "kind"), TIES, ids=[text for text, *_ in TIES])
 def test_a_tie(text: str, x: float, kind: str) -> None:
     found = check_script(text, at={"x": x}).checks[0]
     if kind == "good":

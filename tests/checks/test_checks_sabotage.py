@@ -11,6 +11,7 @@ import pytest
 from gradcli.checks import check_script
 from gradcli.graph.primitive import Primitive
 from gradcli.primitives import catalogue
+from tests.support.rows import all_rows
 
 POINTS: dict[str, Any] = {"x": 1.3, "y": 0.7}
 SCRIPTS = {
@@ -54,8 +55,8 @@ DAMAGES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", SCRIPTS)
+@all_rows("damage", DAMAGES)
+@all_rows("name", SCRIPTS)
 def test_a_damaged_rule_is_refuted(name: str, damage: str) -> None:
     with damaged(catalogue()[name], DAMAGES[damage]):
         verdicts = {check.verdict for check in check_script(SCRIPTS[name], at=POINTS).checks}

@@ -19,6 +19,7 @@ from gradcli.rendering.documents.verdicts import reports
 from gradcli.rendering.plain import render
 from tests.execution.test_convention import IDS, PROGRAMS
 from tests.support.rederive import rederive
+from tests.support.rows import all_rows
 
 Z = {"z": 0.7 - 1.3j}
 V = {"v": [1 + 2j, -0.5 + 1j, 2 - 1j]}
@@ -42,7 +43,7 @@ def verdict(text: str, at: dict[str, object], claim: str | None = None) -> tuple
     return found.verdict, found.message
 
 
-@pytest.mark.parametrize(("text", "at"), PROGRAMS, ids=IDS)
+@all_rows(("text", "at"), PROGRAMS, ids=IDS)
 def test_the_engine_is_certified(text: str, at: dict[str, object]) -> None:
     if text in ("sum(expm(m))", "sinc(z)"):
         assert verdict(text, at)[0] in ("CERTIFIED", "AGREES")
@@ -53,8 +54,8 @@ def test_the_engine_is_certified(text: str, at: dict[str, object]) -> None:
     assert found.evidence["agree_bits"] >= 56
 
 
-@pytest.mark.parametrize(("text", "f"), REFERENCES, ids=[text for text, _ in REFERENCES])
-@pytest.mark.parametrize("z", POINTS)
+@all_rows(("text", "f"), REFERENCES, ids=[text for text, _ in REFERENCES])
+@all_rows("z", POINTS)
 def test_enclosures_hold_the_derivative(text: str, f: object, z: complex) -> None:
     flint = pytest.importorskip("flint")
     from gradcli.checks.derivatives.jets import DependencyCone, DirectionalJets
@@ -275,7 +276,7 @@ def test_many_random_formulas_of_complex_numbers() -> None:
         assert check_script(wrong, at={"z": z}, dtype="complex128").checks[-1].verdict == "DISAGREES", (text, z)
 
 
-@pytest.mark.parametrize(("text", "at"), [*PROGRAMS, *((text, {"z": z}) for text, z, _ in NOT_SMOOTH), ("abs(z)*z", Z)])
+@all_rows(("text", "at"), [*PROGRAMS, *((text, {"z": z}) for text, z, _ in NOT_SMOOTH), ("abs(z)*z", Z)])
 def test_evidence_leads_to_the_verdict(text: str, at: dict[str, object]) -> None:
     """The second reading of the ladder, from digits, units and slopes alone."""
     for check in check_script(text, at=at, dtype="complex128").checks:

@@ -22,6 +22,7 @@ from gradcli.graph.building import building
 from gradcli.graph.node import Builder
 from gradcli.language.source import words
 from gradcli.primitives import catalogue
+from tests.support.rows import all_rows
 
 if TYPE_CHECKING:
     from gradcli.checks.report import Check
@@ -206,9 +207,7 @@ def values_of(shapes: dict[str, Any], seed: int = 2) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("script", "leaf", "shapes", "formula"), [*FORMULAS, *MORE_FORMULAS], ids=lambda one: str(one)[:30]
-)
+@all_rows(("script", "leaf", "shapes", "formula"), [*FORMULAS, *MORE_FORMULAS], ids=lambda one: str(one)[:30])
 def test_the_formula_of_a_wrong_claim(script: str, leaf: str, shapes: dict[str, Any], formula: str) -> None:
     at = values_of(shapes)
     printed = shown(script, leaf, at)
@@ -221,7 +220,7 @@ def test_the_formula_does_not_depend_on_the_claim(script: str, leaf: str, shapes
     assert shown(script, leaf, values_of(shapes), f"2*({formula})") == formula
 
 
-@pytest.mark.parametrize(("script", "leaf", "shapes", "formula"), FORMULAS, ids=lambda one: str(one)[:30])
+@all_rows(("script", "leaf", "shapes", "formula"), FORMULAS, ids=lambda one: str(one)[:30])
 def test_compiled_functions_give_the_same_formula(script: str, leaf: str, shapes: dict[str, Any], formula: str) -> None:
     assert gradcli.compile(script).gradient_formula(leaf, **values_of(shapes)) == formula
 
@@ -262,7 +261,7 @@ NO_TEMPLATE = {"hyp2f1_derivative"}  # templates name the operands x, y and z, a
 CANCELLING = {"peak", "magnitude"}  # exact readings take 0 and 1
 
 
-@pytest.mark.parametrize("primitive", internal_operations(), ids=lambda one: one.name)
+@all_rows("primitive", internal_operations(), ids=lambda one: one.name)
 def test_an_internal_operation_says_what_it_is(primitive: Primitive) -> None:
     assert primitive.closed is not None, "fill in `closed`: the same in public operations, where it is smooth"
     if primitive.name in CANCELLING:
@@ -412,7 +411,7 @@ def test_texts_do_not_depend_on_hash_seeds() -> None:
 TEMPLATES = [(one, params) for one in internal_operations() for params in PARAMS.get(one.name, [{}]) if one.pointwise]
 
 
-@pytest.mark.parametrize(("primitive", "params"), TEMPLATES, ids=lambda one: getattr(one, "name", str(one)))
+@all_rows(("primitive", "params"), TEMPLATES, ids=lambda one: getattr(one, "name", str(one)))
 def test_formulas_of_internal_operations_are_script_language(primitive: Primitive, params: dict[str, Any]) -> None:
     text = primitive.written(params)
     if not text and primitive.name in NO_TEMPLATE:

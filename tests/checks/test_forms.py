@@ -14,6 +14,7 @@ from gradcli.checks.algebra.proof import Namespace, TowerDerivation, text
 from gradcli.checks.algebra.real_forms import sign_of
 from gradcli.checks.evaluate.interpretation import Undecided, Undefined
 from tests.support.proofs import proofs
+from tests.support.rows import all_rows
 
 VALUES = {"x": fmpq(13, 10), "y": fmpq(2, 5), "z": fmpq(21, 10)}
 
@@ -76,7 +77,7 @@ def test_roots_of_any_degree(degree: int) -> None:
     assert not (slope - root / (x * (degree + 1))).is_zero
 
 
-@pytest.mark.parametrize("n", range(-24, 25))
+@all_rows("n", range(-24, 25))
 def test_turns_are_radicals(n: int) -> None:
     sp, _ = symbols()
     angle = sp.pi * fmpq(n, 12)
@@ -207,8 +208,8 @@ MATRIX_CLAIMS = [
 ]
 
 
-@pytest.mark.parametrize("n", [2, 3])
-@pytest.mark.parametrize("claim", MATRIX_CLAIMS)
+@all_rows("n", [2, 3])
+@all_rows("claim", MATRIX_CLAIMS)
 def test_matrix_claims(claim: str, n: int) -> None:
     script = f"assert {claim}\ntrace(A @ B) + x @ b"
     (proof,) = proofs(script, MATRICES[n])

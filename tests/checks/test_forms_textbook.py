@@ -9,6 +9,7 @@ from statistics import median
 import pytest
 
 from tests.support.proofs import WRONG, derivative_script, identity_script, proofs
+from tests.support.rows import all_rows
 from tests.support.textbook import BLACK_SCHOLES, DERIVATIVES, IDENTITIES
 
 PRICE = {"s": 100, "k": 95, "r": 0.03, "v": 0.2, "t": 0.75}
@@ -26,7 +27,7 @@ def test_true_derivatives_are_proved(capsys: pytest.CaptureFixture[str]) -> None
     assert typical < 0.05
 
 
-@pytest.mark.parametrize(("left", "right", "at"), IDENTITIES, ids=lambda part: part if isinstance(part, str) else "")
+@all_rows(("left", "right", "at"), IDENTITIES, ids=lambda part: part if isinstance(part, str) else "")
 def test_identities_are_proved(left: str, right: str, at: dict[str, float]) -> None:
     (proof,) = proofs(identity_script(left, right, at), at)
     assert proof.proved, proof.answer["reason"]

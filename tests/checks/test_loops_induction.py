@@ -15,6 +15,7 @@ from gradcli.graph.loop import Opened, close, loop_key, loop_of, readers_by_loop
 from gradcli.graph.node import CONSTANT, LEAF, is_reader, reachable
 from gradcli.transforms.derivatives import grad
 from tests.support import loop_bodies
+from tests.support.rows import all_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +38,8 @@ def proved(made: Made, leaf: Node, gradient: Node) -> bool:
     return bool(answer["proved"])
 
 
-@pytest.mark.parametrize("count", [ITERATIONS, 10**6])
-@pytest.mark.parametrize("make", PROVED, ids=lambda make: make.__name__)
+@all_rows("count", [ITERATIONS, 10**6])
+@all_rows("make", PROVED, ids=lambda make: make.__name__)
 def test_the_reverse_loop_is_proved_whatever_the_number_of_iterations(make: Any, count: int) -> None:
     made = make(count if "rows" not in make.__name__ else ITERATIONS)
     for leaf, gradient in zip(made.leaves, grad(made.output, made.leaves), strict=True):

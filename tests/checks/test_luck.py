@@ -8,6 +8,7 @@ import pytest
 
 from gradcli.checks import check_script
 from tests.support.rederive import rederive
+from tests.support.rows import all_rows
 
 WRONG = [
     "x = {a}\ny = x**3\nassert grad(y, x) == 3*x**2*(1 + x - {a})\ny",
@@ -29,8 +30,8 @@ WRONG = [
 DECIMALS = [("0.3", "0.1", "0.4"), ("0.1", "0.7", "0.8"), ("1.1", "0.2", "1.3")]
 
 
-@pytest.mark.parametrize("script", WRONG)
-@pytest.mark.parametrize(("a", "b", "c"), DECIMALS)
+@all_rows("script", WRONG)
+@all_rows(("a", "b", "c"), DECIMALS)
 def test_luck_does_not_pass(script: str, a: str, b: str, c: str) -> None:
     found = check_script(script.format(a=a, b=b, c=c)).checks
     judged = [one for one in found if one.kind != "gradient"]

@@ -10,6 +10,7 @@ import pytest
 from gradcli.calculator import questions
 from gradcli.checks import check_script
 from gradcli.checks.decide.floats import moving
+from tests.support.rows import all_rows
 from tests.support.surveys import Told, surveyed
 
 STRUCTURED = (
@@ -49,8 +50,8 @@ def test_every_entry_is_confirmed(script: str) -> None:
     assert found.bound < 1e-6
 
 
-@pytest.mark.parametrize("script", [*STRUCTURED[:6], *COUPLED])
-@pytest.mark.parametrize("entry", [0, 217, 299])
+@all_rows("script", [*STRUCTURED[:6], *COUPLED])
+@all_rows("entry", [0, 217, 299])
 def test_one_wrong_entry_is_found(script: str, entry: int) -> None:
     def change(gradient: np.ndarray) -> np.ndarray:
         gradient[entry] *= 1.001

@@ -18,6 +18,7 @@ from gradcli.checks.derivatives.jets import DirectionalJets, coefficient
 from gradcli.checks.evaluate import ball_numbers, balls
 from gradcli.checks.evaluate.interpretation import Failure, Tie, Undefined
 from gradcli.checks.expansions.power_series import Series, capacity
+from tests.support.rows import all_rows
 from tests.support.series_lines import lines, lowered
 
 if TYPE_CHECKING:
@@ -93,10 +94,8 @@ def test_precision_and_capacity_are_given_back() -> None:
 # --- enclosures ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("x", [1e-300, -1e-300, 1e-20, 1e-8])
-@pytest.mark.parametrize(
-    "name", ["expm1", "log1p", "sinh", "cosh", "tanh", "asinh", "atanh", "sin", "atan", "erf", "asin"]
-)
+@all_rows("x", [1e-300, -1e-300, 1e-20, 1e-8])
+@all_rows("name", ["expm1", "log1p", "sinh", "cosh", "tanh", "asinh", "atanh", "sin", "atan", "erf", "asin"])
 def test_tiny_arguments_need_no_more_bits(name: str, x: float) -> None:
     """The constant term comes from the function on balls, so nothing cancels in it."""
     with ball_numbers.precision(128):

@@ -15,6 +15,7 @@ from gradcli.checks.derivatives.jets import Sides
 from gradcli.checks.evaluate import ball_numbers
 from gradcli.checks.evaluate.interpretation import Failure
 from gradcli.checks.expansions.log_puiseux import Expansion
+from tests.support.rows import all_rows
 from tests.support.series_lines import exact_lines, lines
 
 INF = math.inf
@@ -107,7 +108,7 @@ TIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "x", "kind", "expected"), TIES, ids=[text for text, *_ in TIES])
+@all_rows(("text", "x", "kind", "expected"), TIES, ids=[text for text, *_ in TIES])
 def test_both_sides(text: str, x: float, kind: str, expected: list[float | None]) -> None:
     found = seen(text, x)
     assert found.kind == kind, found
@@ -166,7 +167,7 @@ EXPANSIONS: list[tuple[str, Callable[[Any], Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "f"), EXPANSIONS, ids=[text for text, _ in EXPANSIONS])
+@all_rows(("text", "f"), EXPANSIONS, ids=[text for text, _ in EXPANSIONS])
 def test_an_expansion_is_the_function(text: str, f: Callable[[Any], Any]) -> None:
     """What the terms leave over shrinks like the remainder that is stated, at two steps far apart."""
     with ball_numbers.precision(1024):
@@ -257,7 +258,7 @@ NASTY: list[tuple[str, float | None]] = [  # at 0, with the derivative there (No
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "slope"), NASTY, ids=[text for text, _ in NASTY])
+@all_rows(("text", "slope"), NASTY, ids=[text for text, _ in NASTY])
 def test_no_wrong_verdict_where_expansions_end(text: str, slope: float | None) -> None:
     """A tie that stays open is INCONCLUSIVE: differences neither pass a claim there nor refute one."""
     script = f"where(x == 0, 0, {text})"

@@ -13,6 +13,7 @@ from gradcli.checks import Check, check_script
 from gradcli.checks.derivatives.jets import Sides
 from gradcli.checks.differences.step_sequences import Neighbourhood, sides_along
 from gradcli.checks.evaluate import ball_numbers
+from tests.support.rows import all_rows
 from tests.support.series_lines import exact_lines
 
 INF = math.inf
@@ -69,7 +70,7 @@ TIES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "x", "kind", "expected"), TIES)
+@all_rows(("text", "x", "kind", "expected"), TIES)
 def test_both_sides(text: str, x: float, kind: str, expected: list[float | None]) -> None:
     found = seen(text, {"x": x})
     assert found.kind == kind
@@ -247,8 +248,8 @@ def test_a_kink_that_only_float64_sees() -> None:
     assert "5.55e-18 above it" in found.message
 
 
-@pytest.mark.parametrize("x", [0.9, 0.999, 0.9999, 0.99999, 1.00001, 1.0001, 1.001, 1.01])
-@pytest.mark.parametrize("name", ["relu", "abs", "step", "clip"])
+@all_rows("x", [0.9, 0.999, 0.9999, 0.99999, 1.00001, 1.0001, 1.001, 1.01])
+@all_rows("name", ["relu", "abs", "step", "clip"])
 def test_differences_see_a_kink_beside_the_point_as_what_it_is(name: str, x: float) -> None:
     """Coarse steps beyond the kink agree exactly; finer ones that disagree count."""
     functions: dict[str, Callable[[Any], Any]] = {

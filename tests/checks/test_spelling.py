@@ -9,6 +9,7 @@ import pytest
 from gradcli.checks import Check, check_script
 from gradcli.checks.decide import rewrites
 from gradcli.graph.node import Node
+from tests.support.rows import all_rows
 
 # text, point, leaf, what is to be written instead
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
@@ -51,7 +52,7 @@ def imprecise(text: str, at: dict[str, Any], leaf: str, **options: Any) -> Check
     return found[-1]
 
 
-@pytest.mark.parametrize(("text", "at", "leaf", "new"), CASES)
+@all_rows(("text", "at", "leaf", "new"), CASES)
 def test_the_better_spelling_is_shown(text: str, at: dict[str, Any], leaf: str, new: str) -> None:
     check = imprecise(text, at, leaf)
     shown: Any = check.evidence["rewrite"]

@@ -19,6 +19,7 @@ from gradcli.checks.expansions.exact_reals import ExactReal, ExpressionPool, fra
 from gradcli.graph.primitive import Primitive
 from gradcli.primitives import catalogue
 from gradcli.primitives.powers import pow_
+from tests.support.rows import all_rows
 
 Slopes = tuple[float, float] | None
 
@@ -151,7 +152,7 @@ TIES: list[tuple[str, dict[str, Any], str, Slopes]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "at", "verdict", "slopes"), TIES, ids=[text[:60] for text, *_ in TIES])
+@all_rows(("text", "at", "verdict", "slopes"), TIES, ids=[text[:60] for text, *_ in TIES])
 def test_a_tie_is_decided(text: str, at: dict[str, Any], verdict: str, slopes: Slopes) -> None:
     check = check_script(text, at=at, wrt=[next(iter(at))]).checks[0]
     assert check.verdict == verdict, check.message
@@ -260,7 +261,7 @@ BOUNDED = {
 }
 
 
-@pytest.mark.parametrize(("primitive", "operand", "x"), BOUNDED, ids=lambda part: getattr(part, "name", str(part)))
+@all_rows(("primitive", "operand", "x"), BOUNDED, ids=lambda part: getattr(part, "name", str(part)))
 def test_outside_its_domain_no_gradient_passes(primitive: Primitive, operand: int, x: float) -> None:
     others = [str(round((sample.low + sample.high) / 2, 2)) for sample in primitive.sample]
     others[operand] = "x"

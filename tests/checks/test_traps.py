@@ -15,6 +15,7 @@ import pytest
 
 from gradcli.checks import Check, check_script
 from tests.support.rederive import rederive
+from tests.support.rows import all_rows
 
 RIGHT = ("PROVED", "CERTIFIED")
 LOST = ("IMPRECISE",)
@@ -137,21 +138,21 @@ def judged(trap: Trap, claim: str | None = None) -> Check:
     return wanted[0]
 
 
-@pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
+@all_rows("trap", TRAPS, ids=lambda trap: trap.name)
 def test_the_engine_is_judged_rightly(trap: Trap) -> None:
     check = judged(trap)
     assert check.verdict in trap.verdicts, check.message
     assert check.passed == (check.verdict in PASSING)
 
 
-@pytest.mark.parametrize("trap", [trap for trap in TRAPS if trap.right], ids=lambda trap: trap.name)
+@all_rows("trap", [trap for trap in TRAPS if trap.right], ids=lambda trap: trap.name)
 def test_a_right_claim_passes(trap: Trap) -> None:
     check = judged(trap, trap.right)
     assert check.verdict in (*RIGHT, *LOST), check.message
     assert check.passed
 
 
-@pytest.mark.parametrize("trap", [trap for trap in TRAPS if trap.wrong], ids=lambda trap: trap.name)
+@all_rows("trap", [trap for trap in TRAPS if trap.wrong], ids=lambda trap: trap.name)
 def test_a_wrong_claim_does_not(trap: Trap) -> None:
     for claim in trap.wrong:
         check = judged(trap, claim)

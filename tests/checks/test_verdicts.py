@@ -12,6 +12,7 @@ import pytest
 from gradcli.base.diagnostics import GradcliError
 from gradcli.checks import Check, Report, check_script
 from gradcli.checks.decide.assumptions import conditions
+from tests.support.rows import all_rows
 
 
 def checked(text: str, at: dict[str, Any] | None = None, **options: Any) -> Report:
@@ -95,7 +96,7 @@ VERDICTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "at", "verdict"), VERDICTS)
+@all_rows(("text", "at", "verdict"), VERDICTS)
 def test_verdicts(text: str, at: Any, verdict: str) -> None:
     point = at if isinstance(at, dict) else {"x": at}
     found = {check.verdict for check in checked(text, point).checks}

@@ -8,6 +8,7 @@ import pytest
 
 import gradcli.eager as torch
 from gradcli.eager._core.modes import line_of, state
+from tests.support.rows import all_rows
 
 nn, F = torch.nn, torch.nn.functional
 USES = 5
@@ -32,8 +33,8 @@ def longest(call: Any) -> Any:
         state.watched -= 1
 
 
-@pytest.mark.parametrize("needs", range(8))
-@pytest.mark.parametrize("kind", ["plain", "view", "turned", "computed"])
+@all_rows("needs", range(8))
+@all_rows("kind", ["plain", "view", "turned", "computed"])
 def test_layer_done_again(needs: int, kind: str) -> None:
     """Values, edges, flags and gradients, whichever operands need a gradient, and however they came about."""
     x, weight, bias = (one.detach() for one in layer_of())

@@ -23,6 +23,7 @@ from gradcli.eager.torch_alias import aliases
 from tests.support.eager_snippets import SNIPPETS
 from tests.support.eager_snippets_more import MORE
 from tests.support.eager_usage_snippets import USAGE
+from tests.support.rows import all_rows
 
 ULPS = 4  # of float32, for each operation of a program, on its way forward and back
 DOUBLE = 1e-12
@@ -152,7 +153,7 @@ def agree(ours: Any, theirs: Any, where: str, count: int = 2) -> None:
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("name", PROGRAMS)
+@all_rows("name", PROGRAMS)
 def test_snippet_leaves_what_pytorch_leaves(name: str, torch: Any) -> None:
     if name in KEPT:
         pytest.skip(KEPT[name])

@@ -16,6 +16,7 @@ import pytest
 
 import gradcli.eager
 import gradcli.eager.nn.functional
+from tests.support.rows import all_rows
 
 SHARE = 0.972  # of all drawn calls; PyTorch's own classes differ between functions for the same mistake
 CLASSES = (
@@ -194,7 +195,7 @@ t.optim.lr_scheduler.StepLR(x, 2)|t.optim.SGD([x.requires_grad_()], lr=t.ones(2)
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("call", SPELLED)
+@all_rows("call", SPELLED)
 def test_calls_as_they_are_spelled(call: str) -> None:
     found = []
     with warnings.catch_warnings():

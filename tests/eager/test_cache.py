@@ -17,6 +17,7 @@ from gradcli.eager._engine import fastpath, plan
 from gradcli.eager._engine.plan import Cache
 from gradcli.execution.compiler import emit_numba
 from gradcli.recording.runs import source_lines
+from tests.support.rows import all_rows
 
 TIMES = 5  # from the third call on an operation is done by what is remembered
 
@@ -30,8 +31,8 @@ def joined(how: str, count: int, moving: Callable[[int], bool] = lambda k: True)
     return y, xs
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 20, 64, 300, 1025])
-@pytest.mark.parametrize("how", ["stack", "cat", "hstack", "vstack"])
+@all_rows("count", [1, 2, 7, 8, 9, 20, 64, 300, 1025])
+@all_rows("how", ["stack", "cat", "hstack", "vstack"])
 def test_many_tensors_are_joined_again_and_again(how: str, count: int) -> None:
     joining: Any = getattr(np, {"cat": "concatenate"}.get(how, how))
     expected = joining([np.full(3, float(k)) for k in range(count)])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import gradcli.eager
+from tests.support.rows import all_rows
 
 Pair = list[list[float] | None]
 
@@ -68,7 +69,7 @@ def changed(torch: Any, view: str, name: str, dual: bool) -> tuple[list[Pair], l
 CASES = [(view, name, dual) for view in VIEWS for name in CHANGES for dual in (True, False) if dual or name in DUALS]
 
 
-@pytest.mark.parametrize(("view", "name", "dual"), CASES)
+@all_rows(("view", "name", "dual"), CASES)
 def test_base_and_views_share_the_tangent(view: str, name: str, dual: bool) -> None:
     torch: Any = gradcli.eager
     (base, one, other), at = changed(torch, view, name, dual)

@@ -13,6 +13,7 @@ import gradcli
 import gradcli.eager as torch
 from gradcli.eager import func
 from gradcli.eager._core.tensor import Tensor
+from tests.support.rows import all_rows
 
 F = torch.nn.functional
 
@@ -194,7 +195,7 @@ UNARY = sorted(
 )
 
 
-@pytest.mark.parametrize("name", [name for name in UNARY if not name.startswith(("set_", "manual_seed"))])
+@all_rows("name", [name for name in UNARY if not name.startswith(("set_", "manual_seed"))])
 def test_vmap_gives_what_a_loop_gives_or_refuses(name: str) -> None:
     """Whatever function of one tensor there is: stand-ins may be refused, but never frozen into a constant."""
     rows = tensor([[0.3, 0.9, 0.5], [0.8, 0.2, 0.6]])

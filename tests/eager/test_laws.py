@@ -15,6 +15,7 @@ import gradcli
 import gradcli.eager as torch
 from gradcli.eager.autograd import forward_ad, grad, gradcheck, gradgradcheck
 from gradcli.primitives import catalogue
+from tests.support.rows import all_rows
 
 A = [[0.5, -1.2, 2.0], [1.5, 0.7, -0.3]]
 P = [[0.5, 1.2, 2.0], [1.5, 0.7, 0.3]]
@@ -127,15 +128,14 @@ def test_every_function_has_a_row_or_a_reason() -> None:
     assert names - rows - WITHOUT == set()
 
 
-@pytest.mark.parametrize(("function", "points"), ROWS)
+@all_rows(("function", "points"), ROWS)
 def test_gradcheck_and_gradgradcheck(function: Any, points: tuple[Any, ...]) -> None:
     xs = leaves(points)
     assert gradcheck(function, xs)
     assert gradgradcheck(function, xs)
 
 
-@pytest.mark.parametrize(("function", "points"), ROWS)
-def test_forward_mode_is_the_transpose_of_reverse_mode(function: Any, points: tuple[Any, ...]) -> None:
+def transposed_law(function: Any, points: tuple[Any, ...]) -> None:
     """<seed, J t> = <J^T seed, t>, for random seed and t."""
     generator = np.random.default_rng(len(points))
     xs = leaves(points)
@@ -154,7 +154,12 @@ def test_forward_mode_is_the_transpose_of_reverse_mode(function: Any, points: tu
     assert forward == pytest.approx(backward, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize(("function", "points"), ROWS)
+@all_rows(("function", "points"), ROWS)
+def test_forward_mode_is_the_transpose_of_reverse_mode(function: Any, points: tuple[Any, ...]) -> None:
+    transposed_law(function, points)
+
+
+@all_rows(("function", "points"), ROWS)
 def test_forward_over_reverse_is_reverse_over_reverse(function: Any, points: tuple[Any, ...]) -> None:
     """The Hessian of sum(f(x)**2) times a vector, both ways."""
     generator = np.random.default_rng(len(points))
@@ -194,7 +199,7 @@ def _pointwise() -> list[str]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("name", _pointwise())
+@all_rows("name", _pointwise())
 def test_one_operation_has_the_gradient_of_the_script_bit_for_bit(name: str) -> None:
     primitive = catalogue()[name]
     count = len(primitive.sample)

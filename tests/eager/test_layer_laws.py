@@ -16,7 +16,8 @@ from gradcli.eager.autograd import grad, gradcheck, gradgradcheck
 from gradcli.eager.nn import functional as F  # noqa: N812 - the name that everybody gives it
 from gradcli.primitives import catalogue
 from tests.eager.test_laws import OPERATIONS, WITHOUT, assert_same_gradient
-from tests.eager.test_laws import test_forward_mode_is_the_transpose_of_reverse_mode as transposed_law
+from tests.eager.test_laws import transposed_law
+from tests.support.rows import all_rows
 
 linalg, special = torch.linalg, torch.special
 IMAGE, LINE, KERNEL, BIAS = (1, 2, 4, 4), (1, 2, 5), (2, 2, 3, 3), (2,)
@@ -91,7 +92,7 @@ def test_every_function_of_these_rooms_has_a_row_or_a_reason() -> None:
     assert not lacking
 
 
-@pytest.mark.parametrize(("name", "function", "points"), ROWS, ids=IDS)
+@all_rows(("name", "function", "points"), ROWS, ids=IDS)
 def test_gradcheck_and_gradgradcheck(name: str, function: Any, points: tuple[Any, ...]) -> None:
     xs = leaves(points)
     if name == "linalg.slogdet":  # the sign is a step
@@ -102,7 +103,7 @@ def test_gradcheck_and_gradgradcheck(name: str, function: Any, points: tuple[Any
     assert gradgradcheck(function, xs)
 
 
-@pytest.mark.parametrize(("name", "function", "points"), ROWS, ids=IDS)
+@all_rows(("name", "function", "points"), ROWS, ids=IDS)
 def test_forward_mode_is_the_transpose(name: str, function: Any, points: tuple[Any, ...]) -> None:
     arrays = tuple([x.detach().numpy().tolist() for x in leaves(points)])
     transposed_law(function, arrays)
@@ -186,7 +187,7 @@ def sampled(primitive: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@all_rows("name", DECLARED)
 def test_a_declared_operation_has_the_gradient_of_the_script_bit_for_bit(name: str) -> None:
     primitive = catalogue()[name]
     points = dict(zip("xyz", sampled(primitive), strict=False))

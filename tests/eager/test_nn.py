@@ -13,6 +13,7 @@ import pytest
 import gradcli
 import gradcli.eager as torch
 from gradcli.eager import nn
+from tests.support.rows import all_rows
 
 F = nn.functional
 DOUBLE = torch.float64
@@ -51,7 +52,7 @@ SMOOTH: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@all_rows("name", SMOOTH)
 def test_first_and_second_derivatives(name: str) -> None:
     x = tensor(X)
     assert torch.autograd.gradcheck(SMOOTH[name], x)

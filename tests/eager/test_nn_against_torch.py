@@ -12,6 +12,7 @@ from tests.support.eager_layer_snippets import LAYER_MODULES, LAYERS
 from tests.support.eager_training_snippets import FUNCTIONAL, MODULES, OPTIM, USES
 from tests.support.eager_transform_snippets import CHECKPOINTS, LOADING, PRODUCTS, TRANSFORMS
 from tests.support.eager_tutorial_snippets import TUTORIALS
+from tests.support.rows import all_rows
 
 __all__ = ["torch"]  # the fixture
 
@@ -35,7 +36,7 @@ SNIPPETS = {
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("name", SNIPPETS)
+@all_rows("name", SNIPPETS)
 def test_training_program_leaves_what_pytorch_leaves(name: str, torch: Any) -> None:
     text = SNIPPETS[name]
     ours, our_error, our_warnings = left_by(text, gradcli.eager)

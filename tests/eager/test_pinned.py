@@ -14,6 +14,7 @@ import pytest
 
 import gradcli
 import gradcli.eager
+from tests.support.rows import all_rows
 
 PROGRAMS: dict[str, tuple[str, Any]] = {
     "Variable: a leaf that shares memory": (
@@ -307,7 +308,7 @@ def outcome(text: str, torch: Any) -> Any:
     return names.get("found")
 
 
-@pytest.mark.parametrize(("text", "expected"), ROWS)
+@all_rows(("text", "expected"), ROWS)
 def test_outcome(text: str, expected: Any) -> None:
     assert repr(outcome(text, gradcli.eager)) == repr(expected)
 

@@ -13,6 +13,7 @@ import pytest
 import gradcli.eager
 from gradcli.eager import random
 from gradcli.eager.random import DEFAULT_SEED, Generator
+from tests.support.rows import all_rows
 
 # seed, call, the numbers that PyTorch 2.13 drew (shortest decimals of their format)
 NUMBERS: list[tuple[int, Callable[[Generator], np.ndarray], list[float]]] = [
@@ -149,7 +150,7 @@ def test_ulps_counts() -> None:
     assert ulps(np.array([-5e-324]), np.array([5e-324])) == 2
 
 
-@pytest.mark.parametrize(("seed", "call", "numbers"), NUMBERS)
+@all_rows(("seed", "call", "numbers"), NUMBERS)
 def test_numbers_that_pytorch_drew(seed: int, call: Callable[[Generator], np.ndarray], numbers: list[float]) -> None:
     drawn = call(Generator(seed)).ravel()
     if drawn.dtype.kind != "f":

@@ -17,6 +17,7 @@ from gradcli.eager._engine.codegen import FunctionSource, straight
 from gradcli.graph.node import Builder
 from gradcli.graph.types import Type
 from gradcli.primitives import catalogue
+from tests.support.rows import all_rows
 
 nn, F = torch.nn, torch.nn.functional
 USES = 5  # from the third use on an operation follows its recipe
@@ -37,8 +38,8 @@ OPERATIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("shape", [(3, 3), (64, 96)])
-@pytest.mark.parametrize("name", OPERATIONS)
+@all_rows("shape", [(3, 3), (64, 96)])
+@all_rows("name", OPERATIONS)
 def test_short_ways_give_what_the_long_way_gives(name: str, shape: tuple[int, int]) -> None:
     """The long way, which every operation takes while somebody watches, on the first use of all shapes."""
     torch.manual_seed(1)

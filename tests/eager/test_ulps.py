@@ -15,6 +15,7 @@ import pytest
 
 import gradcli.eager
 import gradcli.eager.nn.functional
+from tests.support.rows import all_rows
 
 ULPS = 4
 COUNT = 5_000
@@ -62,7 +63,7 @@ def torch() -> Any:
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize(("name", "domain"), CASES, ids=[name for name, _ in CASES])
+@all_rows(("name", "domain"), CASES, ids=[name for name, _ in CASES])
 def test_functions_of_one_number(name: str, domain: tuple[float, float], torch: Any) -> None:
     x = np.random.default_rng(len(name)).uniform(*domain, COUNT).astype(np.float32)
     found: list[dict[str, Any]] = []

@@ -10,6 +10,7 @@ import pytest
 from gradcli.eager._core import modes
 from gradcli.eager.torch_alias import aliases
 from tests.support.eager_usage_snippets import USAGE
+from tests.support.rows import all_rows
 
 # snippets that end in an error of this class; the others end in none
 ERRORS: dict[str, type[Exception]] = {
@@ -42,7 +43,7 @@ def run(text: str) -> list[str]:
     return [warning.category.__name__ for warning in heard]
 
 
-@pytest.mark.parametrize("name", USAGE)
+@all_rows("name", USAGE)
 def test_a_snippet_keeps_what_it_states(name: str) -> None:
     wanted = ERRORS.get(name)
     if wanted is None:

@@ -11,6 +11,7 @@ import pytest
 import gradcli.eager
 from tests.support.eager_snippets import SNIPPETS
 from tests.support.eager_snippets_more import MORE
+from tests.support.rows import all_rows
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,7 @@ SAVES_OTHERWISE = {
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("name", TWICE)
+@all_rows("name", TWICE)
 def test_second_backward_fails_where_pytorchs_fails(name: str, torch: Any) -> None:
     if name in SAVES_OTHERWISE:
         pytest.skip(SAVES_OTHERWISE[name])

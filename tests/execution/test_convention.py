@@ -13,6 +13,7 @@ import pytest
 
 from gradcli import calculator
 from gradcli.base.diagnostics import GradcliError
+from tests.support.rows import all_rows
 
 Z = {"z": 1 + 2j}
 V = {"v": [1 + 2j, -0.5 + 1j, 2 - 1j]}
@@ -47,7 +48,7 @@ def real_part(text: str, at: dict[str, Any]) -> float:
     return float(np.real(calculator.evaluate(text, at=at, dtype="complex128").value))
 
 
-@pytest.mark.parametrize(("text", "at"), PROGRAMS, ids=IDS)
+@all_rows(("text", "at"), PROGRAMS, ids=IDS)
 def test_gradient_is_the_direction_of_growth(text: str, at: dict[str, Any]) -> None:
     """dL/dx + i dL/dy by differences in the real and in the imaginary part of every entry."""
     value, found, _ = gradient(text, at)
@@ -69,7 +70,7 @@ def test_gradient_is_the_direction_of_growth(text: str, at: dict[str, Any]) -> N
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize(("text", "at"), PROGRAMS, ids=IDS)
+@all_rows(("text", "at"), PROGRAMS, ids=IDS)
 def test_gradient_as_pytorch_gives_it(text: str, at: dict[str, Any]) -> None:
     """The same number as `backward` on a complex128 tensor."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install gradcli[peers]")

@@ -15,6 +15,7 @@ from gradcli.execution import namespaces
 from gradcli.execution.namespaces import BadIndex, Unavailable, namespace
 from gradcli.execution.namespaces.math_ import TABLE
 from tests.support.emulated_device import COMPILER, emulated
+from tests.support.rows import all_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ LOOSE = {"erfc": 600}  # SciPy's tail, not Python's, which is right within 3 ulp
 ARITY = {"round": 1, "zeros_like": 1, "ones_like": 1}
 
 
-@pytest.mark.parametrize("name", sorted(set(TABLE) - NOT_FUNCTIONS))
+@all_rows("name", sorted(set(TABLE) - NOT_FUNCTIONS))
 def test_math_is_numpy_on_floats(name: str) -> None:
     """Within 4 ulp where `math` answers at all; where it raises, NumPy is asked by the evaluator."""
     function, reference = getattr(namespace("math"), name), getattr(namespace("numpy"), name)

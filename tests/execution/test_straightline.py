@@ -22,6 +22,7 @@ from gradcli.primitives import catalogue
 from tests.support.background import finish_code
 from tests.support.cases import cases
 from tests.support.random_programs import make
+from tests.support.rows import all_rows
 
 # What the text of a function may consist of: one definition, assignments, one `try`, expressions of numbers.
 SYNTAX = (
@@ -84,7 +85,7 @@ def scalar_cases() -> list[str]:
     return sorted(name for name, one in catalogue().items() if one.pointwise and not one.internal and cases(name))
 
 
-@pytest.mark.parametrize("name", scalar_cases())
+@all_rows("name", scalar_cases())
 def test_every_function_of_numbers_has_the_same_bits(name: str) -> None:
     compared = 0
     for case in cases(name):

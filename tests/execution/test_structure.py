@@ -21,6 +21,7 @@ from gradcli.execution.sparsity.compressed import coloured, without_hubs
 from gradcli.execution.sparsity.flows import Flow, gathered, identity, of_pairs, transposed
 from gradcli.transforms import derivatives
 from tests.support.cases import cases, internal, public
+from tests.support.rows import all_rows
 from tests.support.study import Study
 
 EVERYTHING = float("inf")
@@ -35,7 +36,7 @@ def as_matrix(flow: Flow, columns: int) -> np.ndarray:
 # --- patterns -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*public(), *internal()])
+@all_rows("name", [*public(), *internal()])
 def test_no_operation_reaches_further_than_its_pattern(name: str) -> None:
     """Every entry that moves a value, and every derivative that is not 0, is a pair of the pattern."""
     for case in cases(name):
@@ -353,7 +354,7 @@ SPARSE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("derivative", "script", "point"),
     [(kind, script, point) for kind, rows in SPARSE.items() for script, point in rows],
 )

@@ -25,7 +25,7 @@ from gradcli.language.source import Source
 from gradcli.lowering import lower
 from gradcli.lowering.shapes.ranks import FixedShapes, probes
 from gradcli.transforms.derivatives import grad
-from tests.support.rows import every
+from tests.support.rows import all_rows, every
 
 HEAD = (
     "A[m, n] in real; B[n, n] in real; C[m, n] in real; x[n] in real; y[n] in real; b[m] in real; lam in positive; "
@@ -174,7 +174,7 @@ def sides_at(text: str, m: int, n: int, seed: int) -> tuple[Any, Any]:
     return tuple(np.asarray(one) for one in evaluate([claim.left, claim.right], values))
 
 
-@pytest.mark.parametrize("claim", RIGHT)
+@all_rows("claim", RIGHT)
 def test_identities_are_proved_for_all_sizes(claim: str) -> None:
     (found,) = known(f"{HEAD}assert {claim}")
     assert (found.reason, found.sizes) == (None, {"m": 2, "n": 3})

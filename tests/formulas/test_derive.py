@@ -26,6 +26,7 @@ from gradcli.lowering.shapes.ranks import assumed_shapes, nodes_of
 from gradcli.primitives import functions
 from gradcli.rendering.mathematics import latex, mathml
 from tests.rendering.test_schema import validator
+from tests.support.rows import all_rows
 
 # script, leaf, the formula (None where there is none), and its verdict or why there is none
 TABLE = [
@@ -348,7 +349,7 @@ def test_latex(text: str, shown: str) -> None:
     assert latex(text, RANKS) == shown
 
 
-@pytest.mark.parametrize("row", [row for row in TABLE if row[2] is not None], ids=lambda row: row[0])
+@all_rows("row", [row for row in TABLE if row[2] is not None], ids=lambda row: row[0])
 def test_every_formula_has_balanced_latex(row: tuple[str, str, str, str]) -> None:
     text = latex(row[2], RANKS)
     assert text.count("{") == text.count("}") and text.count(r"\left") == text.count(r"\right")
@@ -365,7 +366,7 @@ def test_the_command_writes_latex(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-@pytest.mark.parametrize("text", [*(row[2] for row in TABLE if row[2] is not None), *(text for text, _ in LATEX)])
+@all_rows("text", [*(row[2] for row in TABLE if row[2] is not None), *(text for text, _ in LATEX)])
 def test_every_formula_has_well_formed_mathml(text: str) -> None:
     tree = ElementTree.fromstring(mathml(text, RANKS))
     assert tree.tag == "math" and "@" not in "".join(tree.itertext()) and "**" not in "".join(tree.itertext())

@@ -14,6 +14,7 @@ import sympy
 
 import gradcli
 import gradcli.checks
+from tests.support.rows import all_rows
 
 PACKAGE = Path(gradcli.__file__).parent
 ROOMS = gradcli._ROOMS
@@ -113,8 +114,8 @@ def test_a_report_that_failed_shows_the_digits() -> None:
     assert "exact      12\nclaimed    6\n" in str(FAILS)
 
 
-@pytest.mark.parametrize("ask", ["grad", "evaluate", "hessian", "jacobian", "trace", "compile", "parse", "check"])
-@pytest.mark.parametrize(
+@all_rows("ask", ["grad", "evaluate", "hessian", "jacobian", "trace", "compile", "parse", "check"])
+@all_rows(
     ("given", "help"),
     [
         (3, "give the text of a script"),

@@ -13,6 +13,7 @@ from gradcli.base.diagnostics import GradcliError
 from gradcli.interfaces.commands import COMMANDS, declaration
 from gradcli.interfaces.options.direct_reader import ParsedCommand, direct
 from gradcli.interfaces.options.typer_reader import full
+from tests.support.rows import all_rows
 
 LINES = 10_000
 OPERANDS = ["x**2", "-x**2", "(x*y+x)**2", "loss.grad", "-", "--", "", "a b", " -x", "x=1", "--x", "-5", "α", "GC301"]
@@ -132,7 +133,7 @@ def test_an_expression_may_start_with_a_minus(expression: str) -> None:
             assert call.arguments["at"] == ("x=3",)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("line", "arguments"),
     [
         (["grad", "x", "-f", "table"], {"script": "x", "format": "table"}),

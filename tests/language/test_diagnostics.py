@@ -23,6 +23,7 @@ from gradcli.base.diagnostics import (
     visible,
 )
 from gradcli.language import Source, parse, parse_at, parse_limits, read_source
+from tests.support.rows import all_rows
 
 LANGUAGE = Path(__file__).parents[2] / "gradcli" / "language"
 OWN = sorted(
@@ -31,7 +32,7 @@ OWN = sorted(
 )
 
 
-@pytest.mark.parametrize("code", CODES)
+@all_rows("code", CODES)
 def test_codes_are_documented(code: str) -> None:
     doc = CODES[code]
     assert isinstance(doc, CodeDoc)
@@ -49,7 +50,7 @@ def test_codes_are_in_order() -> None:
     assert list(CODES) == sorted(CODES)
 
 
-@pytest.mark.parametrize("code", OWN)
+@all_rows("code", OWN)
 def test_examples_trigger_their_code(code: str) -> None:
     """The option that an example needs stands in its trailing remark; others are commands, or calls in Python."""
     text = CODES[code].example

@@ -6,6 +6,7 @@ import pytest
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.language import parse, parse_limits
+from tests.support.rows import all_rows
 
 
 def errors(text: str) -> list[tuple[str, int, int]]:
@@ -333,7 +334,7 @@ ONE = {
 }
 
 
-@pytest.mark.parametrize("text", ONE, ids=lambda text: ascii(text)[:60])
+@all_rows("text", ONE, ids=lambda text: ascii(text)[:60])
 def test_one_error(text: str) -> None:
     assert errors(text) == [ONE[text]]
 
@@ -415,7 +416,7 @@ HELP = {  # part of the help line
 }
 
 
-@pytest.mark.parametrize("text", HELP, ids=ascii)
+@all_rows("text", HELP, ids=ascii)
 def test_help(text: str) -> None:
     with pytest.raises(GradcliError) as caught:
         parse(text)

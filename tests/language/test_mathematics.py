@@ -14,6 +14,7 @@ from gradcli.language import parse
 from gradcli.language.latex import translated
 from gradcli.language.source import Source
 from gradcli.language.unparse import unparse
+from tests.support.rows import all_rows
 
 # what is written: what it means, without superfluous brackets
 READ = {
@@ -219,7 +220,7 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("text", READ)
+@all_rows("text", READ)
 def test_mathematics_is_read(text: str) -> None:
     assert unparse(parse(text)) == unparse(parse(READ[text]))
 
@@ -379,7 +380,7 @@ REFUSED = {  # text: the code, and what the help proposes
 }
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@all_rows("text", REFUSED)
 def test_what_is_refused_says_what_to_write(text: str) -> None:
     with pytest.raises(GradcliError) as caught:
         parse(text)

@@ -11,6 +11,7 @@ import pytest
 from gradcli.base.diagnostics import GradcliError
 from gradcli.language import parse, parse_expression, parse_limits, unparse
 from gradcli.language import syntax as s
+from tests.support.rows import all_rows
 
 
 def grouped(node: s.Syntax) -> str:
@@ -103,7 +104,7 @@ PRECEDENCE = {
 }
 
 
-@pytest.mark.parametrize("text", PRECEDENCE)
+@all_rows("text", PRECEDENCE)
 def test_precedence(text: str) -> None:
     assert grouped(parse_expression(text)) == PRECEDENCE[text]
 
@@ -160,7 +161,7 @@ NORMAL = {
 }
 
 
-@pytest.mark.parametrize("text", NORMAL)
+@all_rows("text", NORMAL)
 def test_normal_form(text: str) -> None:
     tree = parse_expression(text)
     assert unparse(tree) == NORMAL[text]

@@ -11,6 +11,7 @@ import scipy.stats
 
 from gradcli.base.diagnostics import GradcliError
 from gradcli.calculator import evaluate, grad
+from tests.support.rows import all_rows
 
 X = np.array([[1.0, 2.0], [3.0, 5.0]])
 LIST = "x = [[1, 2], [3, 5]]\n"
@@ -68,7 +69,7 @@ VALUES: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("script", "value"), VALUES)
+@all_rows(("script", "value"), VALUES)
 def test_means_what_it_means_there(script: str, value: Any) -> None:
     found = evaluate(script).value
     assert np.shape(found) == np.shape(value)
@@ -151,7 +152,7 @@ REFUSALS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("script", "code", "words"), REFUSALS)
+@all_rows(("script", "code", "words"), REFUSALS)
 def test_what_cannot_be_names_the_way_out(script: str, code: str, words: str) -> None:
     with pytest.raises(GradcliError) as caught:
         evaluate(script)

@@ -19,6 +19,7 @@ from gradcli.language import parse, parse_expression, unparse
 from gradcli.language import syntax as s
 from gradcli.lowering import LoweringMode, lower
 from gradcli.transforms import derivatives
+from tests.support.rows import all_rows
 
 LOOP = "path = {start}\nfor i in range({n}):\n    path.append({item})\n"
 
@@ -62,7 +63,7 @@ FORMS: list[tuple[str, Any, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("script", "value", "slope"), FORMS)
+@all_rows(("script", "value", "slope"), FORMS)
 def test_forms(script: str, value: Any, slope: Any) -> None:
     found = evaluate(script).value
     assert np.shape(found) == np.shape(value)
@@ -183,9 +184,7 @@ def substituted(item: str, i: int) -> str:
     return unparse(tree)
 
 
-@pytest.mark.parametrize(
-    "script", [form[0] for form in FORMS] + ["[(x or y) for v in (a, b) if (c or d) for j in [v]]"]
-)
+@all_rows("script", [form[0] for form in FORMS] + ["[(x or y) for v in (a, b) if (c or d) for j in [v]]"])
 def test_forms_survive_printing(script: str) -> None:
     tree = parse(script)
     assert s.same(parse(unparse(tree)), tree)

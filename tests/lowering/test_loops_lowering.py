@@ -20,6 +20,7 @@ from gradcli.lowering.iteration import loops
 from gradcli.transforms.derivatives import grad
 from gradcli.transforms.unroll import unrolled
 from tests.support import loop_scripts
+from tests.support.rows import all_rows
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -139,7 +140,7 @@ NODES: list[tuple[str, list[int]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "counts"), NODES)
+@all_rows(("text", "counts"), NODES)
 def test_a_loop_is_its_iterations(text: str, counts: list[int]) -> None:
     assert alike(HEAD + text + "\n", gradients=True) == counts
 

@@ -14,6 +14,7 @@ from gradcli.language.limits import Limits
 from gradcli.language.parser import parse
 from gradcli.lowering import lower
 from tests.support.graph_invariants import verify
+from tests.support.rows import all_rows
 
 
 def codes(script: str, at: object = None, call: str = "grad", **options: object) -> list[str]:
@@ -83,7 +84,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("script", "at", "value", "gradient"), VALUES, ids=[row[0] for row in VALUES])
+@all_rows(("script", "at", "value", "gradient"), VALUES, ids=[row[0] for row in VALUES])
 def test_value_and_gradient(script: str, at: dict, value: float, gradient: dict) -> None:
     found = gradcli.grad(script, at=at)
     assert found.value == pytest.approx(value, rel=1e-14)
@@ -166,7 +167,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("script", "at", "expected"), ERRORS, ids=[row[0] for row in ERRORS])
+@all_rows(("script", "at", "expected"), ERRORS, ids=[row[0] for row in ERRORS])
 def test_errors_have_codes(script: str, at: dict, expected: list[str]) -> None:
     assert codes(script, at) == expected
 

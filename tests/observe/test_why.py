@@ -36,6 +36,7 @@ from gradcli.recording.libraries.eager_recorder import EagerWatch
 from gradcli.why.fixes import FIXES
 from tests.rendering.test_schema import parsed, validator
 from tests.support import why_corpus
+from tests.support.rows import all_rows
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "samples" / "eager" / "why"
@@ -85,7 +86,7 @@ def test_every_reason_has_a_sample_or_a_program() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "samples" / "eager").glob("*.py")), ids=lambda path: path.stem)
+@all_rows("path", sorted((ROOT / "samples" / "eager").glob("*.py")), ids=lambda path: path.stem)
 def test_why_is_quiet_on_files_where_all_is_well(path: Path) -> None:
     watch = EagerWatch(str(path.parent) + os.sep)
     with runs.silenced():

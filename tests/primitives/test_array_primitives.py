@@ -15,6 +15,7 @@ from gradcli.execution.evaluate import Tape
 from tests.support.case_tables import DEFAULT
 from tests.support.cases import Case, Leaf
 from tests.support.laws import CASE_LAWS
+from tests.support.rows import all_rows
 from tests.support.study import Study
 
 A, T, V, S, B = (2, 3), (2, 3, 4), (3,), (3, 3), (2, 3, 3)
@@ -70,8 +71,8 @@ CALLS = [
 LAWS = ("value_by_numpy", "value_by_balls", "derivatives_to_80_digits", "batch", "well_formed")
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("call", CALLS, ids=repr)
+@all_rows("law", LAWS)
+@all_rows("call", CALLS, ids=repr)
 def test_law(call: Case, law: str) -> None:
     """The laws of `test_primitives.py` that depend on shapes."""
     CASE_LAWS[law](call)
@@ -212,7 +213,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("script", "code"), ERRORS)
+@all_rows(("script", "code"), ERRORS)
 def test_errors(script: str, code: str) -> None:
     with pytest.raises(GradcliError) as caught:
         evaluate(script)

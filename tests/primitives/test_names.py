@@ -12,6 +12,7 @@ import pytest
 from gradcli import calculator
 from gradcli.primitives import addresses, catalogue, functions
 from gradcli.primitives.sample_points import PLACES
+from tests.support.rows import all_rows
 
 LIBRARIES = [library for library in ("numpy", "scipy", "torch", "jax") if find_spec(library)]
 PUBLIC = [name for name, primitive in catalogue().items() if primitive.addresses and not primitive.internal]
@@ -25,7 +26,7 @@ def at(address: str) -> Any:
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("name", PUBLIC)
+@all_rows("name", PUBLIC)
 def test_an_address_leads_to_a_function_with_the_same_values(name: str) -> None:
     primitive = functions()[name]
     places = [address for address in primitive.addresses if address.partition(".")[0] in LIBRARIES]

@@ -18,6 +18,7 @@ from gradcli import calculator
 from gradcli.primitives import catalogue
 from tests.support import numpy_reading, peer_tables
 from tests.support.cases import script_cases
+from tests.support.rows import all_rows
 from tests.support.study import close, study
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def plain(x: Any) -> np.ndarray:
     return x.detach().numpy(force=True)
 
 
-@pytest.mark.parametrize("name", names())
+@all_rows("name", names())
 def test_torch(name: str) -> None:
     """Value and gradient to 1e-12, second derivatives by PyTorch's double backward, on every case of a function."""
     torch, table, _ = torch_and_table()
@@ -208,7 +209,7 @@ def gradient_of(text: str, at: dict[str, Any]) -> dict[str, np.ndarray]:
     return {name: np.asarray(g) for name, g in calculator.grad(text, at=at).gradient.items()}
 
 
-@pytest.mark.parametrize(("text", "at"), KINKS, ids=[f"{text} at {at}" for text, at in KINKS])
+@all_rows(("text", "at"), KINKS, ids=[f"{text} at {at}" for text, at in KINKS])
 def test_torch_at_kinks(text: str, at: dict[str, Any]) -> None:
     """The same gradient, to the last bit but rounding, at points where the derivative is a convention or an edge."""
     torch, _, _ = torch_and_table()

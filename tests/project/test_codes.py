@@ -23,6 +23,7 @@ from gradcli.interfaces import cli
 from gradcli.interfaces.commands import COMMANDS, declaration
 from gradcli.rendering.formats.issues import issues
 from tests.support import handmade
+from tests.support.rows import all_rows
 
 PACKAGE = Path(__file__).parents[2] / "gradcli"
 CATALOGUE = PACKAGE / "base" / "codes"
@@ -171,7 +172,7 @@ def answered(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return re.findall(r'"code": "(GC\d{3})"', told.getvalue())
 
 
-@pytest.mark.parametrize("code", [code for code in CODES if code not in MISSPELT])
+@all_rows("code", [code for code in CODES if code not in MISSPELT])
 def test_an_example_names_only_options_that_exist(code: str) -> None:
     """Every option in any text of a row is one that some command declares, or an option of gradcli itself."""
     known = {"--help", "--version", "--show-settings"}

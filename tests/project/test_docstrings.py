@@ -10,6 +10,7 @@ import pkgutil
 import pytest
 
 import gradcli
+from tests.support.rows import all_rows
 
 # modules that need a library which the package does not require, and the one that runs the command line
 OPTIONAL = ("gradcli.__main__", "gradcli.execution.namespaces.cupy_", "gradcli.execution.namespaces.jax_")
@@ -29,7 +30,7 @@ def examples_of(module: str) -> list[doctest.DocTest]:
     return [test for test in doctest.DocTestFinder(exclude_empty=True).find(found, extraglobs=more) if test.examples]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@all_rows("module", MODULES)
 def test_examples_show_what_happens(module: str) -> None:
     reports: list[str] = []
     runner = doctest.DocTestRunner(verbose=False)

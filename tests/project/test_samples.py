@@ -21,6 +21,7 @@ import gradcli
 from gradcli.checks import check_names
 from gradcli.interfaces import cli
 from gradcli.language import read_source
+from tests.support.rows import all_rows
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "samples"
@@ -83,7 +84,7 @@ def agree(found: Any, golden: Any, where: str, tolerance: float = TOLERANCE) -> 
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=slack, err_msg=where)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@all_rows("name", NAMES)
 def test_value_and_gradient_are_golden(name: str) -> None:
     if os.environ.get("UPDATE_SNAPSHOTS"):
         text = json.dumps({name: answer(name) for name in NAMES}, indent=1, ensure_ascii=False)
@@ -98,7 +99,7 @@ def test_every_sample_is_golden() -> None:
     assert len(NAMES) >= 40
 
 
-@pytest.mark.parametrize("name", NAMES)
+@all_rows("name", NAMES)
 def test_a_sample_says_where_it_is_from(name: str) -> None:
     head = (FOLDER / name).read_text(encoding="utf-8")[:1500]
     assert head.startswith("# ")

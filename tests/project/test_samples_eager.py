@@ -20,6 +20,7 @@ import pytest
 
 from gradcli.eager.torch_alias import aliases
 from gradcli.recording import runs
+from tests.support.rows import all_rows
 
 FOLDER = Path(__file__).parents[2] / "samples" / "eager"
 SAMPLES = sorted(FOLDER.rglob("*.py"))
@@ -72,7 +73,7 @@ def under_ours(path: Path) -> tuple[str, int]:
     return out.getvalue(), outcome.code
 
 
-@pytest.mark.parametrize("name", NAMES)
+@all_rows("name", NAMES)
 def test_sample_prints_its_golden_output(name: str) -> None:
     path = FOLDER / name
     out, code = under_ours(path)
@@ -95,7 +96,7 @@ FAILING = {
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("name", NAMES)
+@all_rows("name", NAMES)
 def test_sample_prints_what_it_prints_under_pytorch(name: str) -> None:
     pytest.importorskip("torch")
     path = FOLDER / name

@@ -38,6 +38,7 @@ from tests.rendering.test_schema import LINES, SCHEMAS, parsed, validator
 from tests.rendering.test_snapshots import every_format
 from tests.support.corpus import corpus
 from tests.support.report_views import report_view
+from tests.support.rows import all_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,7 +75,7 @@ def explained(path: Path, tensor: str | None = None) -> findings.Explanation:
     return why.explain(watch, str(path), outcome.error, tensor)
 
 
-@pytest.mark.parametrize("path", WHY, ids=lambda path: path.stem)
+@all_rows("path", WHY, ids=lambda path: path.stem)
 def test_every_reason_in_every_format(path: Path) -> None:
     found = explained(path, "x" if path.stem == "partly" else None)
     text = shown(why_view(found))

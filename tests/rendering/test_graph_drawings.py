@@ -19,6 +19,7 @@ from gradcli.rendering.graphs import formats, svg
 from gradcli.rendering.graphs.layout import FAR, ascending, inversions, layout, ranks
 from gradcli.rendering.graphs.picture import picture
 from tests.rendering.test_schema import validator
+from tests.support.rows import all_rows
 
 SVG = "{http://www.w3.org/2000/svg}"
 PLAIN = Style()
@@ -282,7 +283,7 @@ def some_graph(seed: int) -> tuple[list[tuple[float, float]], list[tuple[int, in
     return sizes, arrows
 
 
-@pytest.mark.parametrize("seed", range(60))
+@all_rows("seed", range(60))
 def test_boxes_do_not_overlap_and_arrows_point_down(seed: int) -> None:
     sizes, arrows = some_graph(seed)
     found = layout(sizes, arrows)

@@ -25,6 +25,7 @@ from gradcli.rendering.graphs.picture import picture
 from gradcli.rendering.graphs.picture_boxes import Arrow
 from gradcli.rendering.graphs.svg import outlines, pieces, samples
 from tests.rendering.test_graph_drawings import some_graph
+from tests.support.rows import all_rows
 
 SVG = "{http://www.w3.org/2000/svg}"
 PLAIN = Style()
@@ -218,7 +219,7 @@ def test_the_legend_names_what_is_there() -> None:
     assert "constant" not in told(formats.text("svg", of_script("x*y", {"x": 1.0, "y": 1.0}), PLAIN))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@all_rows("seed", range(40))
 def test_arrows_pass_beside_boxes(seed: int) -> None:
     """No curve goes through a box, not even its own ones, and each is upright where it leaves and reaches them."""
     sizes, pairs = some_graph(seed)

@@ -35,6 +35,7 @@ from gradcli.rendering.safe_text import visible
 from tests.rendering.test_schema import validator
 from tests.support import handmade
 from tests.support.report_views import commands_in
+from tests.support.rows import all_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -297,9 +298,9 @@ def test_every_format_has_a_reader() -> None:
     assert set(READERS) == set(WRITERS)
 
 
-@pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("stopped", ["", "first failure"])
+@all_rows("name", WRITERS)
+@all_rows("run", RUNS)
+@all_rows("stopped", ["", "first failure"])
 def test_a_report_is_valid_and_shows_every_failed_check(name: str, run: str, stopped: str) -> None:
     reports = RUNS[run]
     failed = sum(not one.passed for report in reports for one in report.checks)

@@ -23,6 +23,7 @@ from gradcli.rendering.document import Document, Style
 from gradcli.rendering.documents import catalogue, trace_tables
 from tests.support import handmade
 from tests.support.report_views import report_view
+from tests.support.rows import all_rows
 
 FOLDER = Path(__file__).parents[1] / "snapshots" / "rendering"
 
@@ -104,8 +105,8 @@ def test_result(name: str) -> None:
     compare(name, every_format(VIEWS[name]()))
 
 
-@pytest.mark.parametrize("cells", [40, 80, 120])
-@pytest.mark.parametrize("name", VIEWS)
+@all_rows("cells", [40, 80, 120])
+@all_rows("name", VIEWS)
 def test_tables_fit_the_terminal(name: str, cells: int) -> None:
     shown = on_terminal(VIEWS[name]().document(Style(None, 40, cells)), cells)
     assert max(map(len, shown.splitlines())) <= cells

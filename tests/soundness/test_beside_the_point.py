@@ -14,6 +14,7 @@ from gradcli.checks.callables import recorded
 from gradcli.checks.decide import assumptions, chosen_points, numerical, refutation, verdict
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.survey import Survey
+from tests.support.rows import all_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,8 +192,8 @@ FLOOR = {
 }
 
 
-@pytest.mark.parametrize("name", FLOOR)
-@pytest.mark.parametrize("n", [1e2, 1e4, 1e5, 1e6, 1e9, 1e12])
+@all_rows("name", FLOOR)
+@all_rows("n", [1e2, 1e4, 1e5, 1e6, 1e9, 1e12])
 def test_steps_have_the_slope_0_at_any_scale(name: str, n: float) -> None:
     f = FLOOR[name](n)
     assert gradcli.check(f, lambda x: 0.0, at=0.3333333).checks[0].verdict in ("PROVED", "AGREES", "INCONCLUSIVE")

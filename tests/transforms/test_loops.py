@@ -36,6 +36,7 @@ from tests.support.loop_bodies import (
     three_leaves,
     written_out,
 )
+from tests.support.rows import all_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +58,8 @@ def named(body: Body) -> str:
 LAST_DIGITS = 1e-15  # of exp and the like: a loop of single numbers may run on Python floats, beside arrays NumPy does
 
 
-@pytest.mark.parametrize("body", BODIES, ids=named)
-@pytest.mark.parametrize("reading", ["v", "r", "f", "rr", "fr", "rf"])
+@all_rows("body", BODIES, ids=named)
+@all_rows("reading", ["v", "r", "f", "rr", "fr", "rf"])
 def test_a_loop_is_what_it_is_written_out(body: Body, reading: str) -> None:
     loop, flat = both(body(4), reading)
     assert agree(loop, flat, LAST_DIGITS if reading == "v" else 1e-12), (loop, flat)
@@ -70,8 +71,8 @@ def test_order_three(body: Body) -> None:
     assert agree(loop, flat, 1e-11), (loop, flat)
 
 
-@pytest.mark.parametrize("body", BODIES, ids=named)
-@pytest.mark.parametrize("count", [1, 2, 33])
+@all_rows("body", BODIES, ids=named)
+@all_rows("count", [1, 2, 33])
 def test_every_count_of_iterations(body: Body, count: int) -> None:
     for reading in ("v", "r", "f"):
         loop, flat = both(body(count), reading)
@@ -89,7 +90,7 @@ def test_no_iteration_leaves_the_carries() -> None:
     assert loop.iterations(after).shape == (0,)
 
 
-@pytest.mark.parametrize("body", BODIES, ids=named)
+@all_rows("body", BODIES, ids=named)
 def test_derivatives_are_graphs_that_keep_the_invariants(body: Body) -> None:
     made = body(4)
     verify([*READINGS["fr"](made.output, made.leaves), *READINGS["rf"](made.output, made.leaves)])
@@ -308,7 +309,7 @@ def test_opened_is_the_iteration_again() -> None:
     assert again.last(reader.params["carry"]) is reader
 
 
-@pytest.mark.parametrize("body", BODIES, ids=named)
+@all_rows("body", BODIES, ids=named)
 def test_the_flat_form_comes_back(body: Body) -> None:
     made = body(3)
     verify(made.output)

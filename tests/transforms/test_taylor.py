@@ -16,6 +16,7 @@ from gradcli.transforms import derivatives
 from gradcli.transforms.taylor import taylor
 from tests.support.graph_invariants import verify
 from tests.support.random_programs import make
+from tests.support.rows import all_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +103,7 @@ def test_eight_orders_to_fifty_digits(script: str, function: Any) -> None:
     assert np.allclose(found["x"], want, rtol=2e-12, atol=0)
 
 
-@pytest.mark.parametrize("seed", range(80))
+@all_rows("seed", range(80))
 def test_random_programs(seed: int) -> None:
     program = make(seed, arrays=False)
     lowered = questions.prepare(program.text, program.values)
