@@ -15,8 +15,7 @@ import gradcli.eager as torch
 from gradcli.eager.autograd import grad, gradcheck, gradgradcheck
 from gradcli.eager.nn import functional as F  # noqa: N812 - the name that everybody gives it
 from gradcli.primitives import catalogue
-from tests.eager.test_laws import OPERATIONS, WITHOUT, assert_same_gradient
-from tests.eager.test_laws import transposed_law
+from tests.eager.test_laws import OPERATIONS, WITHOUT, assert_same_gradient, transposed_law
 from tests.support.rows import all_rows
 
 linalg, special = torch.linalg, torch.special
