@@ -96,7 +96,7 @@ FAILING = {
 
 
 @pytest.mark.peers
-@all_rows("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_sample_prints_what_it_prints_under_pytorch(name: str) -> None:
     pytest.importorskip("torch")
     path = FOLDER / name
