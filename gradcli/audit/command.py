@@ -300,7 +300,10 @@ def recorded(folder: str) -> tuple[int, dict[str, Record]]:
     for record in records(folder):
         processes.add(record["pid"])
         if "gradient" in record:
-            gradients.setdefault(record["key"], {**record["gradient"], "skipped": "", "calls": 0, "untracked": 0})
+            facts = {**record["gradient"], "skipped": "", "calls": 0, "untracked": 0}
+            known = gradients.setdefault(record["key"], facts)
+            if (facts["pair"] or {}).get("invented"):  # in one of several processes
+                known["pair"]["invented"] = True
         if "counts" in record:
             counts[record["counts"], record["pid"]] = record  # the last one of a process counts
             gradients[record["counts"]]["skipped"] = record.get("skipped") or gradients[record["counts"]]["skipped"]

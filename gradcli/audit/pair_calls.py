@@ -23,7 +23,7 @@ from copy import copy
 from functools import partial
 from inspect import getattr_static
 from io import StringIO
-from itertools import islice, product, tee
+from itertools import chain, islice, product, tee
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +167,8 @@ def called(name: str, rows: list[Row]) -> None:
             if any(name in example.source for example in test.examples for name in names):
                 runner.run(test, out=lambda text: None)
     seen = {gradient.pair["derivative"] for gradient in recorder.state.gradients.values() if gradient.pair}
+    for row in chain.from_iterable(recorder.state.pairs.values()):
+        row["invented"] = True  # also of modules whose derivatives are called inside of these
     for row in rows:
         if row["derivative"] not in seen:
             by_defaults(module, row)
@@ -208,7 +210,6 @@ def by_defaults(module: Any, row: Row) -> None:
             break
         useless = holder if says_nothing else None
     for call in accepted:
-        row["invented"] = True
         with suppress(Exception, Late, SystemExit), within(CALL):
             call()
 

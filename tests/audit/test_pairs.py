@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.audit import guesses, judging, pair_calls, pairs
+from gradcli.audit import command, guesses, judging, pair_calls, pairs
 from gradcli.audit.conventions import FEW, PairedCall, of_few
 from gradcli.audit.source_scan import scan
 from gradcli.rendering.document import Facts
@@ -625,5 +625,26 @@ def test_objects_are_made_once_for_all_pairs_of_a_class(monkeypatch: pytest.Monk
         row = {"derivative": f"{__name__}:Costly.{name}_grad", "value": f"{__name__}:Costly.{name}"}
         row |= {"rule": "", "kind": "gradient", "sign": 1, "flag": "", "by": ""}
         pair_calls.by_defaults(module, row)
-        assert row["invented"]
     assert Costly.made == 1
+
+
+def test_what_is_called_inside_of_invented_calls_is_invented(package: Path) -> None:
+    """By which module it may be, and in whichever order the processes report: three siblings do not accuse it."""
+    sources = {
+        "inner": "def energy(x): return x**3\ndef energy_grad(x): return 5*x**2\n",
+        "outer": "from planted import inner\ndef f(x): inner.energy_grad(x); return x*x\n"
+        "def f_grad(x): inner.energy_grad(3*x); inner.energy_grad(2*x); return 2*x\n",
+    }
+    for name, source in sources.items():
+        (package / "planted" / f"{name}.py").write_text(source)
+    run(package, "audit", "--pairs", "planted", "--json", "found.json")
+    rows = {row["name"]: row["verdict"] for row in json.loads((package / "found.json").read_text())["gradients"]}
+    assert (rows["planted.inner.energy_grad"], rows["planted.outer.f_grad"]) == ("LOOK", "AGREES")
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_pair_is_invented_if_it_is_in_any_process(tmp_path: Path, first: bool) -> None:
+    for process, invented in enumerate([first, not first]):
+        facts = {"name": "f_grad", "pair": {"invented": True} if invented else {}}
+        (tmp_path / f"{process}.jsonl").write_text(json.dumps({"gradient": facts, "key": "f"}) + "\n")
+    assert command.recorded(str(tmp_path))[1]["f"]["pair"] == {"invented": True}
