@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TINY, SMALL_BESIDE, HUGE = 1e-9, 1e-7, 1e6
 STEPS_SHOWN = 12
 LEAST, ROUNDING = 3, 1e-5  # steps with the same loss; how much of a gradient may be left of what cancels
+NORMALISED = 1e-2  # the same behind a normalisation, which adds eps to the variance
 
 
 def extremes(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
@@ -50,23 +51,22 @@ def constant(story: Story) -> Iterator[tuple[None, Finding]]:
         return
     if max(values) - min(values) <= ROUNDING * max(map(abs, [*values, 1.0])):
         line, largest = story.entries[sweeps[-1].roots[0][0]].line, max(map(max, norms))
-        message = (
-            f"the loss of {story.at(line)} is {float(values[-1]):.4g} in each of {len(sweeps)} steps: the gradients "
-        )
-        message += f"of all weights cancel (norm {largest:.1g}) in {story.doing_step(places[-1])}"
+        message = f"the loss of {story.at(line)} is {float(values[-1]):.4g} in each of {len(sweeps)} steps: "
+        message += f"the gradients of all weights cancel (norm {largest:.1g}) in {story.doing_step(places[-1])}"
         yield None, story.find("constant-loss", None, line, message, AtNode(places[-1].name))
 
 
 def cancelling(story: Story, sweep: BackwardRecord) -> Step | None:
     """The node that turned what arrived, or what several others sent to it, into rounding errors for all parameters."""
     largest = max(step.norm for step in sweep.steps)
-    if not all(grad.norm <= ROUNDING * largest for grad in sweep.reached if grad.leaf in story.held):
-        return None
+    left = max(grad.norm for grad in sweep.reached if grad.leaf in story.held)
     for step in sweep.steps:
         sent = max((each.size.norm for each in step.sent), default=0.0)
-        whole = step.norm > ROUNDING * largest and sent <= ROUNDING * step.norm
+        rest = NORMALISED if step.name.endswith("NormBackward0") else ROUNDING
+        whole = step.norm > ROUNDING * largest and sent <= rest * step.norm
         came = [norm for _, norm in story.senders(sweep, ("node", step.seq))]
-        if (whole and reads(step.name, "normalises")) or (len(came) > 1 and step.norm <= ROUNDING * max(came)):
+        sums_up = len(came) > 1 and step.norm <= ROUNDING * max(came)
+        if left <= rest * largest and ((whole and reads(step.name, "normalises")) or sums_up):
             return step
     return None
 
