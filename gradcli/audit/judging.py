@@ -14,7 +14,7 @@ import re
 import sys
 from dataclasses import replace
 from functools import wraps
-from inspect import getattr_static
+from inspect import getattr_static, signature
 from pathlib import Path
 from time import monotonic
 from types import FunctionType, MethodType
@@ -141,6 +141,8 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
             check |= {"verdict": LOOK, "message": f"{reason}: {check['message']}"}
     point = {name: packed(numbers(value)) for name, value in call.at.items() if conventions.moves(value)}
     unset = sorted(name for name, value in getattr(call.owner, "__dict__", {}).items() if value is None)
+    taken = signature(call.value).parameters  # a whole number that only the derivative takes may be its order
+    unset += [f"{name}={x}" for name, x in call.at.items() if type(x) is int and name not in taken]
     return {"checks": checks, "notes": notes, "point": point, "unset": unset}
 
 

@@ -648,3 +648,19 @@ def test_a_pair_is_invented_if_it_is_in_any_process(tmp_path: Path, first: bool)
         facts = {"name": "f_grad", "pair": {"invented": True} if invented else {}}
         (tmp_path / f"{process}.jsonl").write_text(json.dumps({"gradient": facts, "key": "f"}) + "\n")
     assert command.recorded(str(tmp_path))[1]["f"]["pair"] == {"invented": True}
+
+
+def test_a_derivative_of_another_order_is_not_accused() -> None:
+    """The order is a whole number that the function does not take; it is compared with that of the call that agrees."""
+    pair = {"kind": "gradient", "sign": 1, "flag": "", "by": "", "value": "m:cube", "derivative": "m:cube_derivative"}
+
+    def derivative(x: Any, der: int = 1) -> Any:
+        return 3 * x**2 if der == 1 else 6 * x
+
+    calls = [PairedCall(pair, lambda x: x**3, derivative, None, args, {}) for args in ((0.7,), (0.7, 2))]
+    first, second = (judging.judged_pair(call, 20.0) for call in calls)
+    assert (first["unset"], second["unset"]) == ([], ["der=2"])
+    support, row = guesses.Support(), {**pair, "rule": "derivative", "confirmed": False}
+    answers = [{**first, "call": 1}, {**second, "call": 2}]
+    support.note("k", row, answers)
+    assert [guesses.one_row_each(support, "k", row, x)["checks"][0]["verdict"] for x in answers] == ["AGREES", "LOOK"]
