@@ -7,7 +7,7 @@ from gradcli.interfaces.command_parts.check_inputs import boxes, one_claim, rang
 from gradcli.interfaces.command_parts.result_views import View
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.declaration import Declaration, Option
-from gradcli.interfaces.options.shared_options import EVALUATION, SCRIPT, allowed, load, names, presentation
+from gradcli.interfaces.options.shared_options import EVALUATION, SCRIPT, Point, allowed, load, names, presentation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,13 +30,11 @@ def plot(
     output: CommandOutput,
     script: str,
     *,
-    at: tuple[str, ...],
-    wrt: str | None,
+    point: Point,
     box: tuple[str, ...],
     claim: str | None,
     step_sizes: bool,
     spy: bool,
-    limit: tuple[str, ...],
 ) -> int:
     """A function with its gradient, as a plot.
 
@@ -56,8 +54,8 @@ def plot(
       gradcli plot "exp(x)" --at x=1 --step-sizes
       gradcli plot "sum((x[1:] - x[:-1]**2)**2)" --at "x=ones(40)" --spy
     """
-    bounds = allowed(limit, output)
-    at, ranges = ranges_apart(at)
+    wrt, bounds = point.wrt, allowed(point.limit, output)
+    at, ranges = ranges_apart(point.at)
     leaf, stated = (None, None) if claim is None else one_claim(claim)
     if leaf is not None and wrt not in (None, leaf):
         raise error("GC721", "--claim and --wrt name different leaves", help="leave --wrt out")
@@ -135,4 +133,5 @@ DECLARATION = Declaration(
     ),
     conflicts={"claim": ("step_sizes", "spy"), "spy": ("step_sizes", "box")},
     renamed={"--steps": "--step-sizes"},
+    groups=(Point,),
 )
