@@ -232,7 +232,7 @@ def of_a_function(random: Any) -> list[Judged]:
     alone = [(1.0, np.where(np.arange(len(x)) == k, -0.004, 0.003)) for k in range(len(x))]  # one entry goes down
     steps = ((1.01, 0.003), (0.97, -0.004), (1.0, away), (1.0, -away), (1.7, 0.3), *alone)
     others = [x, x, *(x * factor + size * step for factor, step in steps)]
-    with mp.workdps(DIGITS):
+    with mp.workdps(DIGITS), np.errstate(all="ignore"):
         known = [gradient_at(text, tuple(point)) for point in others]
         if known[0] is None:
             errors, smooth = [np.inf], False
@@ -245,7 +245,8 @@ def of_a_function(random: Any) -> list[Judged]:
             ]
     df = TRAITS[name](gradient)  # without what it remembers
     right: bool | None = max(errors) <= 1e-7
-    strict = [worst(df(y.copy()), true, 0.0) for y, true in zip(others, known, strict=True) if true is not None]
+    with np.errstate(all="ignore"):
+        strict = [worst(df(y.copy()), true, 0.0) for y, true in zip(others, known, strict=True) if true is not None]
     if right and max(strict) > 1e-7:
         right = None  # a wrong entry that is dust beside the largest
     if not right and smooth and max(errors[:3]) <= 1e-7 and (errors[3] <= 1e-7 or errors[4] <= 1e-7):
