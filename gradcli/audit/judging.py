@@ -32,6 +32,7 @@ from gradcli.checks.decide.numerical import NOISE, scatter_of
 from gradcli.recording.calls.box import ClaimedDerivative, boxed, opened
 from gradcli.recording.calls.call_arguments import numbers, parameters
 from gradcli.recording.calls.failures import Failed, OutOfTime, describe
+from gradcli.recording.calls.random_draws import shared_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,16 +63,13 @@ class Draws:
         self.seed: int | None = None
         self.is_drawn = False
         self.torch = sys.modules.get("torch")
-        self.states = self.now()
-
-    def now(self) -> tuple[Any, ...]:
-        """The states of all generators."""
         tensors = self.torch.get_rng_state() if self.torch is not None else None
-        return random.getstate(), np.random.get_state(), tensors
+        self.states = random.getstate(), np.random.get_state(), tensors
+        self.begun = [*shared_states()]
 
     def have_moved(self) -> bool:
         """Whether anything was drawn."""
-        return json.dumps(self.now(), default=packed) != json.dumps(self.states, default=packed)
+        return [*shared_states()] != self.begun
 
     def reset(self) -> None:
         """Begin the random numbers anew."""
