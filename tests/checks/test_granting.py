@@ -140,3 +140,11 @@ def test_a_claim_about_free_leaves_is_for_every_branch(script: str, wrong: str, 
         assert check_script("sqrt(z**2)", dtype="complex128", claims={"z": claim}).checks[-1].verdict == verdict
     there = check_script("relu(x)", at={"x": 2.0}, claims={"x": "1"}).checks[-1]
     assert there.verdict == "PROVED" and there.message.endswith("where x > 0"), "a point says which branch is meant"
+
+
+@pytest.mark.parametrize("proved", [True, False])
+def test_imprecise_floats_stay_imprecise_on_a_set(proved: bool) -> None:
+    """A formula that is right on a box has no more digits than at the point."""
+    outcome = Outcome("IMPRECISE", "3 digits are lost", {"digits": 12, "region": "x > 0"})
+    on_set = granting.granted_on_set(outcome, proved, "equal on the box")
+    assert on_set == Outcome("IMPRECISE", "equal on the box", {"digits": 12})

@@ -151,6 +151,12 @@ def test_what_is_said_of_all_sizes(loss: str, claim: str, words: str | None, wro
         assert not is_for_all(refuted), (other, refuted.message)
 
 
+def test_a_tie_that_the_point_has_decided_leaves_a_proof_for_all_sizes() -> None:
+    text = "A[m, n] in real; x[n] in real; y[m] in real; sum(abs(A@x - y))"
+    (check,) = [c for c in check_script(text, claims={"x": "A.T@sign(A@x - y)"}).checks if c.kind == "claim"]
+    assert check.message == "equal by algebra, for all m and n, wherever no comparison is a tie"
+
+
 def test_what_differs_somewhere_is_refuted_or_named() -> None:
     text = "x[n] in real; z in real; z*where(sum(relu(x)**2) == 0, 7, 0)"
     (check,) = [check for check in check_script(text, claims={"z": "0"}).checks if check.kind == "claim"]

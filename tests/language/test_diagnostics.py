@@ -73,6 +73,13 @@ def test_examples_trigger_their_code(code: str) -> None:
     assert [diagnostic.code for diagnostic in found] == [code]
 
 
+def test_a_name_with_two_readings_is_marked_as_a_whole() -> None:
+    with pytest.raises(GradcliError) as problem:
+        parse(Source("2*πrh + 1"))
+    (found,) = problem.value.diagnostics
+    assert (found.code, found.span) == ("GC139", Span(1, 3, 1, 6))
+
+
 def test_every_code_of_text_and_limits_is_used() -> None:
     assert {code for code in CODES if code.startswith("GC1")} <= set(OWN)
     assert {"GC501", "GC502", "GC503", "GC504", "GC601", "GC701", "GC702"} <= set(OWN)

@@ -26,12 +26,12 @@ MISTAKES: tuple[tuple[str, str, str], ...] = (
     ("(other, (ct, both(builder, mask, vocabulary.opposite(condition))))", "(other, (ct, both(builder, mask, condition)))", "transforms/test_graphs.py"),
     ("return jvp(grad(output, [target]), [target], [direction])[0]", "return grad(output, [target])[0]", "transforms/test_transforms.py"),
     ('elif node.primitive.kind != "nondifferentiable":', 'elif node.primitive.kind != "structured":', "transforms/test_transforms.py"),
-    ("    if partial == -1:", "    if partial == 1:", "transforms/test_transforms.py"),
+    ("        return -ct\n    return builder.call", "        return ct\n    return builder.call", "transforms/test_transforms.py"),
     ("for j in range((k + 1) // 2):", "for j in range(k // 2):", "transforms/test_taylor.py"),
     ("places = [place * whole + first + stride * i for place in places for i in range(count)]", "places = [place * whole + first + i for place in places for i in range(count)]", "transforms/test_accumulation.py"),
     # execution
     ("T smaller_(T x, T y) { return x < y || x != x ? x : y; }", "T smaller_(T x, T y) { return x < y ? x : y; }", "execution/test_cupy_plans.py"),
-    ("np.flatnonzero((above == i) & (left == j))", "np.flatnonzero((above == i) & (left == i))", "execution/test_structure.py"),
+    ("library.flatnonzero(left[among] == j)", "library.flatnonzero(left[among] == 0)", "execution/test_structure.py"),
     ("pair = (negated, y) if position == 0 else (x, negated)", "pair = (negated, y)", "execution/test_plans_steps.py execution/test_plans_running.py execution/test_plans_attack.py"),
     ("last = [slot for slot in reads[out] if slot not in needed]", "last = [slot for slot in reads[out]]", "execution/test_evaluate.py"),
     # checks: a verdict granted too early, a bound too loose
@@ -40,7 +40,7 @@ MISTAKES: tuple[tuple[str, str, str], ...] = (
     ("    if worst.ulps <= LIMIT_ULPS:", "    if worst.ulps <= LIMIT_ULPS * 1e9:", "checks/test_verdicts.py"),
     ("if relation(exact, other, None) == DISJOINT:", "if relation(exact, other, None) != DISJOINT:", "checks/test_series.py checks/test_boxes.py"),
     ("return bool(order[-1].enclosed(2 * int(bound) + START_BITS).abs_upper() < arb(2) ** -int(bound + 1))", "return bool(order[-1].enclosed(2 * int(bound) + START_BITS).abs_upper() < arb(2))", "checks/test_ties.py"),
-    ('"PROVED": {"defined", "kink", "apart"}', '"PROVED": {"defined", "kink", "apart", "sign"}', "checks/test_sets.py checks/test_granting.py"),
+    ('"PROVED": {"defined", "kink", "apart"}', '"PROVED": {"defined"}', "checks/test_sets.py checks/test_granting.py"),
     # functions of other libraries
     ("    if np.isfinite(gap) and gap > LINEAR * scale:", "    if np.isfinite(gap) and gap > 1e9 * scale:", "callables/test_callables.py"),
     ("        if not gap <= LINEAR:", "        if not gap <= 1e9:", "callables/test_callables.py"),
