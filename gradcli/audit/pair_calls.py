@@ -53,9 +53,8 @@ SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 )  # fmt: skip
 
 
-OBJECTS: dict[
-    tuple[Any, bool], Any
-] = {}  # what was made of each class, as an iterator that is copied before it is used
+# what was made of each class, as an iterator that is copied before it is used
+OBJECTS: dict[tuple[Any, bool], Any] = {}
 
 
 class Late(BaseException):

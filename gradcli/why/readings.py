@@ -29,7 +29,7 @@ READINGS: dict[str, set[str]] = {
         "views": "Clone Expand Permute ReshapeAlias Select Slice Squeeze T ToCopy Transpose Unsqueeze UnsafeView View",
         "picks": "Clone Expand Gather Index Permute Select Slice Squeeze T Transpose Unsqueeze UnsafeView View",
         "masks": "Add CopySlices Fill MaskedFill Where",
-        "normalises": "CudnnBatchNorm NativeBatchNorm NativeGroupNorm NativeLayerNorm Softmax",
+        "normalises": "CudnnBatchNorm NativeBatchNorm NativeGroupNorm NativeLayerNorm",
         "linear": "Add Clone Div Expand Mean Mul Neg Squeeze Sub Sum Unsqueeze View",
     }.items()
 }

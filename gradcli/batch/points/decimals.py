@@ -155,18 +155,10 @@ def _advice(cell: str) -> str:
     return "write decimals, such as 0.5 or -2e-3, or nan where a number is missing"
 
 
-def parsed_or_problem(
-    text: bytes,
-    delimiter: str,
-    count: int,
-    path: str,
-    line: int,
-    wanted: Sequence[int] | None = None,
-    polars: Any = None,
-) -> Table | Diagnostic:
+def parsed_or_problem(*asked: Any) -> Table | Diagnostic:
     """The same for another process: an error comes back as its diagnostic."""
     try:
-        return parsed(text, delimiter, count, path, line, wanted, polars)
+        return parsed(*asked)
     except GradcliError as problem:
         return problem.diagnostics[0]
 

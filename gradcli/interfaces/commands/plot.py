@@ -75,17 +75,8 @@ def plot(
     )
     if picture:
         output.save(output.settings["output"], plots.figure(result, picture))
-    elif output.format == "svg":
-        output.write((vector_plots.svg(result),))
-    else:
-        output.emit(
-            View(
-                document=lambda style: plots.plot(result, style),
-                payload=lambda: plots.payload(result),
-                tidy=lambda: plots.tidy(result),
-            )
-        )
-    return 0
+        return 0
+    return show(output, result, plots, vector_plots)
 
 
 def pattern(output: CommandOutput, source: Source, **options: Any) -> int:
@@ -99,14 +90,19 @@ def pattern(output: CommandOutput, source: Source, **options: Any) -> int:
         if all(note.code != "GC307" for note in problem.diagnostics):
             raise
         result = calculator.jacobian(source, sparse=True, **options)
+    return show(output, result, spy_plots, spy_plots)
+
+
+def show(output: CommandOutput, result: Any, drawn: Any, pictures: Any) -> int:
+    """Write a result in the format that was asked for: the module `pictures` makes the SVG, `drawn` all others."""
     if output.format == "svg":
-        output.write((spy_plots.svg(result),))
+        output.write((pictures.svg(result),))
     else:
         output.emit(
             View(
-                document=lambda style: spy_plots.picture(result, style),
-                payload=lambda: spy_plots.payload(result),
-                tidy=lambda: spy_plots.tidy(result),
+                document=lambda style: drawn.plot(result, style),
+                payload=lambda: drawn.payload(result),
+                tidy=lambda: drawn.tidy(result),
             )
         )
     return 0

@@ -36,7 +36,7 @@ def in_words(array: Any) -> str:
     return f"{rows:,} rows, {columns:,} columns, {array.nnz:,} entries"
 
 
-def picture(result: Hessian | Jacobian, style: Style) -> Document:
+def plot(result: Hessian | Jacobian, style: Style) -> Document:
     """The picture in a terminal."""
     array = matrix(result)
     rows, columns = array.shape

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.base.results.findings import AtNode, GradientPath, NodeNorm
 from gradcli.why.gradients.zeros import single
-from gradcli.why.readings import flat_reason, reads
+from gradcli.why.readings import flat_reason, kind_of, reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gradcli.why.story import Story
 
     Way = list[tuple[Step, tuple[str, int], float]]
-
 
 TINY, SMALL_BESIDE, HUGE = 1e-9, 1e-7, 1e6
 STEPS_SHOWN = 12
@@ -61,12 +60,13 @@ def cancelling(story: Story, sweep: BackwardRecord) -> Step | None:
     largest = max(step.norm for step in sweep.steps)
     left = max(grad.norm for grad in sweep.reached if grad.leaf in story.held)
     for step in sweep.steps:
+        rest = NORMALISED if reads(step.name, "normalises") else ROUNDING
+        if left > rest * largest:
+            continue
         sent = max((each.size.norm for each in step.sent), default=0.0)
-        rest = NORMALISED if step.name.endswith("NormBackward0") else ROUNDING
-        whole = step.norm > ROUNDING * largest and sent <= rest * step.norm
+        keeps = (rest == NORMALISED or kind_of(step.name) == "Softmax") and sent <= rest * step.norm
         came = [norm for _, norm in story.senders(sweep, ("node", step.seq))]
-        sums_up = len(came) > 1 and step.norm <= ROUNDING * max(came)
-        if left <= rest * largest and ((whole and reads(step.name, "normalises")) or sums_up):
+        if (keeps and step.norm > ROUNDING * largest) or (len(came) > 1 and step.norm <= ROUNDING * max(came)):
             return step
     return None
 
