@@ -56,9 +56,8 @@ if TYPE_CHECKING:
     from gradcli.base.results.calculations import SelfContained
     from gradcli.checks.report import Check
     from gradcli.formulas import index_proof
-    from gradcli.graph.domain import Interval
     from gradcli.graph.node import Node
-    from gradcli.graph.program import Program
+    from gradcli.graph.program import Leaf, Program
     from gradcli.language.limits import Limits, LimitsLike
     from gradcli.language.syntax import Script
     from gradcli.lowering import Lowered
@@ -709,7 +708,7 @@ def places(lowered: Lowered, first: int) -> Iterator[dict[str, Any]]:
     shapes = {name: leaf.node.shape for name, leaf in moving.items()}
     for place in points(shapes, {}, first):
         yield {
-            name: labels_of(value, classes[name]) if name in classes else inside(value, moving[name].domain)
+            name: labels_of(value, classes[name]) if name in classes else inside(value, moving[name])
             for name, value in place.items()
         }
 
@@ -730,10 +729,13 @@ def labels_of(value: Any, count: int) -> Any:
     return [labels_of(entry, count) for entry in value] if isinstance(value, list) else int(abs(value) * 2**20) % count
 
 
-def inside(value: Any, domain: Interval | None) -> Any:
-    """Numbers moved into an interval."""
+def inside(value: Any, leaf: Leaf) -> Any:
+    """Numbers moved into the set that a leaf is declared in."""
+    domain = leaf.domain
     if isinstance(value, list):
-        return [inside(entry, domain) for entry in value]
+        if "symmetric" in leaf.node.params:
+            return [[value[max(i, j)][min(i, j)] for j in range(len(value))] for i in range(len(value))]
+        return [inside(entry, leaf) for entry in value]
     if domain is None or domain.contains(value):
         return value
     if domain.low == -inf:

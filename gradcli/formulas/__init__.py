@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from gradcli.formulas.index_terms import FreshIndices, Sum
     from gradcli.graph.node import Node
 
+    Called = Mapping[Node, str] | None
+    Sizes = Mapping[int, str] | None
+
 MOST_LISTED = 9  # entries of an array that is written as a list of them
 
 
@@ -53,8 +56,8 @@ class JacobianRows(NamedTuple):
 
 def formula_texts(
     node: Node,
-    called: Mapping[Node, str] | None = None,
-    sizes: Mapping[int, str] | None = None,
+    called: Called = None,
+    sizes: Sizes = None,
     rows: JacobianRows | None = None,
 ) -> Iterator[str]:
     """Formulas for a node in the script language, the best first; its builder must be open.
@@ -81,12 +84,7 @@ def why_none(node: Node, rows: JacobianRows | None = None) -> NoFormula:
     return NoFormula("it is too long to be read")
 
 
-def whole_text(
-    node: Node,
-    called: Mapping[Node, str] | None = None,
-    sizes: Mapping[int, str] | None = None,
-    rows: JacobianRows | None = None,
-) -> str:
+def whole_text(node: Node, called: Called = None, sizes: Sizes = None, rows: JacobianRows | None = None) -> str:
     """The formula of a node as one array; raises NoFormula where there is none."""
     reader = Reader(called)
     axes = tuple([reader.names.index(n) for n in node.shape])
@@ -141,12 +139,7 @@ def entries_text(node: Node, called: Mapping[Node, str]) -> str:
     return writer.text(writer.sum(shortened(reader.entry(node, axes), reader.names), axes, exact=False).tree)
 
 
-def listed_text(
-    node: Node,
-    called: Mapping[Node, str] | None = None,
-    sizes: Mapping[int, str] | None = None,
-    rows: JacobianRows | None = None,
-) -> str:
+def listed_text(node: Node, called: Called = None, sizes: Sizes = None, rows: JacobianRows | None = None) -> str:
     """The formula of a small array as a list of its entries."""
     if rows is not None or not 1 <= len(node.shape) <= 2 or node.type.size > MOST_LISTED or not node.type.size:
         raise NoFormula("it has too many entries to list them")

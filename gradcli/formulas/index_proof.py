@@ -553,7 +553,7 @@ PLAIN = frozenset(
     ["named", "add", "sub", "neg", "mul", "div", "power", "pow", "sqrt", "rsqrt", "square", "matmul", "prod"]
     + ["permute", "broadcast", "data", "reshape", "unslice", "concat", "take_static", "put_static", "triu", "tril"]
 )
-REFUSED = frozenset(["detach", "frechet"])
+REFUSED = frozenset(["detach", "ste", "frechet"])
 # operands with bounds: 1 where it has to be positive, 0 where it must not be negative
 LEAST = {"div": (1, 1), "mod": (1, 1), "sqrt": (0, 0)} | dict.fromkeys(("rsqrt", "log", "log2", "log10", "pow"), (0, 1))
 # functions with poles, or defined for some matrices only

@@ -168,7 +168,7 @@ class Reader:
         if node in self.called or node.primitive is LEAF:
             name = self.called[node] if node in self.called else node.params["name"]
             self.shapes[name] = node.shape
-            return single(InputEntry(name, at))
+            return single(InputEntry(name, at, node.params.get("symmetric", False)))
         if node.primitive is DATA:
             digest = node.params["digest"]
             self.data[digest] = node.builder.data[digest]
@@ -591,14 +591,9 @@ def _only(total: Sum) -> Any:
 
 
 RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
-    "named": Reader._same,
-    "cast": Reader._same,
-    "detach": Reader._same,
-    "add": Reader._add,
-    "sub": Reader._add,
-    "neg": Reader._add,
-    "mul": Reader._product,
-    "div": Reader._product,
+    **dict.fromkeys(("named", "cast", "detach", "ste"), Reader._same),
+    **dict.fromkeys(("add", "sub", "neg"), Reader._add),
+    **dict.fromkeys(("mul", "div"), Reader._product),
     **dict.fromkeys(("power", "pow", *PRODUCTS), Reader._power),
     "hypot": Reader._hypot,
     **dict.fromkeys(COMPARISONS, Reader._comparison),
@@ -615,9 +610,7 @@ RULES: dict[str, Callable[[Reader, Node, At], Rule]] = {
     "concat": Reader._concat,
     **dict.fromkeys(("take_along", "put_along", "take_static", "put_static"), Reader._picked),
     "prod": Reader._prod,
-    "max": Reader._whole,
-    "min": Reader._whole,
-    EIGENVECTORS: Reader._whole,
+    **dict.fromkeys(("max", "min", EIGENVECTORS), Reader._whole),
     **dict.fromkeys(("svd_u", "svd_v"), lambda reader, node, at: refused("it reads singular vectors one by one")),
     "frechet": Reader._exponential_along,
     **dict.fromkeys(("triu", "tril"), Reader._beside_diagonal),

@@ -50,10 +50,11 @@ class NoValue(NoFormula):
 
 
 class InputEntry(NamedTuple):
-    """An entry of an input: `A[i, 0]`."""
+    """An entry of an input: `A[i, 0]`; of a symmetric matrix it is the entry [0, i] as well."""
 
     name: str
     at: tuple[Position, ...]
+    symmetric: bool = False
 
 
 class Delta(NamedTuple):
@@ -329,11 +330,11 @@ def _base_key(base: Any, names: Mapping[Index, str]) -> str:
         shown = sorted([name if step == 1 else f"{step}*{name}" for name, step in parts])
         return "+".join(shown + [str(sign * own.start)] * (own.start != 0 or not shown))
 
-    def at(positions: Iterable[Position]) -> str:
-        return ",".join(map(text, positions))
+    def at(positions: Iterable[Position], either: bool = False) -> str:
+        return ",".join(sorted(map(text, positions)) if either else map(text, positions))
 
     if isinstance(base, InputEntry):
-        return f"{base.name}[{at(base.at)}]"
+        return f"{base.name}[{at(base.at, is_symmetric(base))}]"
     if isinstance(base, Literal):
         return f"data {base.digest}[{at(base.at)}]"
     if isinstance(base, Delta):
@@ -354,8 +355,18 @@ def _base_key(base: Any, names: Mapping[Index, str]) -> str:
         return f"{base.name}{base.params}({'; '.join([key(arg, names) for arg in base.args])})"
     if isinstance(base, Whole):
         inner = [key(arg, {i: f"<arg {place}:{i.size}>" for place, i in enumerate(own)}) for own, arg in base.args]
-        return f"whole {base.name}{base.params}({'; '.join(inner)})[{at(base.at)}]"
+        return f"whole {base.name}{base.params}({'; '.join(inner)})[{at(base.at, is_symmetric(base))}]"
     return f"({key(base.inside, names)})"
+
+
+def is_symmetric(base: InputEntry | Whole) -> bool:
+    """Whether a base is an entry of a symmetric matrix: of a symmetric input, or the inverse of such a matrix."""
+    if isinstance(base, InputEntry):
+        return base.symmetric
+    if base.name != "inv" or len(base.args[0][0]) > 2:
+        return False
+    (row, column), matrix = base.args[0]
+    return key(matrix, {row: "<row>", column: "<column>"}) == key(matrix, {row: "<column>", column: "<row>"})
 
 
 # --- arithmetic ---------------------------------------------------------------------------------------------------

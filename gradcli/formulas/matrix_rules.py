@@ -136,10 +136,6 @@ def _base(base: Any, names: FreshIndices) -> Sum:
             if links is not None and (base.name == "inv" or arg[0].coefficient == 1):  # det(2*A) is 2**n*det(A)
                 coefficient = arg[0].coefficient
                 return _det(links) if base.name == "det" else _inv(links, coefficient, inner, names)
-            plain = all(isinstance(i, (Index, int)) for i in inner.at)
-            if base.name == "inv" and plain and key(names.put(arg, dict(zip(own, own[::-1], strict=True)))) == key(arg):
-                at = sorted(inner.at, key=lambda i: -i.number if isinstance(i, Index) else i)  # a symmetric matrix
-                return single(inner._replace(at=tuple(at)))
         return single(inner)
     return single(base)
 

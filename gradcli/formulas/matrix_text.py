@@ -29,6 +29,7 @@ from gradcli.formulas.index_terms import (
     denominators,
     free_of,
     free_of_term,
+    is_symmetric,
     merged,
     term_key,
 )
@@ -650,7 +651,7 @@ class MatrixWriter:
         if isinstance(base, Irrational):
             return self.size(int(base.text)) if base.text.isdigit() else trees.name(base.text)
         if isinstance(base, InputEntry):
-            return self._entry(trees.name(base.name), base.at, self.shapes[base.name], order)
+            return self._entry(trees.name(base.name), _in_order(base, order), self.shapes[base.name], order)
         if isinstance(base, Literal):
             return self._literal(base, order)
         if isinstance(base, Ordinal):
@@ -693,7 +694,7 @@ class MatrixWriter:
         if len(base.args) == 1 and (len(own) == 1 or len(removed) == len(own)):
             params.pop("axis", None)
         keywords = [trees.keyword(name, trees.static(value)) for name, value in params.items()]
-        return self._entry(trees.call(base.name, args, keywords), base.at, shape, order)
+        return self._entry(trees.call(base.name, args, keywords), _in_order(base, order), shape, order)
 
     def _call(self, base: EntrywiseCall, order: Axes, truth: bool = False) -> Expression:
         name = base.name
@@ -804,6 +805,11 @@ def _place_in_products(factor: Factor) -> Any:
     kind = next((place for place, own in enumerate(kinds) if isinstance(base, own)), len(kinds))
     fixed = isinstance(base, InputEntry) and all(isinstance(i, int) for i in base.at)
     return kind, (base.name.casefold(), base.name, base.at) if fixed else ("",)
+
+
+def _in_order(base: InputEntry | Whole, order: Axes) -> tuple[Position, ...]:
+    """The positions of a base; those of a symmetric matrix in the order in which they are wanted."""
+    return base.at[::-1] if indices_in(base.at) == order[::-1] and is_symmetric(base) else base.at
 
 
 def _is_transposed(term: Term, axes: Axes) -> bool:

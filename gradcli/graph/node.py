@@ -190,9 +190,9 @@ class Builder:
 
     # --- inputs ---------------------------------------------------------------------------------
 
-    def leaf(self, name: str, shape: Shape = ()) -> Node:
-        """The input with this name; the same node each time."""
-        return self._cons(name, LEAF, {"name": name}, Type("float", shape) if shape else FLOAT)
+    def leaf(self, name: str, shape: Shape = (), **traits: bool) -> Node:
+        """The input with this name; the same node each time. A matrix may be `symmetric`."""
+        return self._cons(name, LEAF, {"name": name, **traits}, Type("float", shape) if shape else FLOAT)
 
     def fresh_leaf(self, type: Type, name: str | None = None) -> Node:
         """An input that no script can name, such as the tangent of a pushforward; its name is only shown to people."""

@@ -40,8 +40,8 @@ def lowered_claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     script = with_own_names(parse(source, lowerer.limits), {*lowerer.scope, *lowerer.leaves, *lowerer.functions})
     inner = ScriptPass(script, lowerer.vocabulary, lowerer.library, lowerer.limits, lowerer.at, lowerer.mode)
     inner.builder, inner.sizes, inner.open_shapes = lowerer.builder, lowerer.sizes, lowerer.open_shapes
-    inner.leaves, inner.values = dict(lowerer.leaves), lowerer.values
-    known = {**lowerer.scope, **{name: leaf.node for name, leaf in lowerer.leaves.items()}}
+    inner.leaves, inner.values, inner.symmetric = dict(lowerer.leaves), lowerer.values, lowerer.symmetric
+    known = {**{name: leaf.node for name, leaf in lowerer.leaves.items()}, **lowerer.scope}
     for name in IMAGINARY - known.keys() if lowerer.mode.plane else ():
         known[name] = lowerer.builder.call("times_i", lowerer.builder.constant(1))
     inner.scope = {**known, **{name + OWN: value for name, value in known.items()}}

@@ -93,6 +93,7 @@ class Names:
         self.leaves: dict[str, Leaf] = {}
         self.values: dict[str, Any] = {}
         self.uses: dict[str, Span] = {}
+        self.symmetric: dict[Node, Node] = {}  # what a script reads of a symmetric leaf -> the leaf
         self.notes: list[Diagnostic] = []
         self.statics: dict[str, Any] = {}
         self.growing: frozenset[tuple[int, str]] = frozenset()  # the lists that the loops around here append to
@@ -128,7 +129,7 @@ class Names:
         else:
             value = self.free_leaf(name, span)
         if type(value) is Node:
-            if value.primitive is LEAF:
+            if value.primitive is LEAF or value in self.symmetric:
                 self.uses.setdefault(name, span)
         elif value is POISON:
             raise Poisoned
@@ -165,6 +166,7 @@ class Names:
         domain: Interval | None = None,
         const: bool = False,
         declared: bool = False,
+        **traits: bool,
     ) -> Node:
         """A new leaf; a value of the point overrides the default and determines the shape."""
         value = self.at.get(name, default)
@@ -181,7 +183,7 @@ class Names:
             else:
                 shape = own
             self.values[name] = value
-        node = self.builder.leaf(name, shape)
+        node = self.builder.leaf(name, shape, **traits)
         self.leaves[name] = Leaf(name, node, default, domain, const, span, declared)
         self.scope[name] = node
         return node

@@ -134,7 +134,7 @@ def top() -> st.SearchStrategy[Any]:
         st.booleans(),
         st.booleans(),
     )
-    word = st.sampled_from(["real", "positive", "nonnegative", "unit"])
+    word = st.sampled_from(["real", "positive", "nonnegative", "unit", "symmetric"])
     domain = interval | word.map(lambda kind: s.Domain(kind, None, None, False, False, HERE))
     declare = st.builds(
         s.Declare, st.builds(name, NAMES), st.none() | sizes, domain, st.none() | EXPRESSIONS, st.just(HERE)

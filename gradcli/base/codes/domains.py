@@ -90,4 +90,12 @@ DOMAINS: dict[str, CodeDoc] = {
         "y = sin(2*x)\nassert grad(y, x) == cos(2*x)  # with --at x=0.3",
         "Compare your derivation with the corrected formula that check prints.",
     ),
+    "GC413": CodeDoc(
+        "symmetric leaf",
+        "The entries [i, j] and [j, i] of a leaf that is declared symmetric differ. A note says what derivatives mean.",
+        "These two entries are one variable: a derivative moves both, so the gradient is G + G.T - diag(diag(G)): "
+        "G is the gradient by independent entries.",
+        "S[2, 2] in symmetric = [[1, 2], [3, 4]]\nlogdet(S)",
+        "Give a symmetric matrix, or declare S[n, n] in real, where every entry is a variable of its own.",
+    ),
 }

@@ -81,7 +81,8 @@ def drawn(generator: np.random.Generator, leaf: Leaf, low: float, high: float) -
             start = domain.low if np.isfinite(domain.low) else domain.high - (high - low)
             end = min(domain.high, start + high - low)
         low, high = start, end
-    return np.asarray(generator.uniform(low, high, leaf.node.type.shape))
+    value = np.asarray(generator.uniform(low, high, leaf.node.type.shape))
+    return np.tril(value) + np.tril(value, -1).T if "symmetric" in leaf.node.params else value
 
 
 def inside(domain: Interval | None, x: Floats) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from itertools import chain, combinations, islice, product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -325,10 +325,7 @@ def _is_kernel(x: Node) -> bool:
 
 def _evened(x: Node) -> Node:
     """An array that is the same read backwards along its last axes: the mean with itself in the opposite order."""
-    turned = x
-    for axis in range(-min(2, x.type.rank), 0):
-        turned = reversed_along(turned, axis)
-    return (x + turned) / 2
+    return (x + reduce(reversed_along, range(-min(2, x.type.rank), 0), x)) / 2
 
 
 # of which arrays, and how
@@ -364,20 +361,23 @@ VARIABLES: tuple[tuple[str, str, Callable[[Node], Node]], ...] = (
 
 
 def symmetric_convention(judged: RefutedClaim) -> Iterator[Candidate]:
-    """Claims that count the entries [i, j] and [j, i] of a symmetric matrix as one variable."""
+    """Claims that count the entries [i, j] and [j, i] of a matrix as one variable, or as two of a symmetric leaf."""
     target = judged.by
     if target is None or not _is_square(target):
         return
-    even = (target + target.mT) / 2
+    one = "symmetric" in target.params
+    even = target if one else (target + target.mT) / 2
     right, claimed = judged.builder.substituted([judged.right, judged.claimed], {target: even})
     values = judged.values([right, claimed])
     if values is None or agree(values[right], values[claimed]):
         return  # right at symmetric matrices
-    for cost, (formula, change) in enumerate(SYMMETRIC):
+    for cost, (formula, change) in enumerate(SYMMETRIC[:1] if one else SYMMETRIC):
         text = f"consistent with the convention for a symmetric `{node_text(target)}`: the claim is {formula} "
         text += "where G is the right gradient; here every entry is a variable of its own"
+        if one:  # the other way round
+            text = f"consistent with a gradient G by independent entries; by a symmetric matrix it is {formula}"
         reading = partial(ErrorReading, "symmetric convention", text, node=node_text(target))
-        yield Candidate(reading, change(right), claimed, cost)
+        yield Candidate(reading, *((right, change(claimed)) if one else (change(right), claimed)), cost)
 
 
 def other_variables(judged: RefutedClaim) -> Iterator[Candidate]:
@@ -397,10 +397,9 @@ def special_arrays(judged: RefutedClaim) -> Iterator[Candidate]:
     sides = [judged.right, judged.claimed]
     output = judged.case.subject.output
     paired_with = output.args[0].args if output is not None and output.args else ()
-    arrays = [node for node in reachable(sides) if node.type.kind == "float" and node.type.size > 1]
-    arrays = [node for node in arrays if node not in sides and (node.args or node.primitive is LEAF)]
-    # written as their operand
-    arrays = [node for node in arrays if node.primitive.name not in ("broadcast", "reshape")]
+    arrays = [x for x in reachable(sides) if x.type.kind == "float" and x.type.size > 1 and x not in sides]
+    written_as_operand = ("broadcast", "reshape")
+    arrays = [x for x in arrays if x.primitive is LEAF or (x.args and x.primitive.name not in written_as_operand)]
     arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))
     for name, words, possible, change in SHAPES:
         fitting = [x for x in arrays if possible(x) and not (possible is _is_kernel and x in paired_with)]

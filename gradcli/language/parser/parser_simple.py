@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from gradcli.language.source import Source
 
 AUGMENTED = {f"{op}=": op for op in ("+", "-", "*", "/", "@", "**")} | {"^=": "**"}
-DOMAINS = ("real", "positive", "nonnegative", "unit")
-DOMAIN_HELP = "write (0, 1), [0, inf), real, positive, nonnegative or unit"
+DOMAINS = ("real", "positive", "nonnegative", "unit", "symmetric")
+DOMAIN_HELP = "write (0, 1), [0, inf), real, positive, nonnegative, unit or symmetric"
 ITEM_HELP = "build a new array: where(mask, new, x) or concatenate([x[:i], new, x[i+1:]])"
 LOOP_ITEM_HELP = "collect the values with path = [] and path.append(new); else write where(mask, new, x)"
 APPEND_HELP = "write path = [] before the loop, path.append(x) in it, and read path after it"
@@ -71,6 +71,9 @@ class SimpleParser(ExpressionParser):
                 return self.assign(i, i + 1, (name,), None)
             if following == "in":
                 return self.declare(i, Name(self.texts[i], self.span(i, i)), None, i + 1)
+            if following == NAME and self.texts[i] == "symmetric":  # symmetric S[n, n]
+                name, shape = self.declared(self.expression(i + 1, True), i + 1, self.position)
+                return self.declare(i, name, shape, i)
         elif following == "=" and kind[0].isalpha() and kind in messages.WORDS:
             raise self.stop("GC132", f"`{kind}` is a reserved word", i, help="choose another name")
         elif kind == "assert":
@@ -258,11 +261,13 @@ class SimpleParser(ExpressionParser):
         raise self.stop("GC123", message, i, end - 1, help="write x in (0, 1) or W[3, 4] in real")
 
     def declare(self, i: int, name: Name, shape: tuple[Expression, ...] | None, word: int) -> Declare:
-        """Return the declaration that starts at token `i` and whose `in` is token `word`."""
+        """Return the declaration from token `i` on. Token `word` is its `in`, or `i` where its domain comes first."""
         if self.depth:
             message = "a declaration is allowed only at the top level of a script"
             raise self.stop("GC123", message, i, word, help="move it up")
-        domain = self.domain(word + 1)
+        end = self.position
+        domain = self.domain(word if word == i else word + 1)
+        self.position = max(end, self.position)
         default = None
         if self.kinds[self.position] == "=":
             default = self.expression(self.position + 1)

@@ -268,6 +268,10 @@ def call_derivative(lowerer: Lowerer, syntax: Call, args: Sequence[Any], keyword
     target = args[1]
     if type(target) is ScriptList:
         target = _list_target(lowerer, target, syntax)
+    if name in ("laplacian", "jvp", "hvp") and target in lowerer.symmetric:
+        message = f"{name} moves each entry by itself, and those of a symmetric leaf move in pairs"
+        raise error("GC207", message, syntax.args[1].span, help="take grad, jacobian or hessian")
+    target = lowerer.symmetric.get(target, target)
     if not (isinstance(target, Node) and (target.primitive is LEAF or target.primitive.name == "named")):
         raise error(
             "GC207",

@@ -33,6 +33,7 @@ _DOMAINS = {
     "positive": POSITIVE,
     "nonnegative": NONNEGATIVE,
     "unit": Interval(0.0, 1.0),
+    "symmetric": REAL,
 }
 
 
@@ -275,14 +276,43 @@ def declare(lowerer: Lowerer, statement: s.Declare) -> None:
     shape = None if statement.shape is None else _shape(lowerer, statement.shape)
     if shape is not None and default is not None:
         default = _fit_default(name, default, shape, statement.name.span)
+    traits = {"symmetric": True} if statement.domain.kind == "symmetric" else {}
     if shape is None:
-        shape = () if default is None else shape_of(default, name)
+        free = lowerer.open_shapes.shape(name) if traits else ()
+        shape = free if default is None else shape_of(default, name)
         declared = default is not None and name not in lowerer.at
     else:
         declared = True
     domain = _domain(lowerer, statement.domain)
-    lowerer.add_leaf(name, shape, default, statement.name.span, domain=domain, declared=declared)
+    leaf = lowerer.add_leaf(name, shape, default, statement.name.span, domain=domain, declared=declared, **traits)
+    if traits:
+        lowerer.scope[name] = _symmetric(lowerer, leaf, statement)
     remember_names(lowerer, (statement.name,), None)
+
+
+def _symmetric(lowerer: Lowerer, leaf: Node, statement: s.Declare) -> Node:
+    """The symmetric matrix that a leaf is: its entries [i, j] and [j, i] are one variable.
+
+    Its value is the mean of the leaf and its transpose, and a step of one entry moves both, so that the derivative is
+    G + G.T - diag(diag(G)), where G is that by independent entries (Magnus and Neudecker 1980, The elimination matrix).
+    """
+    name, shape = visible(statement.name.id), leaf.type.shape
+    if len(shape) != 2 or shape[0] != shape[1]:
+        message, sizes = f"`{name}` is declared symmetric, and it is {leaf.type}", shape if len(shape) == 2 else None
+        raise error("GC321", message, statement.span, help=f"write {name}[3, 3] in symmetric", sizes=sizes)
+    value = lowerer.values.get(statement.name.id)
+    pairs = [] if value is None else [(i, j) for j in range(shape[0]) for i in range(j) if value[i][j] != value[j][i]]
+    if pairs:
+        i, j = pairs[0]
+        message = f"`{name}` is declared symmetric, and its entries [{i}, {j}] and [{j}, {i}] differ"
+        raise error("GC413", message, statement.span, help=f"give a symmetric matrix, or write {name}[n, n] in real")
+    lowerer.builder.span = None  # nobody wrote these steps
+    call, both = lowerer.builder.call, leaf + leaf.mT
+    matrix: Node = call("ste", both / 2, both - call("diag", call("diag", leaf)))
+    lowerer.symmetric[matrix] = leaf
+    message = f"entries [i, j] and [j, i] of `{name}` are one variable: its gradient is G + G.T - diag(diag(G))"
+    lowerer.notes.append(Diagnostic("GC413", message, statement.span, severity="note"))
+    return matrix
 
 
 def _name_sizes(lowerer: Lowerer, sizes: tuple[s.Expression, ...], value: Any, leaf: str) -> None:
@@ -436,4 +466,5 @@ def _derivative(lowerer: Lowerer, expression: s.Expression) -> tuple[Node, Node]
     if not isinstance(expression, s.Call) or expression.function.id != "grad" or len(expression.args) != 2:
         return None
     output, target = (plain(lowerer, evaluate(lowerer, arg)) for arg in expression.args)
+    target = lowerer.symmetric.get(target, target)
     return (number(lowerer, output), target) if isinstance(target, Node) else None
