@@ -8,6 +8,7 @@ from gradcli.base.diagnostics import error
 from gradcli.graph.domain import REAL, Closed
 from gradcli.graph.primitive import Primitive, composite, linear
 from gradcli.primitives.axes import described, diagonal, require_matrix
+from gradcli.primitives.comparison import ste
 from gradcli.primitives.movement import reshape, unslice
 from gradcli.primitives.size_arguments import whole_number
 
@@ -38,6 +39,16 @@ diag = composite(
     names="numpy. torch.",
     traits="every_size",
 )
+
+
+def in_pairs(x: Any) -> Any:
+    """A symmetric matrix as a function of a leaf: the mean with its transpose, and a step of one entry moves two.
+
+    So its derivative is G + G.T - diag(diag(G)), where G is the one by independent entries (Magnus and Neudecker 1980,
+    The elimination matrix).
+    """
+    both = x + x.mT
+    return ste(both / 2, both - diag(diag(x)))
 
 
 def _triangle_entries(lower: bool) -> Any:

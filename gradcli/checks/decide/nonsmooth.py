@@ -139,15 +139,16 @@ def off_a_smooth_tie(case: Case, tie: Answer) -> Outcome:
 
 def slopes(seen: LocalBehaviour, names: Sequence[str], tie: Answer) -> str:
     """The slopes of the least smooth entry, or by how much they differ, where six digits do not show it."""
-    at = tie["least"]
+    at, kink = tie["least"], seen.verdict == "KINK"
     if at is None:
-        known = seen.verdict == "KINK" and seen.left and None not in seen.left and seen.left == seen.right
+        known = kink and seen.left and None not in seen.left and seen.left == seen.right
         partials = "the partial derivatives exist, but not those in other directions"
         return partials if known else "slopes differ along a direction that changes many entries"
     left, right = seen.left[at], seen.right[at]
-    below, above = ("undefined" if side is None else f"{side + 0.0:.6g}" for side in (left, right))
+    missing = "too large for floats" if kink else "undefined"
+    below, above = (missing if side is None else f"{side + 0.0:.6g}" for side in (left, right))
     where = f" along {names[at]}" if names and names[at] else ""
-    if left is None or right is None or below != above or seen.verdict != "KINK":
+    if left is None or right is None or below != above or not kink:
         return f"slopes {below} from below, {above} from above{where}"
     gap = tie["gap"] or abs(right - left)
     return f"slopes {gap:.3g} apart{where}" if gap else f"slopes less than 1e-308 apart{where}"

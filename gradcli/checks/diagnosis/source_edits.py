@@ -365,19 +365,19 @@ def symmetric_convention(judged: RefutedClaim) -> Iterator[Candidate]:
     target = judged.by
     if target is None or not _is_square(target):
         return
-    one = "symmetric" in target.params
-    even = target if one else (target + target.mT) / 2
+    paired = "symmetric" in target.params
+    even = target if paired else (target + target.mT) / 2
     right, claimed = judged.builder.substituted([judged.right, judged.claimed], {target: even})
     values = judged.values([right, claimed])
     if values is None or agree(values[right], values[claimed]):
         return  # right at symmetric matrices
-    for cost, (formula, change) in enumerate(SYMMETRIC[:1] if one else SYMMETRIC):
+    for cost, (formula, change) in enumerate(SYMMETRIC[:1] if paired else SYMMETRIC):
         text = f"consistent with the convention for a symmetric `{node_text(target)}`: the claim is {formula} "
         text += "where G is the right gradient; here every entry is a variable of its own"
-        if one:  # the other way round
+        if paired:  # the other way round
             text = f"consistent with a gradient G by independent entries; by a symmetric matrix it is {formula}"
         reading = partial(ErrorReading, "symmetric convention", text, node=node_text(target))
-        yield Candidate(reading, *((right, change(claimed)) if one else (change(right), claimed)), cost)
+        yield Candidate(reading, *((right, change(claimed)) if paired else (change(right), claimed)), cost)
 
 
 def other_variables(judged: RefutedClaim) -> Iterator[Candidate]:
@@ -398,8 +398,7 @@ def special_arrays(judged: RefutedClaim) -> Iterator[Candidate]:
     output = judged.case.subject.output
     paired_with = output.args[0].args if output is not None and output.args else ()
     arrays = [x for x in reachable(sides) if x.type.kind == "float" and x.type.size > 1 and x not in sides]
-    written_as_operand = ("broadcast", "reshape")
-    arrays = [x for x in arrays if x.primitive is LEAF or (x.args and x.primitive.name not in written_as_operand)]
+    arrays = [x for x in arrays if x.primitive is LEAF or (x.args and x.primitive.name not in ("broadcast", "reshape"))]
     arrays.sort(key=lambda node: (len(node.args) > 0, node.serial))
     for name, words, possible, change in SHAPES:
         fitting = [x for x in arrays if possible(x) and not (possible is _is_kernel and x in paired_with)]

@@ -291,11 +291,9 @@ def declare(lowerer: Lowerer, statement: s.Declare) -> None:
 
 
 def _symmetric(lowerer: Lowerer, leaf: Node, statement: s.Declare) -> Node:
-    """The symmetric matrix that a leaf is: its entries [i, j] and [j, i] are one variable.
+    """The symmetric matrix that a leaf is: its entries [i, j] and [j, i] are one variable."""
+    from gradcli.primitives.triangles import in_pairs
 
-    Its value is the mean of the leaf and its transpose, and a step of one entry moves both, so that the derivative is
-    G + G.T - diag(diag(G)), where G is that by independent entries (Magnus and Neudecker 1980, The elimination matrix).
-    """
     name, shape = visible(statement.name.id), leaf.type.shape
     if len(shape) != 2 or shape[0] != shape[1]:
         message, sizes = f"`{name}` is declared symmetric, and it is {leaf.type}", shape if len(shape) == 2 else None
@@ -307,8 +305,7 @@ def _symmetric(lowerer: Lowerer, leaf: Node, statement: s.Declare) -> Node:
         message = f"`{name}` is declared symmetric, and its entries [{i}, {j}] and [{j}, {i}] differ"
         raise error("GC413", message, statement.span, help=f"give a symmetric matrix, or write {name}[n, n] in real")
     lowerer.builder.span = None  # nobody wrote these steps
-    call, both = lowerer.builder.call, leaf + leaf.mT
-    matrix: Node = call("ste", both / 2, both - call("diag", call("diag", leaf)))
+    matrix: Node = in_pairs(leaf)
     lowerer.symmetric[matrix] = leaf
     message = f"entries [i, j] and [j, i] of `{name}` are one variable: its gradient is G + G.T - diag(diag(G))"
     lowerer.notes.append(Diagnostic("GC413", message, statement.span, severity="note"))
