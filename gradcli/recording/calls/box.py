@@ -36,10 +36,10 @@ from gradcli.recording.calls.gradient_libraries import (
     library_at,
     library_of,
     named_by,
-    reached_by,
     read_by,
     unit_of,
 )
+from gradcli.recording.calls.reached_values import reached_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +81,7 @@ class BlackBox:
 
     def __post_init__(self) -> None:
         self.ends = monotonic() + self.seconds
-        self.listener.draws.watch(reached_by([self.f, self.derivative]))
+        self.listener.draws.reached = partial(reached_by, [self.f, self.derivative])
         self.one_object = of_one_object(self.f, self.derivative)
         self.cotangent_alone = self.kind == VJP and takes_cotangent_alone(self.f, self.derivative)
         self.with_cache = self.kind == VJP and takes_cache(self.derivative)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 import sys
 from functools import partial
-from types import FunctionType, MethodType, ModuleType
+from itertools import chain
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,6 @@ KNOWN = {TORCH: ("2.4", "2.13"), JAX: ("0.4.30", "0.10")}  # versions that are k
 TITLES = {EAGER: EAGER, TORCH: "PyTorch", JAX: "JAX", NUMPY: "NumPy"}
 UNITS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}  # of formats
 COARSE = 2.0**-2  # of others
-MOST_REACHED = 64  # values that a function reads
 
 
 def unit_of(name: str) -> float:
@@ -257,18 +257,15 @@ def read_by(f: Any) -> Iterator[tuple[str, Any]]:
         f = vars(type(f)).get("__call__", f)
     if is_a(f, (FunctionType, MethodType)):
         scope, cells = f.__globals__, f.__closure__ or ()
-        yield from ((name, scope[name]) for name in f.__code__.co_names if name in scope)
+        yield from ((name, scope[name]) for name in names_in(f.__code__) if name in scope)
         pairs = zip(f.__code__.co_freevars, cells, strict=True)
         yield from ((name, cell.cell_contents) for name, cell in pairs if is_filled(cell))
 
 
-def reached_by(functions: Sequence[Any]) -> list[Any]:
-    """The functions, the values that they read, and those that functions among these read in turn: the first."""
-    values = [*functions]
-    for f in values:
-        if len(values) < MOST_REACHED:
-            values += [value for _, value in read_by(f) if not any(value is other for other in values)]
-    return values
+def names_in(code: CodeType) -> list[str]:
+    """The names of globals and attributes in the code of a function and of those inside it."""
+    inner = [names_in(value) for value in code.co_consts if is_a(value, CodeType)]
+    return [*dict.fromkeys([*code.co_names, *chain(*inner)])]
 
 
 def alone_beside(f: Any) -> str | None:

@@ -2,59 +2,87 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-WATCHED = 8  # calls of a function: a state is large
+WATCHED = 6  # calls of a function: a state is large
+SOURCES: tuple[tuple[Any, str], ...] = ((os, "urandom"), (random, "_urandom"))  # of entropy: of all, and of `secrets`
 
 
 class RandomDraws:
-    """Which functions draw from a generator that they do not seed themselves, or seed one from the system's entropy."""
+    """Which functions draw from a generator that they do not seed themselves, or seed one from the system's entropy.
+
+    `reached` gives the values in which their generators are looked for, beside those that all code shares.
+    """
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
-        self._held: list[Any] = []
-        self._calls: dict[str, list[Any]] = {}  # the states that each function has left behind
+        self.reached: Callable[[], Iterable[Any]] = tuple
+        self._held: dict[int, Any] = {}  # generators, of which no other one gets the identity
+        self._calls: dict[str, list[dict[Any, Any]]] = {}  # the states that each function has left behind
+        self._seeding: dict[str, int] = {}  # calls that took entropy: the first one may prepare something
 
-    def watch(self, values: Iterable[Any]) -> None:
-        """Watch the generators among the values that functions hold, beside those that all code shares."""
-        kinds = (random.Random, np.random.Generator, np.random.RandomState)
-        self._held += [value for value in values if issubclass(type(value), kinds)]
-
-    def states(self) -> list[Any]:
-        """The states of all generators that are watched."""
-        return [*shared_states(), *map(state_of, self._held)]
+    def states(self, reached: Iterable[Any]) -> dict[Any, Any]:
+        """The states of all generators that are watched, and the keys, among what is reached."""
+        kinds = generators()
+        self._held |= {id(value): value for value in reached if issubclass(type(value), kinds)}
+        states = dict(enumerate(shared_states(), -3)) | {key: state_of(held) for key, held in self._held.items()}
+        return {**states, "keys": [*keys_of(reached)]}
 
     @contextmanager
     def watching(self, role: str) -> Iterator[None]:
         """While `role` runs. One that seeds its generator leaves the same state at each call, and draws nothing new."""
-        left = self._calls.setdefault(role, [])
-        if len(left) == WATCHED:
+        calls = self._calls.setdefault(role, [])
+        if len(calls) == WATCHED:
             yield
             return
-        before, entropy, taken = self.states(), random.__dict__["_urandom"], list[int]()
-
-        def counted(size: int) -> bytes:
-            taken.append(size)
-            result: bytes = entropy(size)
-            return result
-
-        random.__dict__["_urandom"] = counted  # what `secrets` and so `numpy.random.default_rng()` read
+        reached = [*self.reached()]
+        before = self.states(reached)
         try:
-            yield
+            with entropy_taken() as taken:
+                yield
         finally:
-            random.__dict__["_urandom"] = entropy
-            after = self.states()
-            if taken or (left and after not in (before, left[-1])):
+            reached = [*self.reached()] if before["keys"] else reached
+            after, left = self.states(reached), {key: state for call in calls for key, state in call.items()}
+            self._seeding[role] = self._seeding.get(role, 0) + bool(taken)
+            drawn = any(state not in (before.get(key), left.get(key, state)) for key, state in after.items())
+            if drawn or self._seeding[role] > 1:
                 self.seen.add(role)
-            left.append(after)
+            calls.append(after)
+
+
+@contextmanager
+def entropy_taken() -> Iterator[list[Any]]:
+    """What was seeded from the system's entropy, or read of it, as long as this lasts."""
+    taken: list[Any] = []
+    seeded, before = random.Random.seed, [vars(home)[name] for home, name in SOURCES]
+
+    def seed(generator: random.Random, a: Any = None, version: int = 2) -> None:
+        taken.extend([generator] if a is None else ())
+        seeded(generator, a, version)
+
+    def noting(read: Callable[[int], bytes], size: int) -> bytes:
+        taken.append(size)
+        return read(size)
+
+    for (home, name), read in zip(SOURCES, before, strict=True):
+        setattr(home, name, partial(noting, read))
+    random.Random.seed = seed  # type: ignore[assignment, method-assign]
+    try:
+        yield taken
+    finally:
+        random.Random.seed = seeded  # type: ignore[method-assign]
+        for (home, name), read in zip(SOURCES, before, strict=True):
+            setattr(home, name, read)
 
 
 def shared_states() -> Iterator[Any]:
@@ -66,11 +94,26 @@ def shared_states() -> Iterator[Any]:
         yield plain(torch.get_rng_state().numpy())
 
 
+def generators() -> tuple[type, ...]:
+    """The classes of generators that may be held."""
+    torch: Any = sys.modules.get("torch")
+    return (random.Random, np.random.BitGenerator, *([torch.Generator] if hasattr(torch, "Generator") else ()))
+
+
 def state_of(generator: Any) -> Any:
     """The state of a generator, to be compared."""
     if isinstance(generator, random.Random):
-        return generator.getstate()
-    return plain(generator.get_state() if hasattr(generator, "get_state") else generator.bit_generator.state)
+        return None if isinstance(generator, random.SystemRandom) else generator.getstate()
+    return plain(generator.state if isinstance(generator, np.random.BitGenerator) else generator.get_state().numpy())
+
+
+def keys_of(values: Iterable[Any]) -> Iterator[bytes]:
+    """The keys of JAX among some values: where code holds one, the next numbers are drawn from another one."""
+    for value in values:
+        if type(value).__module__.startswith("jax"):
+            kind, shape = str(getattr(value, "dtype", "")), getattr(value, "shape", ())
+            if kind.startswith("key<") or (kind == "uint32" and shape == (2,)):
+                yield np.asarray(sys.modules["jax"].random.key_data(value)).tobytes()
 
 
 def plain(state: Any) -> Any:
