@@ -129,6 +129,22 @@ def test_what_is_repeated_is_computed_once(text: str) -> None:
     assert not any(60 in one.out.shape for one in plan.schedule.events)
 
 
+@pytest.mark.parametrize("text", ["sum(sum(P @ W, axis=0)**2)", "sum(sum(W.T @ P.T, axis=1)**2)"])
+@pytest.mark.parametrize(
+    ("entries", "weight"),
+    [
+        ([np.inf, 1.0, -1.0], 0.25),
+        ([1e308, 1e308, 1.0], 0.0),
+        ([1e308, 1e308, 1.0], 1e-309),
+        ([-1e308, 1.0, 1.0], 40.0),
+    ],
+)
+def test_a_factor_of_all_terms_is_not_taken_out_of_a_product(text: str, entries: list[float], weight: float) -> None:
+    """The cotangent is the same for all rows, or columns: beside it a sum of the entries alone would overflow."""
+    tape, values = question(text, {"P": np.array(entries)[:, None], "W": np.full((1, 3), weight)})
+    judge(tape, values, Plan(tape))
+
+
 def test_a_mask_is_not_multiplied_by_ones() -> None:
     """The masks of a minimum pass through a matrix product as sums, in every graph."""
     found = gradcli.compile((gradbench.ROOT / "samples/gradbench/kmeans.grad").read_text("utf-8"), wrt=("C",))

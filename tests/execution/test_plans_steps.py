@@ -342,9 +342,10 @@ def test_short_rows_are_reduced_by_columns_to_the_same_bits(shape: tuple[int, ..
     given, made = PlanValue(0, shape, x.dtype), PlanValue(1, shape[:-1], x.dtype)
     step = kernel(Op(REDUCE, ufunc, (given,), (len(shape) - 1,), made, None))
     found, turned_round = np.empty((2, *shape[:-1]), dtype)
-    with np.errstate(all="ignore"):
-        step(x, found)
-        step(x.copy("F"), turned_round)
-        expected = ufunc.reduce(x, axis=-1)
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(turned_round, expected)
+    for block in (x, x[..., :2], x[..., -1:]):  # a loop may be cut along the rows
+        with np.errstate(all="ignore"):
+            step(block, found)
+            step(block.copy("F"), turned_round)
+            expected = ufunc.reduce(block, axis=-1)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(turned_round, expected)

@@ -107,10 +107,11 @@ def _reduce_by_columns(ufunc: Any, rank: int) -> Kernel:
     function, order = entry(ufunc), (rank - 1, *range(rank - 1))
 
     def reduce(x: Any, out: Any) -> None:
-        columns = x.transpose(order)
-        function(columns[0], columns[1], out)
-        for column in columns[2:]:
-            function(out, column, out)
+        total, *columns = x.transpose(order)
+        for column in columns:
+            total = function(total, column, out)
+        if not columns:  # of a block that is cut along the rows
+            np.copyto(out, total)
 
     return reduce
 

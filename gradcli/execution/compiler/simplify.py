@@ -281,11 +281,6 @@ class StepTable:
             if unrepeated(y, -1) is not None and y.shape[-1] > 1:
                 column = self.product(x, self._narrow(y, -1))
                 return self.view(ir.BROADCAST, column, shape, shape)
-            inner = len(x.shape) - 1
-            if unrepeated(x, -1) is not None and x.shape[-1] > 1:
-                return self.entry(np.multiply, self._narrow(x, -1), self.reduce(np.add, y, (inner - 1,), True))
-            if unrepeated(y, -2) is not None and x.shape[-1] > 1:
-                return self.entry(np.multiply, self.reduce(np.add, x, (inner,), True), self._narrow(y, -2))
         for position, factor in enumerate((x, y)):
             if (negated := self.negated(factor)) is not None:
                 pair = (negated, y) if position == 0 else (x, negated)
