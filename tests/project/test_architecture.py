@@ -274,7 +274,7 @@ def test_records_of_runs_import_no_library_of_tensors() -> None:
 BUDGETS = {
     "checks": (68, 17_811),
     "eager": (71, 15_100),
-    "execution": (43, 8_451),
+    "execution": (43, 8_447),
     "formulas": (10, 4_710),
     "why": (20, 5_024),
 }
