@@ -62,7 +62,7 @@ def settled(outcomes: Sequence[tuple[Subject, Outcome]], lowered: Lowered) -> li
         where = (name, subject.file or source.path, subject.line, subject.kind, subject.leaf)
         diagnostics = tuple(diagnostic.with_source(source) for diagnostic in outcome.diagnostics)
         evidence = {**claimed, **outcome.evidence}
-        checks.append(Check(*where, outcome.verdict, evidence, message, diagnostics, expected, passed))
+        checks.append(Check(*where, outcome.verdict, evidence, message, diagnostics, expected, passed, outcome.later))
     return checks
 
 

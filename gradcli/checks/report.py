@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradcli.base.diagnostics import error, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Self
 
     from gradcli.base.diagnostics import Diagnostic
     from gradcli.language.syntax import Directive
@@ -27,6 +28,7 @@ CODE_OF_VERDICT = {
     "DISAGREES": "GC801", "IMPRECISE": "GC802", "KINK": "GC803", "BOUNDARY": "GC804", "DISCONTINUOUS": "GC805",
     "UNDEFINED": "GC806", "INCONCLUSIVE": "GC807", "ERROR": "GC808", "CRASHED": "GC809",
 }  # fmt: skip
+LATER = "later"  # all witnesses, when a report is shown
 NOT_AS_REQUIRED = "GC810"  # a good verdict that is not what is required or expected
 
 
@@ -107,6 +109,7 @@ class Check:
     diagnostics: tuple[Diagnostic, ...] = ()
     expected: str | None = None
     passed: bool = True
+    later: Callable[[], dict[str, object]] | None = field(default=None, compare=False, repr=False)
     seconds: float | None = field(default=None, compare=False, repr=False)
 
     def __bool__(self) -> bool:
@@ -134,19 +137,21 @@ class Report:
     def __bool__(self) -> bool:
         return self.ok
 
+    def shown(self) -> Self:
+        """The same report with evidence that is computed `later`, for people: no verdict depends on it."""
+        shown = [replace(x, evidence={**x.evidence, **x.later()}) if x.later else x for x in self.checks]
+        return replace(self, checks=tuple([replace(check, later=None) for check in shown]))
+
     @property
     def summary(self) -> dict[str, int]:
         """How many checks are "passed", "failed" and "inconclusive", and how many have each verdict.
 
         If a baseline accepts failures, there is also how many are "accepted", which do not count as passed.
         """
-        passed = {True: "accepted", False: "passed"}
-        failed = {True: "inconclusive", False: "failed"}
-        groups = [
-            passed["baseline" in check.evidence] if check.passed else failed[check.verdict == "INCONCLUSIVE"]
-            for check in self.checks
-        ]
         verdicts = [check.verdict for check in self.checks]
+        failed = ["inconclusive" if verdict == "INCONCLUSIVE" else "failed" for verdict in verdicts]
+        passed = ["accepted" if "baseline" in check.evidence else "passed" for check in self.checks]
+        groups = [passed[i] if check.passed else failed[i] for i, check in enumerate(self.checks)]
         counts = {group: groups.count(group) for group in ("passed", "failed", "inconclusive")}
         counts |= {"accepted": groups.count("accepted")} if "accepted" in groups else {}
         return counts | {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
@@ -155,9 +160,8 @@ class Report:
 def refused(diagnostics: Sequence[Diagnostic], expression: str = "", file: str | None = None) -> Report:
     """The report of a script that could not be read: one check, ERROR, with the diagnostics that say why."""
     first = diagnostics[0]
-    line = None if first.span is None else first.span.line
     evidence: dict[str, object] = {"codes": list(dict.fromkeys(diagnostic.code for diagnostic in diagnostics))}
-    about = ("error", file, line, "gradient", None, "ERROR", evidence, first.message)
+    about = ("error", file, first.span and first.span.line, "gradient", None, "ERROR", evidence, first.message)
     return Report(expression, (Check(*about, tuple(diagnostics), passed=False),), file=file)
 
 

@@ -23,10 +23,9 @@ from gradcli.checks.decide.refutation import blaming
 from gradcli.checks.decide.verdict import judge, unanswered
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.expectations import check_ids, expected_error, settled, suppressed
-from gradcli.checks.formatting import plain
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
-from gradcli.checks.report import GOOD, Check, Report, Settings, timed
+from gradcli.checks.report import GOOD, LATER, Check, Report, Settings, timed
 from gradcli.checks.subjects import Subject, subjects
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
@@ -89,10 +88,10 @@ def check_script(
     "certified" or "precise". A leaf without a value is sampled inside its domain. With `steps` every derivative gets
     finite differences for a sequence of steps in its evidence. `witnesses` ("all", or some of reverse, enclosure, sympy
     and differences with commas between them) puts derivatives from other sources into it; no verdict depends on them.
-    `box` gives leaves an interval, on the whole of which a verdict then has to hold; with `dodge` a kink at the point
-    is left for a point beside it. Without `prove` the best verdict is CERTIFIED. `backend` computes the floats that are
-    judged ("auto" is NumPy).
-    `beat` is called after each check. Threads that check with one oracle do so one after the other.
+    "later" is all of them, in `Report.shown`. `box` gives leaves an interval, on the whole of which a verdict then
+    has to hold; with `dodge` a kink at the point is left for a point beside it. Without `prove` the best verdict is
+    CERTIFIED. `backend` computes the floats that are judged ("auto" is NumPy). `beat` is called after each check.
+    Threads that check with one oracle do so one after the other.
 
     Raises GradcliError for a script that cannot be read, unless its first line expects exactly that error.
 
@@ -152,7 +151,8 @@ def check_script(
     checks, notes = suppressed(lowered, placed, require, warn=wrt is None)
     times += [monotonic() for _ in results]
     report = Report(lowered.text, tuple(checks), (*ready.notes, *notes), script.path)
-    return timed(report, [after - before for before, after in pairwise(times)])
+    report = timed(report, [after - before for before, after in pairwise(times)])
+    return report if witnesses == LATER else report.shown()
 
 
 def verdicts_of(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[str]:
@@ -213,8 +213,7 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[
     except oracle_client.NoAnswer as reason:
         outcome = unanswered(exact, subject, reason)
     if settings.steps or settings.witnesses:
-        tables = plain(room("witnesses").tables(exact, subject, outcome))
-        outcome = outcome._replace(evidence=outcome.evidence | tables)
+        outcome = outcome._replace(later=cache(partial(room("witnesses").tables, exact, subject, outcome)))
     return subject, outcome
 
 

@@ -5,6 +5,7 @@ They are for people to look at. The verdict has been reached before, and none of
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,14 @@ from gradcli.checks.decide.floats import LIMIT_ULPS, moving, ulps
 from gradcli.checks.differences import step_sequences
 from gradcli.checks.differences.step_sequences import UNMOVED, Neighbourhood, suspicious
 from gradcli.checks.differences.survey import FAR
+from gradcli.checks.formatting import plain
 from gradcli.checks.oracle.oracle_client import NoAnswer
+from gradcli.checks.report import LATER
 from gradcli.graph.arrays import subscript
 from gradcli.primitives.comparison import COMPARISONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gradcli.checks.decide.case import Outcome
     from gradcli.checks.differences.step_sequences import Differences
@@ -46,7 +49,7 @@ MOST_DIGITS = 16
 
 
 def parse_witnesses(text: str | Sequence[str]) -> tuple[str, ...]:
-    """The witnesses of a text, "all", "none", or names with commas between them, or of a sequence of names.
+    """The witnesses of a text, "all", "later", "none", or names with commas between them, or of a sequence of names.
 
     Raises GradcliError GC721 for a word that is no witness.
 
@@ -58,7 +61,7 @@ def parse_witnesses(text: str | Sequence[str]) -> tuple[str, ...]:
     words = [word.strip().lower() for word in (text if isinstance(text, str) else ",".join(text)).split(",")]
     if words == ["none"]:
         return ()
-    if words == ["all"]:
+    if words in (["all"], [LATER]):
         return WITNESSES
     for word in words:
         if word not in WITNESSES:
@@ -80,16 +83,17 @@ def tables(exact: Exact, subject: Subject, outcome: Outcome) -> Row:
     chosen, steps = () if outcome.verdict in WITHOUT else settings.witnesses, settings.steps and not case.plane
     if not chosen and not steps:
         return {}
-    exact.begin()
-    judged = case.judged_floats(subject.values)
-    entry, true = worst(case, judged) if steps or judged.size > 1 else (0, None)
     shown_rows: Row = {}
-    if steps and (seen := differences_at(case, entry)).steps.size:
-        title = f"the derivative in {subject.leaf or subject.text}{subscript(entry, case.target.type.shape)}"
-        shown_rows["ladder"] = seen.convergence(title, float(judged[entry]), true).evidence()
-    if chosen:
-        shown_rows["witnesses"] = witness_table(case, entry, float(judged[entry]), chosen)
-    return shown_rows
+    with exact.oracle:
+        exact.begin()
+        judged = case.judged_floats(subject.values)
+        entry, true = worst(case, judged) if steps or judged.size > 1 else (0, None)
+        if steps and (seen := differences_at(case, entry)).steps.size:
+            title = f"the derivative in {subject.leaf or subject.text}{subscript(entry, case.target.type.shape)}"
+            shown_rows["ladder"] = seen.convergence(title, float(judged[entry]), true).evidence()
+        if chosen:
+            shown_rows["witnesses"] = witness_table(case, entry, float(judged[entry]), chosen)
+    return dict(plain(shown_rows))
 
 
 def witness_table(case: Case, entry: int, judged: float, chosen: tuple[str, ...]) -> Row:
@@ -114,15 +118,12 @@ def worst(case: Case, judged: Any) -> tuple[int, float | None]:
     """The entry that is farthest from the exact derivative, in ulp, else the largest; and what is exact there."""
     away, exact = np.abs(judged), None
     if judged.size <= MOST_ENTRIES:
-        try:
-            answer = case.compare([case.values])
-        except NoAnswer:
-            answer = {}
-        for point in answer.get("points", ()):
-            if point["region"] and None not in point["exact"]:
-                exact = point["exact"]
-                off = np.array([ulps(float(x), y, case.dtype) for x, y in zip(judged, exact, strict=True)])
-                away = off if off.any() else away
+        with suppress(NoAnswer):
+            for point in case.compare([case.values]).get("points", ()):
+                if point["region"] and None not in point["exact"]:
+                    exact = point["exact"]
+                    off = np.array([ulps(float(x), y, case.dtype) for x, y in zip(judged, exact, strict=True)])
+                    away = off if off.any() else away
     entry = int(np.argmax(np.nan_to_num(away, nan=np.inf)))
     return entry, None if exact is None else exact[entry]
 
@@ -175,12 +176,7 @@ def differences_row(seen: Differences) -> Row:
     return {"value": repr(float(value)), "bound": bound, "seen": seen} if reason is None else {"reason": reason}
 
 
-ROW_OF: dict[str, Callable[[Case, int], Row | None]] = {
-    "reverse": reverse,
-    "enclosure": enclosure,
-    "sympy": sympy,
-    "differences": finite_difference,
-}
+ROW_OF = dict(zip(WITNESSES, (reverse, enclosure, sympy, finite_difference), strict=True))
 
 
 # --- a black box --------------------------------------------------------------------------------------------------
@@ -197,10 +193,8 @@ def of_black_box(judged: str, finding: SlopeFinding, entry: str) -> Row:
 
 def selected(evidence: dict[str, Any], chosen: tuple[str, ...]) -> dict[str, Any]:
     """Evidence with the chosen witnesses alone beside what is judged."""
-    if "witnesses" not in evidence:
-        return evidence
     rest = {key: value for key, value in evidence.items() if key != "witnesses"}
-    if not chosen:
+    if not chosen or "witnesses" not in evidence:
         return rest
     table, names = evidence["witnesses"], [NAMES[name] for name in chosen]
     first, *rows = table["rows"]

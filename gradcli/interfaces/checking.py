@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 from gradcli import checks
 from gradcli.base.diagnostics import error, visible
 from gradcli.batch.totals import Totals
+from gradcli.checks.report import LATER
 from gradcli.rendering import plain, tabular
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import verdicts
@@ -33,7 +34,7 @@ class Report(checks.Report):
     """
 
     def __str__(self) -> str:
-        text = plain.render(verdicts.reports([self], Style()))
+        text = plain.render(verdicts.reports([self.shown()], Style()))
         notes = [f"{note.severity}: {note.message}" for note in self.diagnostics]
         return "\n".join([text, *notes])
 
@@ -41,7 +42,7 @@ class Report(checks.Report):
         return f"<Report {verdicts.title(self)}: {verdicts.totals(Totals.of([self]))}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/markdown": tabular.markdown(verdicts.reports([self], Style()))}
+        return {"text/plain": str(self), "text/markdown": tabular.markdown(verdicts.reports([self.shown()], Style()))}
 
 
 class Check(Protocol[Script, Function]):
@@ -54,15 +55,15 @@ class Check(Protocol[Script, Function]):
 
 
 def displayed(judge: Callable[Script, checks.Report]) -> Callable[Script, Report]:
-    """The same check for people: its report prints, and all witnesses are in it unless others are requested."""
+    """The same check for people: its report prints, with all witnesses unless others are requested."""
 
     @wraps(judge)
     def judged(*args: Script.args, **kwargs: Script.kwargs) -> Report:
-        kwargs.setdefault("witnesses", "all")
+        kwargs.setdefault("witnesses", LATER)
         return Report(**vars(judge(*args, **kwargs)))
 
     taken = signature(judge)
-    shown = [x.replace(default="all") if x.name == "witnesses" else x for x in taken.parameters.values()]
+    shown = [x.replace(default=LATER) if x.name == "witnesses" else x for x in taken.parameters.values()]
     judged.__signature__ = taken.replace(parameters=shown)  # type: ignore[attr-defined]
     return judged
 

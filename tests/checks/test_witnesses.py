@@ -12,7 +12,7 @@ import pytest
 import gradcli
 from gradcli import eager
 from gradcli.base.diagnostics import GradcliError
-from gradcli.checks import check_script, parse_witnesses
+from gradcli.checks import check_script, parse_witnesses, witnesses
 from gradcli.checks.witnesses import WITNESSES
 from gradcli.interfaces import cli
 
@@ -199,7 +199,7 @@ def test_a_black_box_has_differences_only(capsys: pytest.CaptureFixture[str], tm
 def test_the_graph_of_our_own_tensors_has_all_of_them() -> None:
     x = eager.tensor([0.5, -1.0], dtype=eager.float64, requires_grad=True)
     report = gradcli.check(lambda x: (x.sin() * x**2).sum(), at=x)
-    rows: Any = report.checks[0].evidence["witnesses"]
+    rows: Any = report.shown().checks[0].evidence["witnesses"]
     assert [row["witness"] for row in rows["rows"]] == NAMES
     assert rows["rows"][2]["formula"] == "x[1]**2*cos(x[1]) + 2*x[1]*sin(x[1])"
 
@@ -208,3 +208,14 @@ def test_python_gives_the_same_table() -> None:
     report = gradcli.check("x**2*sin(y)", at={"x": 2, "y": 3}, wrt=["x"])
     assert "SymPy's formula:  2*x*sin(y)" in str(report)
     assert "| exact enclosure |" in report._repr_mimebundle_()["text/markdown"]
+
+
+def test_a_report_computes_witnesses_when_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    about: dict[str, Any] = {"at": {"x": 2, "y": 3}, "claims": {"x": "2*x*sin(y)"}}
+    report = gradcli.check("x**2*sin(y)", **about)
+    at_once = gradcli.check("x**2*sin(y)", **about, witnesses="all")
+    assert all("witnesses" not in check.evidence for check in report.checks)
+    gradcli.check("exp(z)", at={"z": 1})  # the oracle holds another script by now
+    assert report.shown() == at_once and str(report) == str(at_once)
+    monkeypatch.setattr(witnesses, "witness_table", None)
+    assert str(report) == str(at_once)  # once

@@ -14,7 +14,7 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.expectations import acceptable
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.report import GOOD, Check, Report, Settings
+from gradcli.checks.report import GOOD, LATER, Check, Report, Settings
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.recording.calls.box import (
     OWN,
@@ -111,7 +111,8 @@ def check_callable(
         if rule is not None:
             name, _, line = Defined.of(rule)
             about = About(about.title, None, line, name)
-        return report_on(box, value, about, arguments, settings)
+        report = report_on(box, value, about, arguments, settings)
+        return report if witnesses == LATER else report.shown()
 
 
 class About(NamedTuple):
@@ -162,8 +163,8 @@ def report_on(
         evidence = plain({**shown, **selected(out.evidence, settings.witnesses)})
         if box.outside and kind == "callable":
             evidence["outside"] = "f raises at some points near the given one"
-        passed = acceptable(out, settings)
-        checks.append(Check(identity, file, line, kind, name, out.verdict, evidence, out.message, passed=passed))
+        about_it = (identity, file, line, kind, name, out.verdict, evidence, out.message)
+        checks.append(Check(*about_it, passed=acceptable(out, settings), later=out.later))
     checks += [failed_check(problem, about, name) for name, problem in box.misshapen.items()]
     notes = [Diagnostic("GC734", visible(text, 300), severity="note") for text in dict.fromkeys(remarks)]
     return Report(about.title, tuple(checks), tuple(notes))

@@ -145,7 +145,7 @@ def judged(
         value = np.asarray(first["value"], dtype=np.float64).reshape(box.size)
         if first["rule"] is not None:
             about = about_rule(about, grad, *first["rule"])
-        return report_on(box, value, about, box.given_arguments, settings, box.recording), heard
+        return report_on(box, value, about, box.given_arguments, settings, box.recording).shown(), heard
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         if os.environ.get("GRADCLI_DEBUG"):
             raise

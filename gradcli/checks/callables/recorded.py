@@ -308,7 +308,7 @@ def standing(box: BlackBox, known: Recorded, subject: Subject, verdict: Outcome)
     if (subject.surfaces or verdict.verdict in GOOD[1:]) and not backed(box, known, subject, verdict):
         rounded = verdict.verdict in DECIDED and any(surface.node.primitive.whole_steps for surface in subject.surfaces)
         text = f"{verdict.message.partition('; ')[0]}; but finite differences do not confirm it: f is {ROUNDED}"
-        return Outcome("INCONCLUSIVE", text, verdict.evidence) if rounded else None
+        return verdict._replace(verdict="INCONCLUSIVE", message=text, diagnostics=()) if rounded else None
     if verdict.verdict != "DISAGREES" or box.library.name == EAGER:
         return verdict
     if box.x.size > 1 and of_dust(box, known, subject):
@@ -394,13 +394,13 @@ def as_sent(box: BlackBox, known: Recorded, subject: Subject, verdict: Outcome) 
         if seen.seen.estimate.reason is None and abs(seen.slope - exact) > FAR * seen.slack:
             text = f"{verdict.message.partition('; ')[0]}; but finite differences give {seen.slope!r}"
             text += f" +- {seen.bound:.1g}: f is not smooth on the scale of its last digits"
-            return Outcome("INCONCLUSIVE", text, verdict.evidence)
+            return verdict._replace(verdict="INCONCLUSIVE", message=text, diagnostics=())
     if not 0 < (gap := relative_gap(subject)) < ALIKE:
         return verdict
     text, error = verdict.message.partition("; ")[0], error_of_differences(known, subject)
     if error:
         text = f"{text}: a finite difference of f, which is off by a relative {gap:.1g}"
-        return Outcome("IMPRECISE" if gap <= error else "INCONCLUSIVE", text, verdict.evidence)
+        return verdict._replace(verdict="IMPRECISE" if gap <= error else "INCONCLUSIVE", message=text, diagnostics=())
     if outcome := of_differences(box, gap, text):  # maybe, of a part of f
         return outcome._replace(verdict="INCONCLUSIVE", evidence=verdict.evidence)
     return verdict._replace(message=verdict.message + remark_on(gap))

@@ -50,6 +50,7 @@ class Outcome(NamedTuple):
     evidence: Evidence
     diagnostics: tuple[Diagnostic, ...] = ()
     inside: bool = False
+    later: Callable[[], Evidence] | None = None  # computes evidence that is only shown
 
 
 class Case:
