@@ -94,6 +94,27 @@ solve: Primitive = composite(
     traits="every_size",
 )
 
+
+def _solve_triangular(A: Any, b: Any, lower: bool = False) -> Any:
+    require_square(A, "solve_triangular")
+    return _solve_call((tril if lower else triu)(A, k=0), b)
+
+
+solve_triangular = composite(
+    "solve_triangular",
+    "The solution x of T @ x = b, where T is the upper triangle of A, or with `lower` the lower one.",
+    definition=_solve_triangular,
+    static=("lower",),
+    domain=[REAL, REAL],
+    sample=[(Closed(1, 2), (3, 3)), (Closed(-2, 2), (3,))],
+    formula="triu(A)⁻¹ @ b",
+    examples=[
+        ("solve_triangular([[2, 4], [9, 4]], [2, 4])", [-1, 1]),
+        ("solve_triangular([[2, 9], [4, 4]], [2, 8], lower=True)", [1, 1]),
+    ],
+    traits="every_size",
+)
+
 # --- factors -----------------------------------------------------------------------------------------------
 
 

@@ -172,7 +172,7 @@ PROMISED = (
     "softmax log_softmax cumsum cumprod argmax argmin any all median sort reshape transpose swapaxes squeeze "
     "expand_dims broadcast_to flatten concatenate concat stack split pad roll flip tile repeat take gather diag "
     "triu tril zeros ones full eye arange linspace randn rand len shape dot matmul outer inner einsum trace det "
-    "logdet slogdet inv solve cholesky qr eigvalsh svdvals matrix_power expm kron cross vecdot mse_loss l1_loss "
+    "logdet slogdet inv solve solve_triangular cholesky qr eigvalsh svdvals matrix_power expm kron cross vecdot mse_loss l1_loss "
     "huber_loss binary_cross_entropy binary_cross_entropy_with_logits cross_entropy nll_loss kl_div "
     "cosine_similarity arcsin arccos arctan arctan2 arcsinh arccosh arctanh power absolute diff moveaxis diagonal "
     "vstack hstack dstack column_stack array_split vsplit hsplit dsplit tensordot fft ifft rfft irfft fft2 "

@@ -65,6 +65,7 @@ MORE: dict[str, list[tuple[str, dict[str, tuple[Shape, Interval]]]]] = {
     "det": [("det(x0)", {"x0": ((2, 2, 2), DEFAULT)})],
     "inv": [("inv(x0)", {"x0": ((2, 2), DEFAULT)})],
     "solve": [("solve(x0, x1)", {"x0": ((2, 2), DEFAULT), "x1": ((2,), DEFAULT)})],
+    "solve_triangular": [("solve_triangular(x0, x1, lower=True)", {"x0": ((2, 2), DEFAULT), "x1": ((2,), DEFAULT)})],
     "svdvals": [("svdvals(x0)", {"x0": ((2, 3), DEFAULT)})],
     "eigvalsh": [("eigvalsh(x0)", {"x0": ((2, 2), DEFAULT)})],
     "norm": [("norm(x0, axis=0)", {"x0": ((3, 2), DEFAULT)})],

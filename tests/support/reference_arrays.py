@@ -428,6 +428,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "conj": np.vectorize(mp.conj, otypes=[object]),
     "abs": np.vectorize(abs, otypes=[object]),
     "pinv": per_matrix(_pseudoinverse),
+    "solve_triangular": lambda a, b, lower=False: product(
+        _pseudoinverse(exact((np.tril if lower else np.triu)(a))), exact(b)
+    ),
     "lstsq": lambda a, b: product(_pseudoinverse(exact(a)), exact(b)),
     "eigh": lambda x: _eigh(exact(x)),
     "svd": lambda x, full_matrices=True, compute_uv=True: _svd(exact(x)) if compute_uv else singular_values(exact(x)),
