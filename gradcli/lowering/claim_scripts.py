@@ -25,12 +25,14 @@ OWN = "′"  # behind the names of a claim that the script has too
 
 
 def lowered_claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
-    """A hand-written gradient, or Jacobian of an array: a script that sees the names and functions of the script, and
-    those of the point.
+    """A hand-written gradient, Jacobian of an array, or of `hessian(x)` Hessian: a script that sees the names and
+    functions of the script, and those of the point.
 
     What it assigns or defines itself is its own, in functions of the script too.
     """
     source = Source(text, f"<claim for {leaf}>")
+    second = leaf.startswith("hessian(")
+    leaf = leaf[len("hessian(") : -1] if second else leaf
     if leaf not in lowerer.leaves:
         raise unknown_leaf(lowerer, leaf)
     if len(lowerer.outputs) != 1:
@@ -59,20 +61,24 @@ def lowered_claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     right = number(inner, inner.outputs[0])
     from gradcli.transforms import derivatives
 
-    if output.type.shape:
-        left = tagged(lowerer, derivatives.jacobian(output, target))
-        lowerer.derived[left] = ("jacobian", output, target)
-    else:
+    if second and output.type.shape:
+        raise error("GC307", f"a Hessian needs a scalar, and the output is {output.type}", script.span, source=source)
+    name = "hessian" if second else "jacobian" if output.type.shape else "grad"
+    if name == "grad":
         left = derivatives.grad(output, [target])[0]
+    else:
+        left = tagged(lowerer, (derivatives.hessian if second else derivatives.jacobian)(output, target))
+        lowerer.derived[left] = (name, output, target)
     if right.type.shape not in ((), left.type.shape):
-        what = f"the {'Jacobian' if output.type.shape else 'gradient'} with respect to `{visible(leaf)}`"
+        what = f"the {'gradient' if name == 'grad' else name.title()} with respect to `{visible(leaf)}`"
         message = f"{what} is {left.type}, but the claim is {right.type}"
         hint = shape_help(left.type.shape, right.type.shape, inner.text.replace(OWN, ""))
         raise error("GC314", message, script.span, help=hint, source=source)
-    name, own = "jacobian" if output.type.shape else "grad", inner.text.replace(OWN, "")
+    own = inner.text.replace(OWN, "")
     text = f"{name}({own and lowerer.text}, {leaf}) == {own}"
-    derivative = None if output.type.shape else (output, target)
-    return Claim(left, stretch(right, left.type.shape), script.span, text, source, leaf=leaf, derivative=derivative)
+    derivative = (output, target) if name == "grad" else None
+    about = f"hessian({leaf})" if second else leaf
+    return Claim(left, stretch(right, left.type.shape), script.span, text, source, leaf=about, derivative=derivative)
 
 
 def _add_leaves(lowerer: ScriptPass, inner: ScriptPass, source: Source, known: Mapping[str, Any]) -> None:

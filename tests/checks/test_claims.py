@@ -38,15 +38,30 @@ def claims(script: str, **options: Any) -> list[Check]:
         ("logdet(X)", {"X": [[2.0, 0.5], [-0.3, 1.5]]}, "X", "inv(X).T"),
         ("x**y", {"x": 1.3, "y": 0.4}, "y", "x**y*log(x)"),
         ("3", {"x": 1.0}, "x", "0"),
+        ("x**3*y", {"x": 2.0, "y": 3.0}, "hessian(x)", "6*x*y"),
+        ("w@A@w", {"A": [[1, 2], [3, 4]], "w": [0.5, -1]}, "hessian(w)", "A + A.T"),
+        ("sum(exp(w))", {"w": [0.5, -1]}, "hessian(w)", "s = exp(w)\ndiag(s)"),
     ],
 )
 def test_right_claims_are_proved(text: str, at: dict[str, Any], leaf: str, formula: str) -> None:
     if text == "3":
         text = "3 + 0*x"
-    found = claim(text, at, leaf, formula, wrt=[leaf])
+    found = claim(text, at, leaf, formula, wrt=[leaf.removeprefix("hessian(").removesuffix(")")])
     assert found.verdict == "PROVED"
     assert found.passed
     assert found.leaf == leaf
+
+
+def test_a_wrong_hessian_is_refuted_and_its_factor_named() -> None:
+    found = claim("x**3*y", {"x": 2.0, "y": 3.0}, "hessian(x)", "3*x*y")
+    assert (found.verdict, found.leaf) == ("DISAGREES", "hessian(x)")
+    readings: Any = found.evidence["diagnosis"]
+    assert (readings[0]["name"], readings[0]["factor"]) == ("constant factor", "2")
+
+
+def test_the_hessian_of_an_array_is_refused() -> None:
+    with pytest.raises(GradcliError, match="GC307"):
+        claim("[x, x**2]", {"x": 2.0}, "hessian(x)", "2")
 
 
 @pytest.mark.parametrize(

@@ -88,13 +88,15 @@ def permitted(texts: Sequence[str] | str, words: Sequence[str] = PERMITTED) -> f
 
 
 def claims(texts: tuple[str, ...]) -> dict[str, str]:
-    """`LEAF = SCRIPT` texts by leaf; raises GC725 if one does not have that form or a leaf comes twice."""
+    """`LEAF = SCRIPT` texts by leaf, or `hessian(LEAF)`; raises GC725 for another form or a leaf that comes twice."""
+    from gradcli.language.latex.claims import leaf_of  # seldom needed: start-up time is a feature
+
     scripts: dict[str, str] = {}
     for text in [claim for claims in texts for claim in separate(claims)]:
         leaf, equals, script = text.partition("=")
         leaf = leaf.strip(" &")
         in_latex = leaf.startswith("\\") or "_{" in leaf
-        if not equals or not (leaf.isidentifier() or (in_latex and leaf.count("{") == leaf.count("}"))):
+        if not equals or not (leaf_of(leaf)[0].isidentifier() or (in_latex and leaf.count("{") == leaf.count("}"))):
             example = (script if equals else text).strip() or "2*x"
             step = f'write the leaf first: --claim "x = {example}"'
             raise error("GC725", f"`{text}` is not LEAF = SCRIPT", help=step)

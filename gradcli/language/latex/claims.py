@@ -28,10 +28,13 @@ def claims_beside(source: Source, claims: Mapping[str, str]) -> dict[str, str]:
     {'x': 'A @ x + A.T @ x'}
     >>> claims_beside(Source(r"-\sum_k t_k \log p_k"), {r"\frac{\partial L}{\partial p_k}": "-t_k/p_k"})
     {'p': '[-t[k]/p[k] for k in range(len(p))]'}
+    >>> claims_beside(Source("x**2*y"), {"hessian(x)": "2*y"})
+    {'hessian(x)': '2*y'}
     """
     script = translated(source)
     names, texts = words(script.text), dict[str, str]()
     for target, text in claims.items():
+        target, order = leaf_of(target)
         leaf = target if target.isidentifier() else name_of(target)
         leaf = f"{leaf}_" if leaf not in names and f"{leaf}_" in names else leaf  # e_, pi_
         entry = ENTRY.fullmatch(leaf)
@@ -41,16 +44,23 @@ def claims_beside(source: Source, claims: Mapping[str, str]) -> dict[str, str]:
             ranges = {
                 index: f"shape({leaf})[{axis}]" if axis else f"len({leaf})" for axis, index in enumerate(entry[2])
             }
-        if leaf in texts:
-            raise error("GC138", f"there are two claims for `{visible(leaf)}`", help="give one claim per leaf")
+        about = f"hessian({leaf})" if order == 2 else leaf
+        if about in texts:
+            raise error("GC138", f"there are two claims for `{visible(about)}`", help="give one claim per leaf")
         plain = SCRIPT.search(text) or not (script.mathematics or is_latex(text))
         unknown = any(name not in names for name in re.findall(r"[^\W\d]\w+", text))
         if is_latex(text) or (not plain and (ranges or unknown or PRODUCT.search(text) or "^T" in text)):
             text = translated(Source(text, f"<claim for {leaf}>"), source, ranges, leaf).text
         for index, span in reversed(ranges.items()):
             text = f"[{text} for {index} in range({span})]"
-        texts[leaf] = text
+        texts[about] = text
     return texts
+
+
+def leaf_of(target: str) -> tuple[str, int]:
+    """The leaf that a claim is about, and the order of the derivative: 2 for `hessian(x)`."""
+    inner = target.removeprefix("hessian(").removesuffix(")")
+    return (inner.strip(), 2) if target == f"hessian({inner})" else (target, 1)
 
 
 def name_of(target: str) -> str:
