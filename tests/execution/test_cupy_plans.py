@@ -83,6 +83,11 @@ PROGRAMS = [
         "sum((A - mean(A, axis=-1, keepdims=True))**2 / (1 + var(A, axis=-1, keepdims=True)))",
         _normal(A=(30, 50)),
     ),
+    Program(
+        "equal rows and columns in products",
+        "sum(sum(A @ B, axis=0)**2) + sum(sum(A @ B, axis=1)**2)",
+        _normal(A=(40, 30), B=(30, 20)),
+    ),
     Program("stencil of two axes", "sum((A[1:, 1:] + A[:-1, :-1] - A[1:, :-1]*A[:-1, 1:])**2)", _normal(A=(31, 33))),
     Program("steps of two", "sum(x[::2]**2*x[1::2]) + sum(x[::-3])", _normal(x=200)),
     Program(
