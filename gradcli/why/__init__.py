@@ -17,12 +17,12 @@ from gradcli.why.gradients.hooks import of_hooks
 from gradcli.why.gradients.missing import partly, reason, rebound, without_gradient
 from gradcli.why.gradients.not_finite import first_nan
 from gradcli.why.gradients.sizes import constant, extremes
-from gradcli.why.gradients.zeros import alike, dead_units, zero_gradients
+from gradcli.why.gradients.zeros import alike, dead_units, second_slopes, zero_gradients
 from gradcli.why.jax_programs import of_jax
 from gradcli.why.story import Story
 from gradcli.why.training import optimizers
 from gradcli.why.training.accumulated import clips, discarded, late_changes, scaled_steps, sums
-from gradcli.why.training.graphs_kept import kept_graphs
+from gradcli.why.training.graphs_kept import histories, retained
 from gradcli.why.training.losses import along_the_batch, broadcast, constants, lost_on_the_way, twice
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
         ]
     known = {finding.line for _, finding in without}
     updates = [*[pair for pair in rebound(story) if pair[1].line not in known], *optimizers.idle(story)]
-    still = list(constant(story))
+    still = list(second_slopes(story)) or list(constant(story))
     pairs += still
     if not spoilt and not still:
         empty = list(zero_gradients(story, wanted))
@@ -106,8 +106,8 @@ def all_findings(story: Story, problem: BaseException | None, wanted: set[int]) 
     pairs += left
     outside |= {mark for mark, _ in left}
     pairs += [(mark, finding) for mark, finding in sums(story, wanted) if mark not in outside - wanted]
-    pairs += optimizers.made_anew(story)
-    return [*pairs, *([] if without else kept_graphs(story)), *of_jax(story)]
+    pairs += [pair for pair in optimizers.made_anew(story) if pair[1].line not in ends]
+    return [*pairs, *([] if without else [*retained(story), *histories(story)]), *of_jax(story)]
 
 
 def named(story: Story, name: str) -> set[int]:

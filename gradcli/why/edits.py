@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 CHOOSING = ("where", "masked_fill", "masked_fill_", "masked_select")  # by a condition
 RANKING = ("topk", "sort", "max", "min", "mode", "median", "kthvalue")  # give values and places
+TAKE_PLACES = re.compile(
+    "bincount|embedding|gather|index_(add|put|select)_?|one_hot|scatter(_add)?_?|take(_along_dim)?"
+)
 WITHOUT_RSAMPLE = ("bernoulli", "binomial", "categorical", "geometric", "multinomial", "one_hot", "poisson")
 
 
@@ -42,8 +45,7 @@ class Fix(NamedTuple):
 
 def swap(story: Story, line: SourceLine | None, node: ast.expr, text: str) -> Patch:
     """A patch that puts a text in the place of an expression."""
-    assert line is not None
-    tree = story.tree(line.file)
+    tree = story.tree(line)
     return tree.patch(tree.replaced(node, text))
 
 
@@ -58,11 +60,12 @@ def found(story: Story, line: SourceLine | None, *names: str) -> ast.Call | None
 
 def keyword_patch(story: Story, line: SourceLine | None, name: str, keyword: str, value: str) -> Patch | None:
     """A patch that gives the call of a function at a line a keyword argument."""
-    call = found(story, line, name)
-    if call is None or line is None:
-        return None
-    tree = story.tree(line.file)
-    return tree.patch(tree.with_keyword(call, keyword, value))
+    return given(story.tree(line), found(story, line, name), keyword, value)
+
+
+def given(tree: SourceTree, call: ast.Call | None, keyword: str, value: str) -> Patch | None:
+    """A patch that gives a call, if there is one, a keyword argument."""
+    return None if call is None else tree.patch(tree.with_keyword(call, keyword, value))
 
 
 def operand_of(call: ast.Call, dialect: Dialect) -> ast.expr | None:
@@ -103,7 +106,7 @@ def _undone(story: Story, line: SourceLine, *names: str) -> Fix:
     """Leave `.detach()`, `.data` or `.item()` out."""
     node = story.node(line)
     call = node if isinstance(node, (ast.Call, ast.Attribute)) else found(story, line, *names)
-    tree = story.tree(line.file)
+    tree = story.tree(line)
     inner: ast.expr | None = None
     if isinstance(call, ast.Call) and called(call) in names:
         inner = operand_of(call, story.dialect(line))
@@ -111,7 +114,19 @@ def _undone(story: Story, line: SourceLine, *names: str) -> Fix:
         inner = call.value
     if inner is None or call is None:
         return Fix()
+    match inner:  # of a straight-through estimator only the difference is detached
+        case ast.BinOp(x, ast.Add(), ast.BinOp(_, ast.Sub(), other) as change) if tree.source(x) == tree.source(other):
+            text = f"{tree.bracketed(x)} + {story.dialect(line).constant(tree.source(change))}"
+            return Fix(f"detach the difference only: `{text}`", (swap(story, line, call, text),))
+    outer = tree.parents.get(call)
+    if isinstance(outer, ast.Call) and called(outer) in ("Variable", "Parameter") and call in outer.args:
+        call = outer  # it would be a leaf without a history again
     edits = [tree.replaced(call, tree.inlined(call, inner))]
+    keeping = next(tree.around(call, ast.Call), None)
+    if keeping is not None and called(keeping) == "append" and isinstance(keeping.func, ast.Attribute):
+        name = dotted(keeping.func.value)
+        makers = [c for c in tree.calls("tensor", "FloatTensor", "as_tensor") if c.args and dotted(c.args[0]) == name]
+        edits += [tree.replaced(maker.func, "torch.stack") for maker in makers if len(maker.args) == 1]
     others = earlier_uses(story, line, call)
     if not others:
         return Fix("", (tree.patch(*edits),))
@@ -122,7 +137,7 @@ def _undone(story: Story, line: SourceLine, *names: str) -> Fix:
 
 def earlier_uses(story: Story, line: SourceLine, value: ast.expr) -> list[ast.Name]:
     """The uses of a name that are for another loss than its last: a backward stands between."""
-    tree, statement = story.tree(line.file), story.statement(line)
+    tree, statement = story.tree(line), story.statement(line)
     if not isinstance(statement, ast.Assign) or statement.value is not value:
         return []
     block = tree.block(statement)
@@ -140,15 +155,17 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
     call = found(story, line, "tensor", "as_tensor", "Parameter", "FloatTensor")
     if call is None or not call.args or line is None:
         return Fix()
-    tree, data = story.tree(line.file), call.args[0]
+    tree, data = story.tree(line), call.args[0]
     names = tree.assignments(data.id) if isinstance(data, ast.Name) else []
     listed = any(isinstance(getattr(s, "value", None), (ast.List, ast.ListComp, ast.Tuple)) for s in names)
     if isinstance(data, ast.Name) and (listed or len(entry.inputs) > 1):
         items = data.id
-    elif isinstance(data, (ast.Tuple, ast.GeneratorExp)):
+    elif isinstance(data, (ast.List, ast.Tuple)):
+        items = f"[{', '.join([stacked(tree, each) for each in data.elts])}]"
+    elif isinstance(data, ast.GeneratorExp):
         items = f"[{tree.source(data)[1:-1]}]"
     else:
-        items = tree.source(data) if isinstance(data, (ast.List, ast.ListComp)) else ""
+        items = tree.source(data) if isinstance(data, ast.ListComp) else ""
     if items:
         shapes = {story.entries[mark].shape for mark in entry.inputs}  # each of one entry, which torch.tensor() unpacks
         how = "torch.cat" if shapes == {(1,)} else "torch.stack"
@@ -161,9 +178,27 @@ def _rewrapped(story: Story, entry: Entry) -> Fix:
     return Fix(how, (swap(story, line, call, tree.inlined(call, data)),))
 
 
+def stacked(tree: SourceTree, node: ast.expr) -> str:
+    """An item of a list as a tensor: rows are stacked, and plain numbers wrapped."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return f"torch.stack([{', '.join([stacked(tree, each) for each in node.elts])}])"
+    number = node.operand if isinstance(node, ast.UnaryOp) else node
+    return f"torch.tensor(float({tree.source(node)}))" if isinstance(number, ast.Constant) else tree.source(node)
+
+
 def without_mode(story: Story, entry: Entry) -> Fix:
     """Take the line out of the block, or the decorator away."""
-    switch = entry.switch
+    switch, tree, rule = entry.switch, story.tree(entry.line), story.rule(entry)
+    marking = [s for s in rule.body if "mark_non_differentiable" in tree.source(s)] if rule is not None else []
+    if marking:
+        text = tree.source(marking[0])
+        fix = f"leave `{text}` at line {marking[0].lineno} out: it says that the result has no gradient"
+        return Fix(fix, (tree.patch(tree.removed(marking[0])),))
+    if rule is not None:
+        once = [d for d in rule.decorator_list if "once_differentiable" in tree.source(d)]
+        fix = "take @once_differentiable away, if each operation of the backward has a derivative of its own"
+        fix = fix if once else "return it from forward: what it keeps elsewhere has no history"
+        return Fix(fix, (tree.patch(*map(tree.undecorated, once)),) if once else ())
     if switch is None or switch.line is None:
         return Fix()
     tree = story.tree(switch.line.file)
@@ -173,8 +208,7 @@ def without_mode(story: Story, entry: Entry) -> Fix:
         fix += "a gradient outside"
         decorators = [d for f in ast.walk(tree.root) if isinstance(f, ast.FunctionDef) for d in f.decorator_list]
         written_there = [d for d in decorators if d.lineno == switch.line.number]
-        removed = [tree.replaced(d, "")._replace(start=0, last=d.lineno + 1, stop=0) for d in written_there]
-        return Fix(fix, (tree.patch(*removed),) if written_there else ())
+        return Fix(fix, (tree.patch(*map(tree.undecorated, written_there)),) if written_there else ())
     if switch.how == "library" and "checkpoint" in switch.line.text:
         fix = "pass use_reentrant=False: else nothing is recorded where no input requires grad"
         return Fix(fix, (keyword_patch(story, switch.line, "checkpoint", "use_reentrant", "False"),))
@@ -194,10 +228,9 @@ def without_mode(story: Story, entry: Entry) -> Fix:
 def _mode_left(story: Story, entry: Entry) -> Fix:
     """A `with` block in the place of set_grad_enabled(False)."""
     line = None if entry.switch is None else entry.switch.line
-    statement = story.statement(line)
-    if line is None or statement is None:
+    statement, tree = story.statement(line), story.tree(line)
+    if statement is None:
         return Fix()
-    tree = story.tree(line.file)
     block = tree.block(statement)
     rest = block[block.index(statement) + 1 :]
     used = next((at for at, s in enumerate(rest) if entry.line is not None and tree.within(entry.line.number, s)), None)
@@ -219,16 +252,13 @@ def sampled(story: Story, entry: Entry) -> Fix:
     """A draw that is reparametrised."""
     line, via = entry.line, entry.via
     call = found(story, line, "sample", "normal", "bernoulli", "multinomial", "poisson")
-    drawn = "rsample()" if via is not None and via.co_name == "sample" else ""
-    if via is not None and any(word in via.co_filename for word in WITHOUT_RSAMPLE):
-        drawn = ""
-    if drawn and call is not None and isinstance(call.func, ast.Attribute) and line is not None:
-        tree = story.tree(line.file)
+    drawn = via is not None and via.co_name == "sample" and not any(w in via.co_filename for w in WITHOUT_RSAMPLE)
+    tree = story.tree(line)
+    if drawn and call is not None and isinstance(call.func, ast.Attribute):
         text = f"{tree.source(call.func.value)}.rsample"
         fix = "draw with rsample(), which is reparametrised: its result has a gradient for the parameters"
         return Fix(fix, (tree.patch(tree.replaced(call.func, text)),))
-    if entry.name.startswith("Normal") and call is not None and len(call.args) >= 2 and line is not None:
-        tree = story.tree(line.file)
+    if entry.name.startswith("Normal") and call is not None and len(call.args) >= 2:
         mean, deviation = (tree.bracketed(node) for node in call.args[:2])
         like = mean if not isinstance(call.args[0], ast.Constant) else deviation
         text = f"{mean} + {deviation} * torch.randn_like({like})"
@@ -241,9 +271,7 @@ def sampled(story: Story, entry: Entry) -> Fix:
 def step_function(story: Story, entry: Entry) -> Fix:
     """A straight-through estimator with the file's own expression; in the place of a comparison what it compares."""
     line, node = entry.line, story.node(entry.line)
-    if line is None or node is None:
-        return Fix()
-    tree, dialect = story.tree(line.file), story.dialect(line)
+    tree, dialect = story.tree(line), story.dialect(line)
     if isinstance(node, ast.Compare):
         value, outer = tree.source(node.left), tree.parents.get(node)
         if isinstance(outer, ast.Subscript) or (isinstance(outer, ast.Call) and called(outer) in CHOOSING):
@@ -268,9 +296,11 @@ def step_function(story: Story, entry: Entry) -> Fix:
         fix += "cross_entropy or the like, or weigh with its softmax"
         return Fix(fix)
     if inner is not None and called(node) in ("astype", "int32", "int64", "long", "int", "short", "byte", "bool"):
-        statement, scope, value = tree.statement(line), tree.scope(node), tree.source(inner)
+        statement, scope, value = story.statement(line), tree.scope(node), tree.source(inner)
         name = dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
         slices = [part.slice for part in ast.walk(scope) if isinstance(part, ast.Subscript)]
+        calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and TAKE_PLACES.fullmatch(called(n))]
+        slices += [argument for call in calls for argument in call.args]
         if any(tree.reads(part, name) or node in ast.walk(part) for part in slices):
             return Fix("interpolate between the entries beside it: a whole number that chooses one has no derivative")
         fix = f"keep it a float: `{value}` itself; whole numbers have no derivative"
@@ -285,10 +315,8 @@ def log_softmax(story: Story, log: Entry) -> Fix | None:
         return None
     tree, call, fix = story.tree(log.line.file), found(story, below.line, "softmax"), "use log_softmax, which does not "
     layers = [*tree.calls("Softmax")] if below.layer is not None and below.layer.kind == "Softmax" else []
-    maker, inner = (
-        layers[0] if len(layers) == 1 else call,
-        operand_of(node, story.dialect()) if isinstance(node, ast.Call) else None,
-    )
+    maker = layers[0] if len(layers) == 1 else call
+    inner = operand_of(node, story.dialect()) if isinstance(node, ast.Call) else None
     if maker is None or inner is None or node is None or below.line.file != log.line.file or len(layers) > 1:
         return None
 
@@ -327,10 +355,9 @@ def log_softmax(story: Story, log: Entry) -> Fix | None:
 
 def uncopied(story: Story, copy: Entry) -> Fix:
     """The tensors themselves in the place of copies of them."""
-    node, line = story.node(copy.line), copy.line
-    if node is None or line is None:
+    node, tree = story.node(copy.line), story.tree(copy.line)
+    if node is None:
         return Fix()
-    tree = story.tree(line.file)
     inner, outer = tree.chained(node, "clone", "detach", "data", "requires_grad_", "state_dict", "values")
     text, whole = tree.source(inner), tree.source(outer)
     text += ".parameters()" if ".state_dict()" in whole else ""
@@ -344,18 +371,17 @@ def uncopied(story: Story, copy: Entry) -> Fix:
 def require(story: Story, entry: Entry) -> Patch | None:
     """`requires_grad_()` on the expression that made a leaf."""
     statement = story.statement(entry.line)
-    if not isinstance(statement, ast.Assign) or entry.line is None or entry.role != "leaf":
+    if not isinstance(statement, ast.Assign) or entry.role != "leaf":
         return None
-    tree = story.tree(entry.line.file)
-    return tree.patch(tree.replaced(statement.value, f"{tree.bracketed(statement.value)}.requires_grad_()"))
+    text = f"{story.tree(entry.line).bracketed(statement.value)}.requires_grad_()"
+    return swap(story, entry.line, statement.value, text)
 
 
 def leaf_last(story: Story, entry: Entry, name: str) -> Fix:
     """requires_grad_() after the last operation, with the file's own expression."""
-    statement, line = story.statement(entry.line), entry.line
-    if not isinstance(statement, ast.Assign) or line is None:
+    statement, tree = story.statement(entry.line), story.tree(entry.line)
+    if not isinstance(statement, ast.Assign):
         return Fix()
-    tree = story.tree(line.file)
     value = statement.value
     where = [value]
     for other in tree.assignments(dotted(statement.targets[0]), tree.scope(statement)):
@@ -390,10 +416,9 @@ def leaf_last(story: Story, entry: Entry, name: str) -> Fix:
 
 def in_place(story: Story, entry: Entry) -> Fix:
     """An update that changes the leaf itself, with the file's own expression."""
-    statement, line = story.statement(entry.line), entry.line
-    if not isinstance(statement, ast.Assign) or line is None or len(statement.targets) != 1:
+    statement, tree = story.statement(entry.line), story.tree(entry.line)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return Fix()
-    tree = story.tree(line.file)
     guarded = entry.mode != "grad"
     zeroes = any(event.kind in ("dropped", "zeroed") for event in story.watch.events)
     shown, edits = "", []
@@ -414,24 +439,22 @@ def in_place(story: Story, entry: Entry) -> Fix:
     return Fix(fix, (tree.patch(*edits),))
 
 
-def before(story: Story, line: SourceLine | None, other: SourceLine | None) -> Patch | None:
-    """A patch that moves the statement of a line before another one of its block."""
-    statement, first = story.statement(line), story.statement(other)
-    if line is None or other is None or statement is None or first is None or line.file != other.file:
+def moved(story: Story, line: SourceLine | None, other: SourceLine | None, *, after: bool = True) -> Patch | None:
+    """A patch that moves the statement of a line behind another one, in whose block it stands, or before it."""
+    statement, place, tree = story.statement(line), story.statement(other), story.tree(line)
+    if statement is None or place is None or tree is not story.tree(other) or statement is place:
         return None
-    tree = story.tree(line.file)
-    if not isinstance(statement, ast.Expr) or statement not in tree.block(first):
+    if place not in tree.block(statement) or not (after or isinstance(statement, ast.Expr)):
         return None
-    return tree.patch(tree.inserted(first, tree.source(statement)), tree.removed(statement))
+    return tree.patch(tree.removed(statement), tree.inserted(place, tree.source(statement), after=after))
 
 
-def behind(story: Story, line: SourceLine | None, other: SourceLine | None) -> Patch | None:
-    """A patch that moves the statement of a line behind another one, in whose block it stands."""
-    statement, last = story.statement(line), story.statement(other)
-    if line is None or other is None or statement is None or last is None or line.file != other.file:
-        return None
-    tree = story.tree(line.file)
-    return tree.moved(statement, last) if last in tree.block(statement) else None
+def operand_patch(story: Story, line: SourceLine | None, name: str, change: str) -> Patch | None:
+    """A patch that writes a text behind an operand of the expression that ran at a line, by the operand's name."""
+    node, tree = story.node(line), story.tree(line)
+    inner = [n for n in ast.walk(node) if isinstance(n, ast.expr) and n is not node] if node is not None else []
+    named = next((n for n in inner if tree.source(n) in (name, name.strip("`"))), None)
+    return None if named is None else swap(story, line, named, f"{tree.bracketed(named)}{change}")
 
 
 def on_method(story: Story, line: SourceLine | None, method: str, text: str) -> Patch | None:
@@ -439,5 +462,4 @@ def on_method(story: Story, line: SourceLine | None, method: str, text: str) -> 
     node = story.node(line)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != method:
         return None
-    assert line is not None
-    return swap(story, line, node.func.value, f"{story.tree(line.file).bracketed(node.func.value)}{text}")
+    return swap(story, line, node.func.value, f"{story.tree(line).bracketed(node.func.value)}{text}")

@@ -141,7 +141,6 @@ FIXES_OF_JAX: dict[str, str] = {
     "a relaxed draw: jax.nn.softmax((logits + jax.random.gumbel(key, logits.shape)) / temperature)",
     "step-function": "use a smooth substitute (sigmoid, softmax), or a straight-through estimator: x + "
     "jax.lax.stop_gradient(jnp.round(x) - x)",
-    "dead-relu": "lower the learning rate, start the bias above zero, or use jax.nn.leaky_relu, gelu or softplus",
     "outside-bounds": "leave the clip out of the loss, or start inside its bounds",
     "underflow": "compute in float32, or scale the loss",
     "exploding": "clip the gradients (optax.clip_by_global_norm), lower the learning rate, or initialise smaller",
@@ -151,6 +150,11 @@ FIXES_OF_JAX: dict[str, str] = {
     "overflow": "use bfloat16, which reaches as far as float32, or scale the loss",
     "masked-row": "leave one entry of each row unmasked, or mask with jnp.finfo(scores.dtype).min: even weights then",
 }
+
+
+def advised(text: str) -> ErrorMeaning:
+    """The meaning of an error that says its cause itself: by a reason, or by what to do."""
+    return ErrorMeaning(text, "") if text in FIXES else ErrorMeaning("stopped", "", text)
 
 
 class Dialect:

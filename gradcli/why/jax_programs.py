@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gradcli.recording.runs.source_lines import SourceLine, whole_line
 from gradcli.recording.runs.source_tree import LOOPS, called, dotted, returned, targets
 from gradcli.why import edits
-from gradcli.why.fixes import Answers, ErrorMeaning, JaxDialect
+from gradcli.why.fixes import Answers, JaxDialect, advised
 from gradcli.why.gradients.hooks import rule_line
 
 if TYPE_CHECKING:
@@ -193,9 +193,7 @@ def _whole_numbers(story: Story, stop: edits.StopPlace, match: re.Match[str]) ->
                 return story.find("integer-dtype", None, line, f"{message}{where}", fix=fix, patches=(patch,))
             if isinstance(value, ast.Dict):
                 keys = [tree.source(k) for k, v in zip(value.keys, value.values, strict=True) if k and is_whole(v)]
-                fix = (
-                    f"write {''.join(keys[:1])} as a float, or give settings as an argument that is not differentiated"
-                )
+                fix = f"write {''.join(keys[:1])} as a float, or give settings as another argument"
                 if keys:
                     message += f"; {', '.join(keys)} at {story.at(line)}"
                     return story.find("integer-dtype", None, line, message, fix=fix)
@@ -226,36 +224,25 @@ def as_floats(tree: SourceTree, node: ast.expr, story: Story) -> str | None:
 
 
 def _not_scalar(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
-    """A gradient of a function that gives several numbers."""
-    last, tree, node = stop.line, stop.tree, stop.node
-    call, function = differentiated(tree, node)
-    result = returned(function)
+    """A gradient of a function that gives several numbers, whole numbers or complex ones."""
+    last, tree = stop.line, stop.tree
+    call, function = differentiated(tree, stop.node)
+    result, reason, patch = returned(function), "stopped", None
     line = last if result is None else whole_line(last.file, result.lineno)
-    if "shape" in match[0]:
-        message = f"{story.at(last)} takes a gradient of an array: a gradient is that of one number"
-        numpy = JaxDialect(tree).numpy
-        patch = None if result is None else edits.swap(story, last, result, f"{numpy}.sum({tree.source(result)})")
-        fix = "reduce it to one number, with .mean() or .sum(); jax.jacobian gives the derivatives of all entries"
-    else:
-        message = f"{story.at(last)} takes a gradient of a function that returns several things"
-        patch = None if call is None else tree.patch(tree.with_keyword(call, "has_aux", "True"))
+    if match[1] == "had shape":
+        what, fix = "an array: a gradient is that of one number", "reduce it to one number, with .mean() or .sum(); "
+        fix += "jax.jacobian gives the derivatives of all entries"
+        text = "" if result is None else f"{JaxDialect(tree).numpy}.sum({tree.source(result)})"
+        patch = None if result is None else edits.swap(story, last, result, text)
+    elif match[1] == "was":
+        what, patch = "a function that returns several things", edits.given(tree, call, "has_aux", "True")
         fix = "pass has_aux=True: the gradient is then that of the first, and the second is returned beside it"
-    if result is not None:
-        message += f": {story.at(line)}"
-    return story.find("stopped", None, line, message, fix=fix, patches=(patch,))
-
-
-def _whole_result(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
-    """A gradient of a function that gives whole numbers."""
-    last, tree, node = stop.line, stop.tree, stop.node
-    result = returned(differentiated(tree, node)[1])
-    line = last if result is None else whole_line(last.file, result.lineno)
-    if match[1] == "complex64" or match[1] == "complex128":
-        message = f"{story.at(last)} takes a gradient of a complex number: {story.at(line)}"
-        fix = "return a real number: its absolute value, jnp.real(), or abs(x) ** 2"
-        return story.find("stopped", None, line, message, fix=fix)
-    message = f"{story.at(last)} takes a gradient of whole numbers ({match[1]}): {story.at(line)}"
-    return story.find("step-function", None, line, message)
+    elif match[1].startswith("complex"):
+        what, fix = "a complex number", "return a real number: its absolute value, jnp.real(), or abs(x) ** 2"
+    else:
+        reason, what, fix = "step-function", f"whole numbers ({match[1]})", ""
+    message = f"{story.at(last)} takes a gradient of {what}{'' if result is None else f': {story.at(line)}'}"
+    return story.find(reason, None, line, message, fix=fix, patches=(patch,))
 
 
 def differentiated(tree: SourceTree, node: ast.expr | None) -> tuple[ast.Call | None, ast.AST | None]:
@@ -281,20 +268,14 @@ def differentiated(tree: SourceTree, node: ast.expr | None) -> tuple[ast.Call | 
 
 def _leaked(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding:
     """A value of a trace that is over is used."""
-    last = story.watch.last
-    text = stop.error
-    function = re.search(r"when the value leaked was (\S+) at", text)
-    statement = story.statement(last)
-    names = {dotted(each).partition(".")[0] for each in ast.walk(statement)} - {""} if statement is not None else set()
-    names |= set(story.watch.leaked) | {"self"}
-    if last is not None:
-        nodes = list(stores(story.tree(last.file), names))
-        if nodes:
-            finding = leak(story, story.tree(last.file), nodes[0])
-            return finding._replace(message=f"{finding.message} (the file stopped at {story.at(last)})")
+    last, function = stop.line, re.search(r"when the value leaked was (\S+) at", stop.error)
+    names = {dotted(each).partition(".")[0] for each in ast.walk(stop.statement)} - {""}
+    for node in stores(stop.tree, names | set(story.watch.leaked) | {"self"}):
+        finding = leak(story, stop.tree, node)
+        return finding._replace(message=f"{finding.message} (the file stopped at {story.at(last)})")
     what = f" of `{function[1]}`" if function is not None else ""
     message = f"the file stopped at {story.at(last)}: a value{what} is used that ended with its trace"
-    created = re.search(r"was created on line (.+?):(\d+)", text)
+    created = re.search(r"was created on line (.+?):(\d+)", stop.error)
     line = whole_line(created[1], int(created[2])) if created is not None else last
     message += f"; it was made at {story.at(line)}" if created is not None else ""
     return story.find("tracer-leak", None, line, message)
@@ -324,10 +305,14 @@ def replacement(story: Story, stop: edits.StopPlace) -> tuple[str, Patch | None]
             assert isinstance(call.func, ast.Attribute)
             text = f"{numpy}.{call.func.attr}"
             fix = f"use JAX's function: `{text}`; those of {base} take numbers only"
-            return fix, edits.swap(story, last, call.func, text)
+            bases = [n.value for n in ast.walk(statement) if isinstance(n, ast.Attribute) and dotted(n.value) == base]
+            return fix, tree.patch(*[tree.replaced(each, numpy) for each in bases])
         if isinstance(call, ast.Call) and called(call) in ("float", "int", "item", "tolist", "bool"):
             inner = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0]
             text = tree.source(inner)
+            if isinstance(statement, (ast.If, ast.While)) and call in ast.walk(statement.test):
+                test = tree.source(statement.test).replace(tree.source(call), tree.inlined(call, inner))
+                return by_where(story, tree, last, statement, numpy, test)
             return f"use the value itself: `{text}`", edits.swap(story, last, call, tree.inlined(call, inner))
         if isinstance(call, ast.IfExp):
             text = f"{numpy}.where({tree.source(call.test)}, {tree.source(call.body)}, {tree.source(call.orelse)})"
@@ -441,30 +426,15 @@ TRACED = (
     r"conversion of traced array|__array__\(\) was called on traced|Abstract tracer value|NumPy arrays from traced"
     r"|boolean indices must be concrete|Slice entries must be static|__index__\(\) method was called on traced"
 )
-MEANINGS = (
-    (
-        r"Argument '(.+)' of type .* is not a valid JAX type",
-        "stopped",
-        "something that is not a number is among what is differentiated",
-        "give it as another argument, which is not differentiated, or hold it in a closure",
-    ),
-    (
-        r"truth value of an array with more than one element",
-        "traced-value",
-        "a branch of Python takes one decision, and this is an array",
-        "choose with jnp.where()",
-    ),
-    (
-        r"Array has been deleted",
-        "stopped",
-        "an array is used that was donated",
-        "leave donate_argnums out, or go on with the result",
-    ),
-)
+ADVICE = {  # for errors that say the cause themselves
+    r"Argument '(.+)' of type .* is not a valid JAX type": "give it as another argument, which is not differentiated, "
+    "or hold it in a closure",
+    r"Array has been deleted": "leave donate_argnums out, or go on with the result",
+}
 KNOWN: Answers = (
     ((TypeError,), r"requires real- or complex-valued inputs.*but got (\w+)", _whole_numbers),
     ((TypeError,), r"only defined for scalar-output functions. Output (had shape|was)", _not_scalar),
-    ((TypeError,), r"requires real-valued outputs.*but got (\w+)", _whole_result),
+    ((TypeError,), r"requires real-valued outputs.*but got (\w+)", _not_scalar),
     ((Exception,), r"unexpected tracer", _leaked),
     ((TypeError, IndexError), TRACED, _traced),
     ((ValueError,), r"setting an array element with a sequence", _traced),
@@ -479,12 +449,9 @@ KNOWN: Answers = (
         r"callbacks do not support JVP",
         by_call("no-rule", "calls Python from JAX, and that has no derivative", "pure_callback", "io_callback"),
     ),
-    (
-        (NotImplementedError,),
-        r"Differentiation rule for '(\w+)' not implemented",
-        by_call("no-rule", "has no derivative"),
-    ),
+    ((Exception,), r"Differentiation rule for '(\w+)' not implemented", by_call("no-rule", "has no derivative")),
     ((AttributeError,), r"No VJP defined for custom_vjp function (\w+)", _no_rule),
     ((TypeError, ValueError), r"Custom VJP bwd rule must produce", _rule_shape),
-    *[((Exception,), pattern, ErrorMeaning(*meaning)) for pattern, *meaning in MEANINGS],
+    ((ValueError,), r"truth value of an array with more than one element", _traced),
+    *[((Exception,), pattern, advised(text)) for pattern, text in ADVICE.items()],
 )

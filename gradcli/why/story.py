@@ -6,6 +6,7 @@ All walks are loops: a record may hold a million operations.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections import deque
 from functools import cached_property
@@ -83,19 +84,20 @@ class Story:
 
     # --- lines and names ------------------------------------------------------------------------------------------
 
-    def tree(self, file: str) -> SourceTree:
-        """The syntax of a file."""
+    def tree(self, place: str | SourceLine | None) -> SourceTree:
+        """The syntax of a file, or of that of a line; of the file that ran, if there is no line."""
+        file = self.path if place is None else place if isinstance(place, str) else place.file
         if file not in self._trees:
             self._trees[file] = SourceTree(file)
         return self._trees[file]
 
     def dialect(self, line: SourceLine | None = None) -> Dialect:
         """In which words fixes of a file are written; of the file that ran, if no line is given."""
-        file = self.path if line is None else line.file
-        if file not in self._dialects:
+        tree = self.tree(line)
+        if tree.file not in self._dialects:
             jax = self.watch.tensors.dialect == "jax"
-            self._dialects[file] = JaxDialect(self.tree(file)) if jax else Dialect()
-        return self._dialects[file]
+            self._dialects[tree.file] = JaxDialect(tree) if jax else Dialect()
+        return self._dialects[tree.file]
 
     @cached_property
     def main(self) -> SourceTree:
@@ -165,9 +167,8 @@ class Story:
         file = None if line is None or line.file == self.path else line.file
         kept = tuple([patch for patch in patches if patch is not None])
         number = None if line is None else line.number
-        return Finding(
-            reason, subject, number, message, fix or self.dialect().fixes[reason], evidence, file=file, patches=kept
-        )
+        cure = fix or self.dialect().fixes[reason]
+        return Finding(reason, subject, number, message, cure, evidence, file=file, patches=kept)
 
     def timeline(self, mark: int) -> list[Event]:
         """What happened to a tensor and its `.grad`, in order."""
@@ -252,9 +253,8 @@ class Story:
     def made_number(self, entry: Entry) -> str:
         """The method that makes a number or an array of a value in the expression that detached it, if there is one."""
         outer: ast.AST | None = self.node(entry.line)
-        tree = None if entry.line is None else self.tree(entry.line.file)
-        while tree is not None and isinstance(outer, (ast.Attribute, ast.Call)):
-            outer = tree.parents.get(outer)
+        while isinstance(outer, (ast.Attribute, ast.Call)):
+            outer = self.tree(entry.line).parents.get(outer)
             if isinstance(outer, ast.Attribute) and outer.attr in NUMBERS:
                 return outer.attr
         return ""
@@ -262,6 +262,9 @@ class Story:
     def _unrecorded(self, entry: Entry) -> End:
         """The end at an operation that ran while nothing was recorded."""
         switch, via = entry.switch, entry.via
+        if (rule := self.rule(entry)) is not None:
+            what = f"it was computed in the `{rule.name}` of a Function, where nothing is recorded,"
+            return End("no-grad", entry.line, what, entry)
         if via is not None and via.co_name == "sample":
             return End("sampled", entry.line, "sample() draws under no_grad", entry)
         if entry.mode == "inference":
@@ -270,10 +273,13 @@ class Story:
         if switch is not None and switch.how == "call":
             what = f"set_grad_enabled(False) at {self.place(switch.line)} was still in force"
             return End("mode-left", switch.line, what, entry)
-        if switch is not None and switch.how == "decorator":
-            what = f"it was computed under no_grad, by the decorator at {self.place(switch.line)}"
-            return End("no-grad", entry.line, what, entry)
-        return End("no-grad", entry.line, "it was computed under no_grad", entry)
+        by = f", by the decorator at {self.place(switch.line)}" if switch and switch.how == "decorator" else ""
+        return End("no-grad", entry.line, f"it was computed under no_grad{by}", entry)
+
+    def rule(self, entry: Entry) -> ast.FunctionDef | None:
+        """The forward or backward of a Function that computed a value without recording it."""
+        unswitched = entry.line is not None and (entry.switch is None or entry.switch.how == "library")
+        return self.tree(entry.line).rule(entry.line) if entry.line is not None and unswitched else None
 
     def ends(self, mark: int, since: int = 0) -> list[End]:
         """Where the ways from a value to a root end, each place once; first those behind which none ends again."""
@@ -317,16 +323,23 @@ class Story:
         """Whether a library looked at a value only to decide something."""
         return entry.via is not None and entry.name.startswith("item") and entry.via.co_name in CHECKS
 
-    def number_at(self, line: SourceLine | None) -> End | None:
-        """Where, in the statement of a line, a value with a history left the graph."""
-        statement = self.statement(line)
-        for entry in reversed(self.entries.values()):
-            if entry.role != "cut" or entry.line is None or line is None or entry.line.file != line.file:
+    def number_at(self, line: SourceLine | None, time: float = math.inf) -> End | None:
+        """Where a value left the graph in the statement of a line, or became, before a time, a number that it reads."""
+        statement, tree = self.statement(line), self.tree(line)
+        lost: End | None = None
+        for entry in reversed(self.entries.values()) if statement is not None else ():
+            end, start = (self.end_at(entry), self.statement(entry.line)) if entry.role == "cut" else (None, None)
+            if end is None or start is None or statement is None or entry.line is None or entry.line.file != tree.file:
                 continue
-            inside = statement is not None and self.tree(line.file).within(entry.line.number, statement)
-            if inside and any(below in self.historic for below in entry.inputs):
-                return self.end_at(entry)
-        return None
+            if tree.within(entry.line.number, statement) and any(below in self.historic for below in entry.inputs):
+                return end
+            if end.reason != "as-number" or entry.mark > time or self.is_check(entry) or (lost and not entry.wanted):
+                continue
+            if tree.carries(start, set(range(statement.lineno, (statement.end_lineno or 0) + 1))):
+                lost = end
+                if entry.wanted:
+                    break
+        return lost
 
     def end_above(self, mark: int) -> End | None:
         """Where the history of a value that requires no grad was lost: of a prediction rather than of its target."""

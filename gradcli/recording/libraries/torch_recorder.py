@@ -474,7 +474,7 @@ class Recorder:
             tensor.grad.__set__: grad_set,
             tensor.grad.__delete__: grad_set,
             tensor.data.__get__: noted(".data", lambda result, x, *_: watch.cut(".data", (x,), result), always=False),
-            tensor.data.__set__: noted(".data", lambda result, x, value: watch.refilled(x)),
+            tensor.data.__set__: noted(".data", lambda result, x, value: watch.refilled(x, value)),
             tensor.retain_grad: noted("retain_grad", lambda result, x: watch.retained(x)),
             **dict.fromkeys((self.torch.autograd.grad, self.torch.autograd.backward), self.plain),
             **{getattr(tensor, name): self.plain for name in QUIET},

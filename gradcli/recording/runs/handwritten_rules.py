@@ -46,9 +46,9 @@ def deviation(theirs: Any, ours: Any) -> Deviation | None:
     """
     if theirs.shape != ours.shape or not np.isfinite(ours).all() or not np.isfinite(theirs).all() or not ours.any():
         return None
-    both = (theirs != 0) & (ours != 0)
-    differ = both & (np.abs(theirs - ours) > CLOSE * np.abs(ours).max())
-    if 2 * differ.sum() <= both.sum():
+    size = np.maximum(np.abs(theirs), np.abs(ours))
+    large = (theirs != 0) & (ours != 0) & (size > CLOSE * np.abs(ours).max())  # what is small beside may be rounding
+    if 2 * (large & (np.abs(theirs - ours) > CLOSE * size)).sum() <= large.sum():
         return None
     ratio = float((theirs * ours).sum() / (ours * ours).sum())
     off = bool(np.allclose(theirs, ratio * ours, rtol=CLOSE, atol=CLOSE * np.abs(ours).max()))

@@ -346,9 +346,12 @@ class Watch(ABC):
         self._event("changed", entry.mark, "data")
         self.rewritten(tensor, entry)
 
-    def refilled(self, tensor: Any) -> None:
+    def refilled(self, tensor: Any, value: Any = None) -> None:
         """A tensor was given other entries through .data, as `module.to()` does it: maybe of another format."""
         self.moved(tensor)
+        mark, source = self.mark(tensor), -1 if value is None else self.tensors.mark(value)
+        if source in self.shared and self.owner_of(source) != self.owner_of(mark):
+            self.shared[mark] = self.owner_of(source)
         entry, facts = self.entries[self.mark(tensor)], self.tensors.facts(tensor, self.extents)
         if (entry.dtype, entry.shape) != (facts.dtype, facts.shape):
             entry.dtype, entry.shape, entry.size, entry.value = facts.dtype, facts.shape, facts.size, facts.value

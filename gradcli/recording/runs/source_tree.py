@@ -155,6 +155,16 @@ class SourceTree:
         loads = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load)]
         return [node for node in loads if dotted(node) == name]
 
+    def rule(self, line: SourceLine) -> ast.FunctionDef | None:
+        """The forward or backward of a `torch.autograd.Function` in which a line stands."""
+        statement = self.statement(line)
+        function = None if statement is None else self.scope(statement)
+        owner = None if function is None else self.parents.get(function)
+        if not isinstance(function, ast.FunctionDef) or not isinstance(owner, ast.ClassDef):
+            return None
+        bases = [dotted(base).rpartition(".")[2] for base in owner.bases]
+        return function if "Function" in bases and function.name in ("forward", "backward", "vjp") else None
+
     # --- edits ----------------------------------------------------------------------------------------------------
 
     def replaced(self, node: ast.stmt | ast.expr, text: str) -> Edit:
@@ -260,6 +270,10 @@ class SourceTree:
             if dotted(value.left) == dotted(statement.targets[0]):
                 return f"{target} {'+' if isinstance(value.op, ast.Add) else '-'}= {self.source(value.right)}"
         return f"{target}.copy_({self.source(value)})"
+
+    def undecorated(self, decorator: ast.expr) -> Edit:
+        """An edit that takes a decorator away, with its line."""
+        return self.replaced(decorator, "")._replace(start=0, last=decorator.lineno + 1, stop=0)
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statements among which a statement stands."""

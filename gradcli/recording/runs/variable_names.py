@@ -134,7 +134,7 @@ def subjects_of(tensors: TensorReader, names: dict[str, Any]) -> Iterator[tuple[
 def plain_attributes(tensors: TensorReader, name: str, module: Any) -> Iterator[tuple[str, Any, str, Any]]:
     """Tensors and containers that are plain attributes of a module or of one in it: name, owner, attribute, value."""
     for path, owner in module.named_modules():
-        for text, value in vars(owner).items():
+        for text, value in [*vars(owner).items(), *getattr(owner, "_buffers", {}).items()]:
             if issubclass(type(value), (tensors.kind, list, dict, tuple)) and not text.startswith("_"):
                 yield ".".join(part for part in (name, path, text) if part), owner, text, value
 

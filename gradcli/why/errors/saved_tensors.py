@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
 def cloned_read(story: Story, line: SourceLine | None, writer: SourceLine | None) -> list[Edit]:
     """Edits that clone what was saved where it is read, if that is a part of what is written to later."""
-    node, statement = story.node(line), story.statement(writer)
+    node, statement, tree = story.node(line), story.statement(writer), story.tree(line)
     target = None if statement is None else target_of(statement)
-    if node is None or line is None or not isinstance(target, ast.Subscript):
+    if node is None or not isinstance(target, ast.Subscript):
         return []
-    tree = story.tree(line.file)
     parts = [n for n in ast.walk(node) if isinstance(n, ast.Subscript) and n is not target]
     reads = [n for n in parts if dotted(n) == dotted(target)]
     return [tree.replaced(n, f"{tree.source(n)}.clone()") for n in reads]
@@ -52,7 +51,7 @@ def changed(story: Story) -> Finding:
         message += f"{story.at(last)}"
         fix = f"compute anew after the step what the loss of {story.place(last)} needs, or call step() after both "
         fix += "backwards"
-        patch = edits.behind(story, writer, last)
+        patch = edits.moved(story, writer, last)
         return story.find("changed-by-step", None, writer, message, evidence, fix=fix, patches=(patch,))
     message = f"backward stopped: {story.at(writer)} changed in place {lost}"
     copied = cloned_read(story, line, writer)
@@ -69,10 +68,9 @@ def changed(story: Story) -> Finding:
 
 def out_of_place(story: Story, line: SourceLine | None) -> edits.Fix:
     """The change of a line written out of place."""
-    statement = story.statement(line)
-    if statement is None or line is None:
+    statement, tree = story.statement(line), story.tree(line)
+    if statement is None:
         return edits.Fix()
-    tree = story.tree(line.file)
     target_node = target_of(statement)
     if isinstance(target_node, ast.Subscript):
         whole = tree.source(target_node.value)
@@ -85,10 +83,8 @@ def out_of_place(story: Story, line: SourceLine | None) -> edits.Fix:
         value = value if isinstance(statement.value, ATOMS) else f"({value})"
         text = f"{target} = {target} {operators[type(statement.op)]} {value}"
         return edits.Fix(f"write the change out of place: `{text}`", (tree.patch(tree.replaced(statement, text)),))
-    node = story.node(line)
-    call = node if isinstance(node, ast.Call) else None
-    if call is None and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call = statement.value
+    nodes = (story.node(line), statement.value if isinstance(statement, ast.Expr) else None)
+    call = next((node for node in nodes if isinstance(node, ast.Call)), None)
     if call is not None:
         flag = next((k for k in call.keywords if k.arg == "inplace"), None)
         if flag is not None:
@@ -207,7 +203,7 @@ def carried(story: Story, shared: tuple[Entry, Entry], name: str, loop: ast.stmt
     statement = story.statement(place)
     if "." in name and place is not None and statement is not None and name == carried_part(story, shared):
         text = f"{name} = None if {name} is None else {value}"
-        return fix, story.tree(place.file).patch(story.tree(place.file).inserted(statement, text))
+        return fix, story.tree(place).patch(story.tree(place).inserted(statement, text))
     tree = next((t for t in map(story.tree, story.files()) if any(node is loop for node in ast.walk(t.root))), None)
     if tree is None or not isinstance(loop, (ast.For, ast.While)):
         return fix, None
@@ -216,9 +212,8 @@ def carried(story: Story, shared: tuple[Entry, Entry], name: str, loop: ast.stmt
         ready = not tree.within(first.lineno, loop) and not isinstance(getattr(first, "value", None), ast.Constant)
         text = f"{name} = {value}"
         return fix, tree.patch(tree.inserted(loop.body[0] if ready else loop.body[-1], text, after=not ready))
-    line = shared[1].line
-    statement, own = story.statement(line), None if line is None else story.tree(line.file)
-    if statement is None or own is None:
+    statement, own = story.statement(shared[1].line), story.tree(shared[1].line)
+    if statement is None:
         return fix, None
     changes, text = [own.replaced(node, f"{name}.detach()") for node in own.reads(statement, name)], f"{name}.detach()"
     fix = f"detach what is carried over: `{text}` where it is read again"
@@ -256,7 +251,7 @@ def trains_other(story: Story, shared: tuple[Entry, Entry], earlier: BackwardRec
     text = f"use `{name}.detach()` for the loss of {story.place(first.line)}, which does not train what made `{name}`"
     if line is None or not name.isidentifier():
         return edits.Fix(text)
-    tree, statement = story.tree(line.file), story.statement(line)
+    tree, statement = story.tree(line), story.statement(line)
     reads = [] if statement is None else tree.reads(statement, name)
     patch = tree.patch(*[tree.replaced(read, f"{name}.detach()") for read in reads]) if reads else None
     return edits.Fix(f"{text} (line {line.number})", (patch,))

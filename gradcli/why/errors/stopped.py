@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 from typing import TYPE_CHECKING
 
-from gradcli.recording.runs.source_tree import called, dotted, targets
+from gradcli.recording.runs.source_tree import dotted, targets
 from gradcli.why import edits
 from gradcli.why.errors.saved_tensors import changed, freed
-from gradcli.why.fixes import Answers, ErrorMeaning
+from gradcli.why.fixes import Answers, ErrorMeaning, advised
 from gradcli.why.gradients.hooks import cloned, rule_line
 from gradcli.why.gradients.missing import reason as why_none
 from gradcli.why.jax_programs import KNOWN as KNOWN_OF_JAX
 from gradcli.why.readings import is_float, kind_of
+from gradcli.why.training.optimizers import used_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from gradcli.base.results.findings import Finding
     from gradcli.recording.runs.source_lines import SourceLine
     from gradcli.recording.runs.tensors import Entry
-    from gradcli.why.story import End, Story
-
-
-ONCE = ("parameters", "named_parameters", "filter", "map", "chain", "zip", "iter", "children", "modules")  # iterators
+    from gradcli.why.story import Story
 
 
 def known_answer(story: Story, problem: BaseException) -> Finding | None:
@@ -44,7 +41,8 @@ def known_answer(story: Story, problem: BaseException) -> Finding | None:
             if finding is not None:
                 return finding
             continue
-        message, patch = f"the file stopped at {story.at(last)}: {answer.why}", None
+        what = answer.why or f"{type(problem).__name__}: " + text.partition("\n")[0]
+        message, patch = f"the file stopped at {story.at(last)}: {what}", None
         if answer.after:
             patch = edits.on_method(story, last, answer.method, answer.after)
         return story.find(answer.reason, None, last, message, fix=answer.fix, patches=(patch,))
@@ -58,7 +56,7 @@ def _number(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Findin
         if isinstance(node, ast.Attribute) and node.attr == match[2]:
             for origin in [statement, *reversed(tree.assignments(dotted(node.value), tree.scope(statement)))]:
                 there = last._replace(number=origin.lineno, span=None)
-                end = story.number_at(there) or number_before(story, there)
+                end = story.number_at(there)
                 if end is not None and end.reason == "as-number":
                     fix, patches = edits.of_end(story, end)
                     message = f"the file stopped at {story.at(last)}: `{tree.source(node.value)}` is a plain "
@@ -82,7 +80,7 @@ def _none_grad(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Fin
         if later is not None and tree.carries(start, set(numbers)):
             message = f"$it.grad is read at {story.at(look.line)}, before the backward of {story.place(later)}: it was "
             message += f"None then, and the name keeps that{where}"
-            fix, patch = f"read it after {story.place(later)}", edits.behind(story, look.line, later)
+            fix, patch = f"read it after {story.place(later)}", edits.moved(story, look.line, later)
             return story.find("never-ran", story.called(look.mark), look.line, message, fix=fix, patches=(patch,))
     return None
 
@@ -103,29 +101,6 @@ def _leaf_in_place(story: Story, stop: edits.StopPlace, match: re.Match[str]) ->
             fix = f"update it under torch.no_grad(): `with torch.no_grad(): {text}`, then set `{name}.grad = None`"
             changes.append(tree.inserted(statement, f"{name}.grad = None", after=True))
     return story.find("leaf-in-place", None, last, message, fix=fix, patches=(tree.patch(*changes),))
-
-
-def _no_parameters(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
-    """An optimizer was given nothing: an iterator was used up before."""
-    last, tree, statement = stop.line, stop.tree, stop.statement
-    for node in ast.walk(statement):
-        name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) else ""
-        for assignment in reversed(tree.assignments(name, tree.scope(statement))) if name else ():
-            if assignment.lineno >= statement.lineno or not isinstance(assignment, ast.Assign):
-                continue
-            value = assignment.value
-            if not isinstance(value, ast.GeneratorExp) and not (isinstance(value, ast.Call) and called(value) in ONCE):
-                continue
-            text = tree.source(assignment.value)
-            between = [s for s in tree._statements if assignment.lineno < s.lineno < statement.lineno]
-            used = next((s for s in between if name in map(dotted, ast.walk(s))), None)
-            message = f"the optimizer at {story.place(last)} got no parameters: `{name}` of line {assignment.lineno} "
-            message += "is a generator" + (f", which line {used.lineno} used up" if used else "")
-            fix = f"make a list of it: `{name} = list({text})`"
-            line = last._replace(number=assignment.lineno, text="", span=None)
-            patch = tree.patch(tree.replaced(assignment.value, f"list({text})"))
-            return story.find("iterator-used-up", None, line, message, fix=fix, patches=(patch,))
-    return None
 
 
 def _not_leaf(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Finding | None:
@@ -225,24 +200,6 @@ TARGETS = (  # what a loss says about its target, what it wants, and what the ta
 )
 MEANINGS = (  # errors with one known cause: the pattern, the reason, the cause, and what to do
     (
-        r"One of the differentiated Tensors does not require grad",
-        "never-required",
-        "a tensor with respect to which a gradient is taken does not require grad",
-        "call requires_grad_() on it before it is used",
-    ),
-    (
-        r"Target -?\d+ is out of bounds",
-        "stopped",
-        "a label is not one of the classes, which are numbered from 0",
-        "subtract 1 from labels that begin at 1, or give the last layer as many outputs as there are classes",
-    ),
-    (
-        r"No inf checks were recorded prior to update",
-        "stopped",
-        "the scaler has made no step since its last update()",
-        "call its step(optimizer) before update()",
-    ),
-    (
         r"implicitly (created )?only for scalar outputs",
         "stopped",
         "backward starts from one number, and this is a tensor with several entries",
@@ -258,54 +215,38 @@ MEANINGS = (  # errors with one known cause: the pattern, the reason, the cause,
         "numpy",
         ".detach()",
     ),
-    (
-        r"only tensors of floating point and complex dtype can require gradients",
-        "integer-dtype",
-        "whole numbers cannot require grad",
-    ),
     (r"nested_tensorlist\[0\].empty", "clips-nothing", "there are no gradients to clip yet"),
-    (
-        r"graph leaves\) support the deepcopy|deepcopy protocol",
-        "stopped",
-        "only leaves can be copied with deepcopy",
-        "copy x.detach().clone(), or the module that holds the parameters",
-    ),
-    (
-        r"you can only change requires_grad flags of leaf|requires_grad can be changed only on leaf",
-        "stopped",
-        "requires_grad can be set on leaves only, and this is a result",
-        "use its .detach(), which does not require grad",
-    ),
-    (
-        r"all elements of input should be between 0 and 1",
-        "stopped",
-        "binary_cross_entropy takes probabilities, and got numbers outside of 0 to 1",
-        "use binary_cross_entropy_with_logits (BCEWithLogitsLoss) on the raw outputs, or apply sigmoid first",
-    ),
-    (
-        r"can't retain_grad|retain_grad.*requires_grad=False|cannot register a hook on a tensor that does",
-        "never-required",
-        "retain_grad() and hooks need a tensor that requires grad, and this one does not",
-    ),
-    (
-        r"cannot assign .* as parameter",
-        "replaced",
-        "a parameter is not replaced by a tensor",
-        "change it in place under torch.no_grad(), or wrap the new values in nn.Parameter()",
-    ),
-    (
-        r"Found dtype (\w+) but expected (\w+)|expected (scalar type|m1 and m2)|must have the same dtype",
-        "stopped",
-        "tensors of two formats meet",
-        "convert one of them: x.float(), or model.double()",
-    ),
 )
+ADVICE = {  # for errors that say the cause themselves: the reason, or what to do
+    r"One of the differentiated Tensors does not require grad": "never-required",
+    r"can't retain_grad|retain_grad.*requires_grad=False|cannot register a hook": "never-required",
+    r"only tensors of floating point and complex dtype can require gradients": "integer-dtype",
+    r"cannot assign .* as parameter": "change its values in place under torch.no_grad(); to share a weight, compute "
+    "with it in forward: torch.nn.functional.linear(x, other.weight.t())",
+    r"Target -?\d+ is out of bounds": "classes are numbered from 0: subtract 1 from labels that begin at 1",
+    r"No inf checks were recorded prior to update": "call the scaler's step(optimizer) before its update()",
+    r"step\(\) has already been called since": "call the scaler's update() after each step(optimizer)",
+    r"support the deepcopy|deepcopy protocol": "copy x.detach().clone(), or the module that holds the parameters",
+    r"change requires_grad flags of leaf|changed only on leaf": "use its .detach(), which does not require grad",
+    r"all elements of input should be between 0 and 1|unsafe to autocast": "use binary_cross_entropy_with_logits "
+    "(BCEWithLogitsLoss) on the raw outputs, or apply sigmoid first",
+    r"Found dtype|expected (scalar type|m1 and m2)|have the same dtype": "convert one: x.float(), or model.double()",
+    r"hook '.*' has changed the size": "return a gradient of the shape that the hook was given",
+    r"does not support sparse gradients": "use SparseAdam or SGD for that layer, or make it with sparse=False",
+    r"expects each tensor to be equal size": "pad them in a collate_fn= of the loader (pad_sequence)",
+    r"Tried to step \d+ times": "total_steps= counts all calls of step(): epochs * len(loader) for one a batch",
+    r"step\(\) missing .*'metrics'": "give it what it watches: scheduler.step(loss)",
+    r"step\(\) missing .*'closure'": "give it a function that zeroes the gradients, calls backward(), returns the loss",
+    r"Expected more than 1 value per channel": "leave the last small batch out (drop_last=True), or use eval()",
+    r"index out of range in self": "an Embedding has num_embeddings rows, from 0: make it larger, or check the indices",
+    r"mat1 and mat2 shapes cannot": "the layer's in_features have to be the last number of the first shape",
+}
 RULES = r"(?:(\w+)Backward\w* )?returned an (incorrect number of gradients|invalid gradient.*expected shape)"
 KNOWN: Answers = (
     ((AttributeError,), r"'(\w+)' object has no attribute '(backward|grad_fn|requires_grad_|detach)'", _number),
     ((AttributeError, TypeError, RuntimeError), r"NoneType|None", _none_grad),
     ((RuntimeError,), r"leaf variable.*in-place operation", _leaf_in_place),
-    ((ValueError,), r"empty parameter list", _no_parameters),
+    ((ValueError,), r"empty parameter list", lambda story, stop, match: used_up(story, stop.line, "the optimizer")),
     ((ValueError,), r"can't optimize a non-leaf", _not_leaf),
     ((RuntimeError,), r"appears to not have been used in the graph|not used in the graph", _unused_target),
     ((RuntimeError,), r"inference tensors? (cannot be saved|.*outside infer)|cannot be changed.*outside", _inference),
@@ -316,6 +257,7 @@ KNOWN: Answers = (
         ((RuntimeError, TypeError, AssertionError, IndexError), pattern, ErrorMeaning(*meaning))
         for pattern, *meaning in MEANINGS
     ],
+    *[((Exception,), pattern, advised(text)) for pattern, text in ADVICE.items()],
 )
 
 
@@ -340,13 +282,12 @@ def refused(story: Story, root: int) -> Finding:
     entry, subject = story.entries[root], story.watch.subjects[root]
     name = "this tensor" if entry.role == "leaf" and not subject.name else story.called(root)
     above = story.leaves_above(root)
-    numbers = (story.number_at(story.entries[leaf].line) for leaf in above)
-    end = story.end_above(root) or next(filter(None, numbers), None)
+    numbers = filter(None, (story.number_at(story.entries[leaf].line, leaf) for leaf in above))
     late = [leaf for leaf in above if any(e.kind == "unfrozen" and e.time > entry.mark for e in story.timeline(leaf))]
-    if end is None and not late:
-        end = next(filter(None, (number_before(story, story.entries[leaf].line, leaf) for leaf in above)), None)
+    end = story.end_above(root) or (None if late else min(numbers, key=lambda end: not end.entry.wanted, default=None))
     reason, line, lead = "never-required", entry.line, "cannot call backward on $it: "
-    transformed = any("torch.func" in note for note in story.watch.notes)
+    transformed = [leaf for leaf in above if any("torch.func" in note for note in story.watch.notes)]
+    outside = next((story.entries[leaf].line for leaf in transformed if not story.is_named(leaf)), None)
     fix, patches = edits.Fix()
     if not subject.floating:
         reason, why = "integer-dtype", f"it is {subject.dtype}"
@@ -371,10 +312,8 @@ def refused(story: Story, root: int) -> Finding:
         event = next(e for e in story.timeline(late[0]) if e.kind == "unfrozen" and e.time > entry.mark)
         why = f"{story.called(late[0])} requires grad now, and did not when it was used: that is set at "
         why += f"{story.at(event.line)} only"
-        patches = (edits.before(story, event.line, line),)
-    elif (
-        outside := next((story.entries[leaf].line for leaf in above if transformed and not story.is_named(leaf)), None)
-    ) is not None:
+        patches = (edits.moved(story, event.line, line, after=False),)
+    elif outside is not None:
         why = f"it was computed inside a transform of torch.func at {story.at(outside)}, where nothing is recorded, "
         why += "and what came out requires no grad"
         line, fix = outside, "look for detach(), item(), or no_grad in the function that is transformed"
@@ -405,27 +344,11 @@ def refused(story: Story, root: int) -> Finding:
 
 def cut_within(story: Story, line: SourceLine) -> int | None:
     """The number of the line with detach() or the like in a function that the statement of a line names."""
-    tree, statement = story.tree(line.file), story.statement(line)
+    tree, statement = story.tree(line), story.statement(line)
     named = {dotted(node) for node in ast.walk(statement)} if statement is not None else set()
     functions = [n for n in ast.walk(tree.root) if isinstance(n, ast.FunctionDef) and n.name in named]
     calls = tree.calls("detach", "item", "tolist", "numpy", "no_grad")
     return next((c.lineno for c in calls if any(tree.within(c.lineno, f) for f in functions)), None)
-
-
-def number_before(story: Story, line: SourceLine | None, time: float = math.inf) -> End | None:
-    """Where something with a history became, before a time, a plain number that the statement of a line reads."""
-    statement = story.statement(line)
-    if line is None or statement is None:
-        return None
-    for entry in reversed(story.entries.values()):
-        end = story.end_at(entry) if entry.mark < time and entry.role == "cut" else None
-        if end is None or entry.line is None or entry.line.file != line.file or end.reason != "as-number":
-            continue
-        start = story.statement(entry.line)
-        numbers = set(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
-        if start is not None and not story.is_check(entry) and story.tree(line.file).carries(start, numbers):
-            return end
-    return None
 
 
 def rebinding(story: Story, entry: Entry) -> Entry | None:

@@ -48,10 +48,9 @@ def overwritten(story: Story) -> Iterator[tuple[int | None, Finding]]:
 
 def cloned(story: Story, line: SourceLine | None) -> Patch | None:
     """A patch that clones what a line writes to."""
-    statement = story.statement(line)
-    if line is None or statement is None:
+    statement, tree = story.statement(line), story.tree(line)
+    if statement is None:
         return None
-    tree = story.tree(line.file)
     node: ast.expr | None = target_of(statement)
     if isinstance(statement, (ast.Expr, ast.Return)) and isinstance(statement.value, ast.Call):
         node = statement.value.func
@@ -176,10 +175,9 @@ def layer_idle(story: Story, hook: Hook) -> SourceLine | None:
 
 def earlier(story: Story, line: SourceLine | None, late: SourceLine | None) -> Patch | None:
     """A patch that registers a hook before a backward, with the statement before it that it may need."""
-    statement, other = story.statement(line), story.statement(late)
-    if statement is None or other is None or line is None or late is None or line.file != late.file:
+    statement, other, tree = story.statement(line), story.statement(late), story.tree(line)
+    if statement is None or other is None or tree is not story.tree(late):
         return None
-    tree = story.tree(line.file)
     block = tree.block(other)
     if statement not in block or block.index(statement) < block.index(other):
         return None

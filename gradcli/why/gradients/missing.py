@@ -45,11 +45,7 @@ def without_gradient(story: Story, wanted: set[int]) -> Iterator[tuple[int, Find
 
 def is_guard(story: Story, look: Event) -> bool:
     """Whether `.grad` was looked at only to know whether it is there."""
-    statement = story.statement(look.line)
-    if statement is None or look.line is None:
-        return False
-    tree = story.tree(look.line.file)
-    node = story.node(look.line)
+    statement, node, tree = story.statement(look.line), story.node(look.line), story.tree(look.line)
     outer = None if node is None else tree.parents.get(node)
     if not isinstance(outer, ast.Compare) or not any(isinstance(op, (ast.Is, ast.IsNot)) for op in outer.ops):
         return False
@@ -110,7 +106,7 @@ def not_leaf(story: Story, mark: int, name: str) -> Finding:
         fix, patches = edits.in_place(story, entry)
         return none(story, "replaced", name, entry.line, f"it is no longer the leaf, {origin}", *patches, fix=fix)
     why = f"it is not a leaf, {origin}, and retain_grad() was not called before backward"
-    statement, tree = story.statement(entry.line), story.main if entry.line is None else story.tree(entry.line.file)
+    statement, tree = story.statement(entry.line), story.tree(entry.line)
     kept = tree.inserted(statement, f"{name}.retain_grad()", after=True) if statement else None
     patch = tree.patch(kept) if kept and assigned_name(story, entry) == name else None
     return none(story, "not-leaf", name, entry.line, why, patch)
@@ -138,7 +134,13 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
             return none(story, "never-ran", name, line, why, story.main.with_brackets(bare), fix=fix)
         return none(story, "never-ran", name, line, why)
     if mark not in story.leading(since) or mark in story.roots(since):
+        onto = walk([mark], lambda mark: [use.mark for use in story.users.get(mark, ())])
+        shown = [m for value in onto for m in story.entries[value].inputs if m in watch.shared]
+        written = next((m for m in shown if watch.owner_of(m) in story.leading(since)), None)
         lost = story.number_end(mark)
+        if written is not None:  # into what the loss reads, past its history
+            cut = story.entries[written]
+            lost = End("detached", cut.line, f"{cut.name} was taken", cut)
         if lost is not None:
             return ended(story, name, lost)
         line = watch.sweeps[-1].line
@@ -147,6 +149,9 @@ def unreached(story: Story, mark: int, name: str, since: int = 0) -> Finding:
         return none(story, "no-path", name, line, f"the loss at {story.at(line)} does not depend on it; {used}")
     withheld = next((s for sweep in watch.sweeps for s in sweep.steps if ("leaf", mark) in s.withheld), None)
     if withheld is not None:
+        steps = [step for sweep in watch.sweeps for step in sweep.steps]
+        while (above := next((s for s in steps if ("node", withheld.seq) in s.withheld), None)) is not None:
+            withheld = above  # what gets None passes it on
         rule, _ = rule_line(story, withheld.name.removesuffix("Backward"))
         message = f"$it.grad is None: the backward of {withheld.name} at {story.at(withheld.line)} returned None for it"
         message += f", at {story.at(rule)}" if rule is not None else ""

@@ -101,6 +101,14 @@ def forward(story: Story, root: int, time: int, lead: str) -> Finding | None:
     if origin is None:
         return None
     entry, write = origin
+    leading = set(walk([root], story.operands))
+    for mark in walk([entry.mark], lambda mark: [use.mark for use in story.users.get(mark, ()) if use.mark in leading]):
+        use = story.entries[mark]
+        both = all(entry.mark in story.ancestors_of(below) for below in use.inputs)
+        if reads(entry.name, "masks") and kind_of(use.name) == "Sub" and both:
+            message = f"{lead}: {story.doing(use)} is -inf - -inf where all entries of a row are masked at "
+            message += f"{story.at(entry.line)}"
+            return story.find("masked-row", story.called(root), use.line, message)
     above = (story.entries[mark] for mark in walk(entry.inputs, story.operands))
     lost = [e for e in above if not e.size.finite and e.calm and e.inputs and not reads(e.name, "masks")]
     if lost:  # an infinity that became finite again on the way, and is no mask
@@ -163,8 +171,8 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
         message = f"{lead}: {story.doing(entry)} is the deviation of one entry each (shape {shapes[0]}), which is 0 / 0"
         call, patch = edits.found(story, line, "std", "var", "std_mean", "var_mean"), None
         if call is not None and line is not None:
-            edit = story.tree(line.file).with_keyword(call, "unbiased", "False")
-            patch = story.tree(line.file).patch(edit._replace(text=f"({edit.text} + 1e-8)"))
+            edit = story.tree(line).with_keyword(call, "unbiased", "False")
+            patch = story.tree(line).patch(edit._replace(text=f"({edit.text} + 1e-8)"))
         return story.find("one-of-a-kind", name, line, message, operands, patches=(patch,))
     if kind.startswith("NllLoss"):
         message = f"{lead}: {story.doing(entry)} is a mean of nothing: every label is ignored (ignore_index), or has "
@@ -172,6 +180,14 @@ def operation(story: Story, entry: Entry, root: int, lead: str) -> Finding:
         fix = "skip a batch whose labels are all ignored, or divide the sum by the count: reduction='sum', then "
         fix += "/ max(count, 1)"
         return story.find("nothing-to-average", name, line, message, operands, fix=fix)
+    call = edits.found(story, line, "ctc_loss")
+    if call is not None or (entry.layer is not None and entry.layer.kind == "CTCLoss"):
+        message += ": some target does not fit into its input, which has to have one step for each label, and one more "
+        message += "between two that are equal"
+        call = call or next(story.tree(line).calls("CTCLoss"), None)
+        patch = edits.given(story.tree(line), call, "zero_infinity", "True")
+        fix = "leave such pairs out, or pass zero_infinity=True, which gives them a loss of 0"
+        return story.find("nan-forward", name, line, message, operands, fix=fix, patches=(patch,))
     if shapes and 0 in shapes[0]:
         message = f"{lead}: {story.doing(entry)} is the mean of no entries (shape {shapes[0]} is empty)"
         return story.find("nothing-to-average", name, line, message, operands)
@@ -262,7 +278,7 @@ def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
         return f" (the operand reaches {first.high:.4g}; float32 ends at exp(88))", edits.Fix(fix, (patch,))
     node = story.node(line)
     if kind == "Mul" and first is not None and isinstance(node, ast.BinOp) and line is not None:
-        tree, sides = story.tree(line.file), (node.left, node.right)
+        tree, sides = story.tree(line), (node.left, node.right)
         infinite = [side for side in sides if "inf" in tree.source(side).lower()]
         if len(infinite) == 1 and any(operand is not None and operand.zeros for operand in known):
             mask = tree.bracketed(sides[sides.index(infinite[0]) - 1])
@@ -291,18 +307,15 @@ def operand_at(story: Story, line: SourceLine | None) -> ast.expr | None:
 def bounded(story: Story, line: SourceLine | None, low: str = "", high: str = "") -> tuple[str, Patch | None]:
     """The operand at a line kept inside bounds, as a text and as a patch."""
     node, dialect = operand_at(story, line), story.dialect(line)
-    tree = None if node is None or line is None else story.tree(line.file)
-    text = "x" if tree is None or node is None else dialect.operand(tree, node)
-    text = dialect.bounded(text, low, high)
-    return f"`{text}`", None if tree is None or node is None else tree.patch(tree.replaced(node, text))
+    text = dialect.bounded("x" if node is None else dialect.operand(story.tree(line), node), low, high)
+    return f"`{text}`", None if node is None else edits.swap(story, line, node, text)
 
 
 def with_others(story: Story, line: SourceLine | None, patch: Patch | None) -> Patch | None:
     """A patch that also bounds the operands of other calls of the function in its statement: log(p) and log(1 - p)."""
-    node, statement = story.node(line), story.statement(line)
-    if patch is None or line is None or statement is None or not isinstance(node, ast.Call):
+    node, statement, tree, dialect = story.node(line), story.statement(line), story.tree(line), story.dialect(line)
+    if patch is None or statement is None or not isinstance(node, ast.Call):
         return patch
-    tree, dialect = story.tree(line.file), story.dialect(line)
     calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and n is not node and called(n) == called(node)]
     operands = [n for n in (edits.operand_of(call, dialect) for call in calls) if n is not None]
     bounds = [tree.replaced(n, dialect.bounded(dialect.operand(tree, n), "1e-8")) for n in operands]
@@ -311,11 +324,9 @@ def with_others(story: Story, line: SourceLine | None, patch: Patch | None) -> P
 
 def divisor_patch(story: Story, line: SourceLine | None) -> Patch | None:
     """A patch that adds a small number to the divisor."""
-    node = story.node(line)
-    if not isinstance(node, ast.BinOp) or line is None:
-        return None
-    tree = story.tree(line.file)
-    return tree.patch(tree.replaced(node.right, f"({tree.source(node.right)} + 1e-8)"))
+    divisor = getattr(story.node(line), "right", None)
+    text = "" if divisor is None else f"({story.tree(line).source(divisor)} + 1e-8)"
+    return None if divisor is None else edits.swap(story, line, divisor, text)
 
 
 # --- rows that are masked throughout --------------------------------------------------------------------------
@@ -418,7 +429,7 @@ def safe_branch(story: Story, ran: Entry, branch: Step) -> tuple[str, Patch | No
         return "", None
     if line is None or branch.line is None or branch.line.file != line.file or isinstance(inner, ast.Constant):
         return "", None
-    tree = story.tree(line.file)
+    tree = story.tree(line)
     sides = [any(part is inner for part in ast.walk(argument)) for argument in node.args[1:]]
     if not any(sides) and choice is not None:  # it was computed before, where the condition may not be known yet
         names = [dotted(part) for part in ast.walk(node.args[0]) if isinstance(part, (ast.Name, ast.Attribute))]
@@ -441,11 +452,10 @@ def safe_branch(story: Story, ran: Entry, branch: Step) -> tuple[str, Patch | No
 def slope(story: Story, entry: Entry | None, kind: str) -> edits.Fix:
     """The fix for an infinite slope."""
     line = None if entry is None else entry.line
-    inner = operand_at(story, line)
-    text = "x" if inner is None or line is None else story.tree(line.file).source(inner)
+    inner, tree = operand_at(story, line), story.tree(line)
+    text = "x" if inner is None else tree.source(inner)
     if kind == "Sqrt":
-        rooted = under_root(story, line)
-        if rooted is not None:
+        if (rooted := under_root(story, line)) is not None:
             return rooted
         fix = f"sqrt has an infinite slope at 0: add a small number inside, `{text} + 1e-12`"
         return edits.Fix(fix, (added(story, line, "1e-12"),))
@@ -453,9 +463,8 @@ def slope(story: Story, entry: Entry | None, kind: str) -> edits.Fix:
         fix = f"keep the operand away from 0: add a small number, `{text} + 1e-8`, or clamp it"
         return edits.Fix(fix, (added(story, line, "1e-8"),))
     if kind in ("Acos", "Asin", "Atanh"):
-        outer = None if inner is None or line is None else story.tree(line.file).bracketed(inner)
-        text = f"{outer or 'x'} * (1 - 1e-6)"
-        patches = () if outer is None or inner is None else (edits.swap(story, line, inner, text),)
+        text = f"{'x' if inner is None else tree.bracketed(inner)} * (1 - 1e-6)"
+        patches = () if inner is None else (edits.swap(story, line, inner, text),)
         return edits.Fix(f"keep the operand away from 1 and -1: `{text}`", patches)
     if kind == "Div":
         return edits.Fix(APART, (divisor_patch(story, line),))
@@ -467,7 +476,7 @@ def under_root(story: Story, line: SourceLine | None) -> edits.Fix | None:
     node = story.node(line)
     if not isinstance(node, ast.Call) or line is None or called(node) not in ("norm", "std") or len(node.args) != 1:
         return None
-    tree, numpy = story.tree(line.file), getattr(story.dialect(line), "numpy", "torch")
+    tree, numpy = story.tree(line), getattr(story.dialect(line), "numpy", "torch")
     others = "".join(f", {tree.source(each)}" for each in node.keywords)
     text = tree.source(node.args[0])
     inner = f"var({text}{others})" if called(node) == "std" else f"sum({tree.bracketed(node.args[0])} ** 2{others})"
@@ -479,13 +488,11 @@ def under_root(story: Story, line: SourceLine | None) -> edits.Fix | None:
 
 def added(story: Story, line: SourceLine | None, number: str) -> Patch | None:
     """A patch that adds a small number to the operand."""
-    node = operand_at(story, line)
-    if node is None or line is None:
+    node, tree = operand_at(story, line), story.tree(line)
+    if node is None:
         return None
-    tree = story.tree(line.file)
-    outer = tree.parents.get(node)
-    text = f"{tree.source(node)} + {number}"
-    return tree.patch(tree.replaced(node, text if isinstance(outer, ast.Call) and node in outer.args else f"({text})"))
+    outer, text = tree.parents.get(node), f"{tree.source(node)} + {number}"
+    return edits.swap(story, line, node, text if isinstance(outer, ast.Call) and node in outer.args else f"({text})")
 
 
 def _linear(node: str) -> bool:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from gradcli.base.results.findings import AtNode, GradientPath, NodeNorm
+from gradcli.recording.runs.source_lines import whole_line
+from gradcli.recording.runs.source_tree import dotted
+from gradcli.why import edits
 from gradcli.why.gradients.zeros import single
 from gradcli.why.readings import flat_reason, kind_of, reads
+from gradcli.why.story import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding
-    from gradcli.recording.runs.tensors import BackwardRecord, Step
+    from gradcli.recording.runs.tensors import BackwardRecord, Entry, Reached, Step
     from gradcli.why.story import Story
 
     Way = list[tuple[Step, tuple[str, int], float]]
@@ -30,7 +35,10 @@ def extremes(story: Story, wanted: set[int]) -> Iterator[tuple[int, Finding]]:
     extremes: dict[tuple[str, int | None], list[tuple[int, Finding]]] = {}
     for mark, subject in story.latest.items():
         if subject.grad == "fine":
-            faint = faded(story, mark) or blown_up(story, mark)
+            sweep, grad = story.arrivals.get(mark, [(None, None)])[-1]
+            if sweep is None or grad is None or not sweep.steps or not grad.norm > 0:
+                continue
+            faint = faded(story, mark, sweep, grad) or blown_up(story, mark, sweep, grad)
             if faint is not None and (faint.reason != "flat" or mark in wanted):  # near a minimum all is well
                 extremes.setdefault((faint.reason, faint.line), []).append((mark, faint))
     for group in extremes.values():
@@ -43,8 +51,12 @@ def constant(story: Story) -> Iterator[tuple[None, Finding]]:
     norms = [[grad.norm for grad in s.reached if grad.leaf in story.held] for s in sweeps]
     if len(sweeps) < LEAST or not all(norms):
         return
-    places = [place for place in takewhile(bool, (cancelling(story, sweep) for sweep in sweeps)) if place]
     values = [story.entries[sweep.roots[0][0]].value for sweep in sweeps]
+    equal = [pair for pair in takewhile(bool, (same_operands(story, sweep.roots[0][0]) for sweep in sweeps)) if pair]
+    if len(equal) == len(sweeps) and max(map(max, norms)) <= ROUNDING:
+        yield None, of_equal(story, *equal[-1], len(sweeps))
+        return
+    places = [place for place in takewhile(bool, (cancelling(story, sweep) for sweep in sweeps)) if place]
     entry = story.result(places[-1].seq) if places else None
     if len(places) < len(sweeps) or any(value is None for value in values) or (entry is not None and single(entry)):
         return
@@ -53,6 +65,36 @@ def constant(story: Story) -> Iterator[tuple[None, Finding]]:
         message = f"the loss of {story.at(line)} is {float(values[-1]):.4g} in each of {len(sweeps)} steps: "
         message += f"the gradients of all weights cancel (norm {largest:.1g}) in {story.doing_step(places[-1])}"
         yield None, story.find("constant-loss", None, line, message, AtNode(places[-1].name))
+
+
+def same_operands(story: Story, root: int) -> tuple[Entry, list[Entry]] | None:
+    """A difference of two equal values that were computed from the same parameters, on the way to a root."""
+    for mark in walk([root], story.operands):
+        entry = story.entries[mark]
+        below = [story.entries[each] for each in entry.inputs]
+        if len(below) != 2 or entry.size.norm != 0 or not reads(entry.name, "compares") or entry.inside:
+            continue
+        norms, trained = {each.size.norm for each in below}, [story.held & story.ancestors_of(e.mark) for e in below]
+        if len(norms) == 1 and 0 not in norms and trained[0] and trained[0] == trained[1]:
+            return entry, below
+    return None
+
+
+def of_equal(story: Story, entry: Entry, below: list[Entry], count: int) -> Finding:
+    """The finding about a difference that is always zero."""
+    first, second = (story.called(each.mark) for each in below)
+    message = f"{story.doing(entry)} compares {first} with {second}: both come from the same parameters and are equal "
+    message += f"in each of {count} steps, so no gradient is left"
+    fix, patch, line = "give one of them parameters of its own: copy.deepcopy(model)", None, entry.line
+    models = {story.called(mark).partition(".")[0] for mark in story.held}
+    names = [n for n in ast.walk(story.main.root) if isinstance(n, ast.Assign) and dotted(n.value) in models]
+    if all(each.requires for each in below):
+        fix = f"detach() the one that is to stay as it was: `{second.strip('`')}.detach()`"
+        patch = edits.operand_patch(story, line, second, ".detach()")
+    elif names:
+        line = whole_line(story.path, names[0].lineno)
+        fix += f"; `{story.main.source(names[0])}` at line {names[0].lineno} only gives the model a second name"
+    return story.find("constant-loss", None, line, message, AtNode(entry.name), fix=fix, patches=(patch,))
 
 
 def cancelling(story: Story, sweep: BackwardRecord) -> Step | None:
@@ -71,11 +113,8 @@ def cancelling(story: Story, sweep: BackwardRecord) -> Step | None:
     return None
 
 
-def faded(story: Story, mark: int) -> Finding | None:
+def faded(story: Story, mark: int, sweep: BackwardRecord, grad: Reached) -> Finding | None:
     """A gradient that is next to nothing beside what the backward started with."""
-    sweep, grad = story.arrivals.get(mark, [(None, None)])[-1]
-    if sweep is None or grad is None or not sweep.steps or not grad.norm > 0:
-        return None
     largest = max((r.norm for r in sweep.reached if r.finite), default=0.0)
     sent = [norm for _, norm in story.senders(sweep, ("leaf", mark))]
     if len(sent) > 1 and grad.norm < ROUNDING * max(sent):  # what its several uses send cancels, as it should
@@ -100,11 +139,8 @@ def faded(story: Story, mark: int) -> Finding | None:
     return story.find(reason, story.called(mark), at.line, message, GradientPath(norm=grad.norm, norms=norms_on(way)))
 
 
-def blown_up(story: Story, mark: int) -> Finding | None:
+def blown_up(story: Story, mark: int, sweep: BackwardRecord, grad: Reached) -> Finding | None:
     """A gradient that grew without measure on its way."""
-    sweep, grad = story.arrivals.get(mark, [(None, None)])[-1]
-    if sweep is None or grad is None or not sweep.steps:
-        return None
     begun = sweep.steps[0]
     scaled = max((sent.size.norm for sent in begun.sent), default=0.0) if story.scaling(sweep) is not None else 0.0
     if grad.norm <= HUGE * max(begun.norm, scaled, 1e-300):

@@ -115,15 +115,18 @@ def zeroed(story: Story, mark: int, events: list[Event]) -> Iterator[Finding]:
 def at_node(story: Story, name: str, step: Step, sweep: BackwardRecord) -> Finding:
     """Why a node passed nothing on."""
     entry = story.result(step.seq)
-    reason, evidence = flat_reason(step.name), AtNode(step.name)
+    reason, evidence, line = flat_reason(step.name), AtNode(step.name), step.line
     passes = f"$it.grad is zero: {story.doing_step(step)} passes no gradient on"
-    line = step.line
     if reason in ("times-zero", "flat", "saturated") and too_small(story, step, entry):
         kind = "" if entry is None else entry.dtype
         message = f"$it.grad is zero: in the backward of {story.doing_step(step)} {kind} underflows: it is too small"
         return story.find("underflow", name, line, message, evidence)
     if entry is None:
         return story.find(reason, name, line, passes, evidence)
+    hook = next((h for h in story.watch.hooks if h.layer is not None and h.layer is entry.layer), None)
+    if step.name.startswith("BackwardHookFunction") and hook is not None:
+        message = f"$it.grad is zero: the hook on {hook.layer} registered at {story.at(hook.line)} set it to zero"
+        return story.find("hook", name, hook.line, message)
     if kind_of(step.name) in ("Softmax", "LogSoftmax") and single(entry):
         message = f"$it.grad is zero: {story.doing(entry)} is a softmax of one entry (shape {entry.shape}), always 1"
         return story.find("one-entry", name, line, message, evidence)
@@ -218,6 +221,7 @@ def stoppers(story: Story, sweep: BackwardRecord, mark: int) -> list[Step]:
 
 
 CHANCE, LEAST_ROWS = 0.02, 3
+PIECEWISE = ("ThresholdBackwardBackward", "LeakyReluBackwardBackward", "HardtanhBackwardBackward")
 
 
 def dead_units(story: Story) -> Iterator[tuple[None, Finding]]:
@@ -248,6 +252,23 @@ def dead_units(story: Story) -> Iterator[tuple[None, Finding]]:
             message = f"{dead} of {count} units of {story.doing(first[key])} are zero for every input: "
             message += "no gradient passes them"
             yield None, story.find("dead-relu", None, key[0], message, DeadUnits(share=dead / count, units=count))
+
+
+def second_slopes(story: Story) -> Iterator[tuple[None, Finding]]:
+    """Second derivatives that are zero everywhere because what is differentiated is piecewise linear."""
+    results = [e for e in story.entries.values() if e.inside and e.size.norm == 0 and e.seq is not None]
+    zeros = {e.sweeps for e in results if e.mark in story.leading() and story.users.get(e.mark)}
+    for number, sweep in enumerate(story.watch.sweeps, 1):
+        bends = [s for s in sweep.steps if s.name.startswith(PIECEWISE) and s.norm > 0]
+        if sweep.accumulate or number not in zeros or not bends or any(sent.size.norm for sent in bends[0].sent):
+            continue
+        message = f"the derivative at {story.at(sweep.line)} is 0 everywhere: it is a second one, through ReLU or the "
+        message += "like, whose slope is constant on both sides of 0"
+        heads = [node.func for node in story.main.calls("ReLU", "LeakyReLU") if isinstance(node.func, ast.Attribute)]
+        patch = story.main.patch(*[story.main.replaced(h, f"{story.main.source(h.value)}.Softplus") for h in heads])
+        fix = "use a smooth activation where second derivatives are wanted: tanh, softplus, gelu, sin"
+        yield None, story.find("constant-term", None, sweep.line, message, fix=fix, patches=(patch if heads else None,))
+        return
 
 
 def alike(story: Story) -> Iterator[tuple[int, Finding]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gradcli.base.results.findings import Accumulated
 from gradcli.recording.runs.source_tree import dotted
 from gradcli.why import edits
+from gradcli.why.training.optimizers import used_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,17 +69,16 @@ def added_up(story: Story, mark: int, asked: bool) -> Finding | None:
 def zeroing(story: Story, mark: int, line: SourceLine | None) -> tuple[str, Patch | None]:
     """A statement that zeroes the gradient before a backward, with the file's own names."""
     optimizer = next((o for o in story.watch.optimizers if mark in o.held and o.name), None)
-    bare = next(story.main.bare("zero_grad"), None)
+    bare = next(story.main.bare("zero_grad", "zero_"), None)
     if bare is not None:
         return f"call it: `{story.main.source(bare)}()` at line {bare.lineno}", story.main.with_brackets(bare)
     name = story.called(mark)
     text = f"{optimizer.name}.zero_grad()" if optimizer is not None else f"{name}.grad = None"
-    statement = story.statement(line)
-    if line is None or statement is None or (optimizer is None and not name.isidentifier()):
+    statement, tree = story.statement(line), story.tree(line)
+    if statement is None or (optimizer is None and not name.isidentifier()):
         return "", None
-    tree = story.tree(line.file)
-    verb = "call" if optimizer else "set"
-    return f"{verb} `{text}` before each backward()", tree.patch(tree.inserted(statement, text))
+    patch = tree.patch(tree.inserted(statement, text))
+    return f"{'call' if optimizer else 'set'} `{text}` before each backward()", patch
 
 
 # --- gradients that were thrown away --------------------------------------------------------------------------
@@ -94,8 +94,7 @@ def discarded(story: Story) -> Iterator[tuple[int | None, Finding]]:
     wasted = [sweep for sweep in held if all(grad.finite for grad in sweep.reached) and lost(sweep, owner)]
     if len(wasted) < LEAST or 4 * len(wasted) < len(held):
         return
-    ends = [lost(sweep, owner) for sweep in wasted]
-    last = ends[-1]
+    last = lost(wasted[-1], owner)
     assert last is not None
     used = len(held) - len(wasted)
     when = "before any step uses them" if not used else "before the step that comes later"
@@ -136,7 +135,7 @@ def late_changes(story: Story) -> Iterator[tuple[None, Finding]]:
     for step, line in counts:
         if line in useful or counts[step, line] < LEAST:
             continue
-        fix, patch = f"move it before {story.place(step)}", edits.before(story, line, step)
+        fix, patch = f"move it before {story.place(step)}", edits.moved(story, line, step, after=False)
         message = f"{story.at(line)} changes gradients that nothing uses: {story.at(step)} has used them before"
         yield None, story.find("discarded", None, line, message, fix=fix, patches=(patch,))
 
@@ -148,6 +147,9 @@ def clips(story: Story) -> Iterator[tuple[None, Finding]]:
     """Lines that clip gradients before there are any, or while they are still scaled."""
     lines: dict[SourceLine, list[Clip]] = {}
     for clip in story.watch.clips:
+        if not clip.marks and story.held and (finding := used_up(story, clip.line, "the clipping")) is not None:
+            yield None, finding
+            return
         if clip.line is not None and not story.held.isdisjoint(clip.marks):
             lines.setdefault(clip.line, []).append(clip)
     for line, same in lines.items():
@@ -155,11 +157,11 @@ def clips(story: Story) -> Iterator[tuple[None, Finding]]:
         scaled = [name_and_text for clip in same if (name_and_text := still_scaled(story, clip.time)) is not None]
         if len(same) >= LEAST and all(clip.empty for clip in same) and backward is not None:
             message = f"{story.at(line)} clips nothing: before {story.at(backward)} there are no gradients"
-            fix, patch = f"move it behind {story.place(backward)}", edits.behind(story, line, backward)
+            fix, patch = f"move it behind {story.place(backward)}", edits.moved(story, line, backward)
             yield None, story.find("clips-nothing", None, line, message, fix=fix, patches=(patch,))
         elif len(scaled) == len(same):
             held = (o.name for o in story.watch.optimizers if o.name and not set(o.held).isdisjoint(same[0].marks))
-            text, tree = f"{scaled[0][0]}.unscale_({next(held, 'optimizer')})", story.tree(line.file)
+            text, tree = f"{scaled[0][0]}.unscale_({next(held, 'optimizer')})", story.tree(line)
             changes = [tree.inserted(statement, text) for statement in tree.statements(line.number)[:1]]
             message, fix = f"{story.at(line)} clips {scaled[-1][1]}", f"call `{text}` before"
             yield None, story.find("still-scaled", None, line, message, fix=fix, patches=(tree.patch(*changes),))
@@ -172,7 +174,7 @@ def scaled_steps(story: Story) -> Iterator[tuple[None, Finding]]:
         call = None if scaled is None else edits.found(story, line, "step")
         if scaled is None or line is None or statement is None or call is None:
             continue
-        (name, what), tree = scaled, story.tree(line.file)
+        (name, what), tree = scaled, story.tree(line)
         if dotted(call.func) == f"{optimizer.name}.step":
             text = f"{name}.step({optimizer.name})"
             fix, changes = f"let the scaler step: `{text}`", [tree.replaced(call, text)]
@@ -208,7 +210,7 @@ def reordered(story: Story, zero: SourceLine | None, used: int) -> tuple[str, Pa
     step, statement = story.statement(steps[-1]) if steps else None, story.statement(zero)
     if zero is None or statement is None or step is None:
         return "", None
-    tree = story.tree(zero.file)
+    tree = story.tree(zero)
     text = " ".join(tree.source(statement).split())
     if used:
         fix = f"zero them once after each step: move `{text}` behind {story.place(steps[-1])}"

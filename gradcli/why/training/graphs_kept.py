@@ -22,13 +22,7 @@ LOOP = 3  # backwards at one line that make a loop
 OUTPUTS = 5  # graphs that no backward walks and a name keeps
 
 
-def kept_graphs(story: Story) -> Iterator[tuple[None, Finding]]:
-    """Graphs that are kept without need."""
-    for finding in [*retained(story), *histories(story)]:
-        yield None, finding
-
-
-def retained(story: Story) -> Iterator[Finding]:
+def retained(story: Story) -> Iterator[tuple[None, Finding]]:
     """retain_graph=True in a loop, where nothing needs the graph again, or where it grows."""
     groups: dict[Any, list[BackwardRecord]] = {}
     for sweep in story.watch.sweeps:
@@ -48,10 +42,10 @@ def retained(story: Story) -> Iterator[Finding]:
         message = f"a loop passes retain_graph=True {len(sweeps)} times at {story.at(line)}: {message}, so memory grows"
         patch = edits.keyword_patch(story, line, "backward", "retain_graph", "False")
         evidence = Retained(times=len(sweeps), nodes=(sizes[0], sizes[-1]))
-        yield story.find("retain-graph", None, line, message, evidence, patches=(patch,))
+        yield None, story.find("retain-graph", None, line, message, evidence, patches=(patch,))
 
 
-def histories(story: Story) -> Iterator[Finding]:
+def histories(story: Story) -> Iterator[tuple[None, Finding]]:
     """Names that hold the graphs of several losses, or outputs whose graphs no backward walks."""
     roots = {mark for sweep in story.watch.sweeps if sweep.accumulate for mark, _, _ in sweep.roots}
     used = {mark for mark, uses in story.users.items() if any(use.role == "operation" for use in uses)}
@@ -69,11 +63,15 @@ def histories(story: Story) -> Iterator[Finding]:
         elif len(marks) == 1 and (carried := chain(story, max(marks))):
             message = f"$it keeps the graph of all {len(carried)} steps alive ({nodes} operations): each value is "
             message += f"made from the one before at {story.at(line)}, and no backward walks it"
-            statement, last = story.statement(line), None
-            if line is not None and isinstance(statement, ast.Assign) and name.isidentifier():
-                tree = story.tree(line.file)
+            statement, tree, evidence, last = (
+                story.statement(line),
+                story.tree(line),
+                Histories(len(carried), nodes),
+                None,
+            )
+            if isinstance(statement, ast.Assign) and name.isidentifier():
                 last = tree.patch(tree.inserted(statement, f"{name} = {name}.detach()", after=True))
-            yield story.find("unused-graphs", name, line, message, Histories(len(carried), nodes), patches=(last,))
+            yield None, story.find("unused-graphs", name, line, message, evidence, patches=(last,))
             continue
         elif idle(story, marks):
             kind, graphs = "unused-graphs", len(marks)
@@ -84,7 +82,7 @@ def histories(story: Story) -> Iterator[Finding]:
         message += f"; the newest was made at {story.at(line)}"
         if patch is not None and (line is None or patch.edits[0].first != line.number):
             message += f", and kept at line {patch.edits[0].first}"
-        yield story.find(kind, name, line, message, Histories(graphs, nodes), patches=(patch,))
+        yield None, story.find(kind, name, line, message, Histories(graphs, nodes), patches=(patch,))
 
 
 def chain(story: Story, mark: int) -> list[Entry]:

@@ -55,17 +55,10 @@ def broadcast(story: Story) -> Iterator[tuple[None, Finding]]:
 
 def aligned(story: Story, entry: Entry, column: Entry, row: Entry) -> Patch | None:
     """A patch that gives the row the shape of a column; or the column that of a row, if such are used later on."""
-    node, line = story.node(entry.line), entry.line
     later = [story.entries[m] for m in walk([entry.mark], lambda m: [use.mark for use in story.users.get(m, ())])]
     flat = any(story.entries[mark].shape == row.shape for use in later[1:] for mark in use.inputs)
     name, change = (story.called(column.mark), ".squeeze(1)") if flat else (story.called(row.mark), "[:, None]")
-    if node is None or line is None:
-        return None
-    tree = story.tree(line.file)
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.expr) and tree.source(inner) in (name, name.strip("`")):
-            return tree.patch(tree.replaced(inner, f"{tree.bracketed(inner)}{change}"))
-    return None
+    return edits.operand_patch(story, entry.line, name, change)
 
 
 # --- activations ----------------------------------------------------------------------------------------------
@@ -128,16 +121,14 @@ def other_axis(story: Story, softmax: Entry, axis: int) -> Finding:
     line, classes = softmax.line, str(min(1, len(softmax.shape) - 1))
     names = ("log_softmax", "LogSoftmax") if "Log" in softmax.name else ("softmax", "Softmax")
     message = f"{story.doing(softmax)} makes probabilities of the {softmax.shape[axis]} entries along dimension "
-    message += f"{axis}, "
-    call, patch, fix = edits.found(story, line, names[0]), None, f"use dim={classes}"
-    tree = story.main if line is None else story.tree(line.file)
+    message += f"{axis}, not of the classes"
+    call, tree, patch, fix = edits.found(story, line, names[0]), story.tree(line), None, f"use dim={classes}"
     if call is None and (call := next(tree.calls(names[1]), None)) is not None:
         fix += f" at line {call.lineno}"
     if call is not None:
         at = int(called(call) == names[0] and call.args[:1] == [edits.operand_of(call, story.dialect())])
         edit = tree.with_keyword(call, "dim", classes)
         patch = tree.patch(tree.replaced(call.args[at], classes) if len(call.args) > at else edit)
-    message += "not of the classes"
     return story.find("other-axis", None, line, message, AtNode(softmax.name), fix=fix, patches=(patch,))
 
 
@@ -202,11 +193,9 @@ def without(story: Story, source: Entry, kind: str) -> tuple[str, Patch | None]:
     name = kind.lower()
     call, line = edits.found(story, source.line, name), source.line
     inner = None if call is None else edits.operand_of(call, story.dialect())
-    if call is not None and inner is not None and line is not None:
-        tree = story.tree(line.file)
-        text = tree.source(inner)
-        fix = f"give the loss the raw outputs, `{text}`: it applies {name} itself"
-        return fix, tree.patch(tree.replaced(call, text))
+    if call is not None and inner is not None:
+        text = story.tree(line).source(inner)
+        return f"give the loss the raw outputs, `{text}`: it applies {name} itself", edits.swap(story, line, call, text)
     for tree in map(story.tree, sorted(story.files())):
         for layer in tree.calls(kind):
             fix = f"leave `{tree.source(layer)}` at line {layer.lineno} out: the loss takes raw outputs, and "

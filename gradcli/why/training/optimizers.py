@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LAYERS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict"}
 PARAMETERS = {"list": "ParameterList", "tuple": "ParameterList", "dict": "ParameterDict", "tensor": "Parameter"}
+ONCE = ("parameters", "named_parameters", "filter", "map", "chain", "zip", "iter", "children", "modules")  # iterators
 SEVERAL = 2  # backwards that make a loop of training
 SMALL_RATE = 1e-7
 LEFT, HALVED = 0.02, 0.5  # the share that is left of weights that died; by a decay that is fast
@@ -90,11 +91,10 @@ def container_finding(story: Story, loose: Loose, count: int) -> Finding:
 
 def registering(story: Story, line: SourceLine | None, kind: str, use: str) -> tuple[str, Patch | None]:
     """The file's own expression as a registered one."""
-    statement = story.statement(line)
-    if line is None or not isinstance(statement, ast.Assign):
+    statement, tree = story.statement(line), story.tree(line)
+    if not isinstance(statement, ast.Assign):
         return "", None
-    tree, value = story.tree(line.file), statement.value
-    text = tree.source(value)
+    value, text = statement.value, tree.source(statement.value)
     if kind != "tensor":
         literal = isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp))
         for node in getattr(value, "elts", [getattr(value, "elt", value)]):
@@ -132,7 +132,8 @@ def not_optimised(story: Story, outside: set[int]) -> Iterator[tuple[int, Findin
             continue
         if not stale and not any(grad.leaf in story.held for sweep in sweeps for grad in sweep.reached):
             continue
-        if stale or "." not in subject.name or later(mark, stepping[0]) or behind(story, mark):
+        thawed = any(e.kind == "unfrozen" and e.time > stepping[0].time for e in story.timeline(mark))
+        if thawed or stale or "." not in subject.name or later(mark, stepping[0]) or behind(story, mark):
             yield mark, left_behind(story, mark, stepping[0], bool(stale))
         elif twins:
             yield mark, of_twin(story, mark, twins, sweeps[-1].time)
@@ -156,9 +157,8 @@ def of_twin(story: Story, mark: int, twins: list[OptimizerRecord], time: int) ->
     finding, line, patch = left_behind(story, mark, optimizer, False), optimizer.line, None
     message = f"{finding.message}; {' and '.join(f'`{each.name}`' for each in twins[:2])} hold the same parameters"
     old, (root, *_) = {story.called(held).partition(".")[0] for held in optimizer.held}, story.called(mark).split(".")
-    statement, fix = story.statement(line), f"give it the parameters of `{root}`"
-    if statement is not None and line is not None and len(old) == 1:
-        tree = story.tree(line.file)
+    statement, tree, fix = story.statement(line), story.tree(line), f"give it the parameters of `{root}`"
+    if statement is not None and len(old) == 1:
         nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id in old]
         patch = tree.patch(*[tree.replaced(node, root) for node in nodes])
     return finding._replace(message=message, cure=fix, patches=() if patch is None else (patch,))
@@ -177,25 +177,23 @@ def made_anew(story: Story) -> Iterator[tuple[None, Finding]]:
     lines: dict[tuple[SourceLine, tuple[int, ...]], list[int]] = {}
     for mark, arrivals in story.arrivals.items() if story.updates() else ():
         entry, subject = story.entries[mark], story.watch.subjects.get(mark)
-        fresh = mark not in story.held and len(arrivals) == 1 and entry.role == "leaf"
-        fresh = fresh and subject is not None and subject.parameter
+        fresh = mark not in story.held and len(arrivals) == 1 and subject is not None and subject.parameter
+        fresh = fresh and (entry.role == "leaf" or entry.name == "nn.Parameter()")
         if fresh and entry.line is not None and not any(e.kind == "changed" for e in story.timeline(mark)):
             lines.setdefault((entry.line, entry.shape), []).append(mark)
-    many = {line: len(marks) for (line, _), marks in lines.items() if len(marks) > SEVERAL}
-    for line, count in many.items():
+    many = {line: marks for (line, _), marks in lines.items() if len(marks) > SEVERAL}
+    for line, marks in many.items():
+        count, copies = len(marks), story.entries[marks[0]].role == "cut"
         message = f"{story.at(line)} made new parameters {count} times: each has one gradient, and none is ever moved"
         fix = "make it once, in __init__, as an attribute of the module, before the optimizer"
+        fix = "change the parameter in place under torch.no_grad(), as with copy_() or clamp_()" if copies else fix
         yield None, story.find("not-optimised", None, line, message, fix=fix)
 
 
 def unused(story: Story, optimizers: Sequence[OptimizerRecord]) -> list[int]:
     """What optimizers hold and nothing has read, though other parameters are trained."""
-    held = {mark for optimizer in optimizers for mark in optimizer.held}
-
-    def read(mark: int) -> bool:
-        return any(use.role == "operation" for use in story.users.get(mark, ()))
-
-    return [mark for mark in held if mark not in story.arrivals and not read(mark)]
+    held = {mark for optimizer in optimizers for mark in optimizer.held if mark not in story.arrivals}
+    return [mark for mark in held if all(use.role != "operation" for use in story.users.get(mark, ()))]
 
 
 def later(mark: int, optimizer: OptimizerRecord) -> bool:
@@ -256,6 +254,30 @@ def made_again(story: Story, mark: int, place: SourceLine) -> SourceLine | None:
     return born
 
 
+def used_up(story: Story, line: SourceLine | None, what: str) -> Finding | None:
+    """An iterator over parameters that a statement got empty: where it was made, and what used it up."""
+    statement, tree = story.statement(line), story.tree(line)
+    if line is None or statement is None:
+        return None
+    for node in ast.walk(statement):
+        name = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) else ""
+        for assignment in reversed(tree.assignments(name, tree.scope(statement))) if name else ():
+            if assignment.lineno >= statement.lineno or not isinstance(assignment, ast.Assign):
+                continue
+            value = assignment.value
+            if not isinstance(value, ast.GeneratorExp) and not (isinstance(value, ast.Call) and called(value) in ONCE):
+                continue
+            text = tree.source(value)
+            between = [s for s in tree._statements if assignment.lineno < s.lineno < statement.lineno]
+            used = next((s for s in between if name in map(dotted, ast.walk(s))), None)
+            message = f"{what} at {story.place(line)} got no parameters: `{name}` of line {assignment.lineno} is a "
+            message += "generator" + (f", which line {used.lineno} used up" if used else "")
+            patch, fix = edits.swap(story, line, value, f"list({text})"), f"make a list of it: `{name} = list({text})`"
+            place = line._replace(number=assignment.lineno, text="", span=None)
+            return story.find("iterator-used-up", None, place, message, fix=fix, patches=(patch,))
+    return None
+
+
 # --- updates that do not come, or do nothing ------------------------------------------------------------------
 
 
@@ -286,10 +308,9 @@ def never_stepped(story: Story, optimizer: OptimizerRecord, sweeps: list[Backwar
         return uncalled(story, line, bare, f"{len(sweeps)} backwards")
     message = f"no parameter ever changes: {len(sweeps)} backwards ran, the last at {story.at(line)}, and `{name}` of "
     message += f"{story.at(optimizer.line)} never made a step"
-    statement, patch = story.statement(line), None
+    statement, patch, tree = story.statement(line), None, story.tree(line)
     fix = f"call `{name}.step()` after each backward()"
-    if line is not None and statement is not None and optimizer.name:
-        tree = story.tree(line.file)
+    if statement is not None and optimizer.name:
         patch = tree.patch(tree.inserted(statement, f"{name}.step()", after=True))
     return story.find("no-update", None, line, message, fix=fix, patches=(patch,))
 
@@ -318,11 +339,8 @@ def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None
     if len(still) < SEVERAL or 2 * len(still) < len(updates):
         return
     first, last = optimizer.updates[0].rates, still[-1].rates
-    rate = f"{max(last):.3g}"
-    message = (
-        f"{len(still)} of {len(updates)} steps at {story.at(still[-1].line)} change nothing: the learning rate is "
-    )
-    message += rate
+    rate, steps_shown = f"{max(last):.3g}", f"{len(still)} of {len(updates)} steps at {story.at(still[-1].line)}"
+    message = f"{steps_shown} change nothing: the learning rate is {rate}"
     line, fix = optimizer.line, f"use a larger learning rate than {rate}"
     patch, names, tree = None, schedulers(story, optimizer), story.main
     steps = [c for c in tree.calls("step") if isinstance(c.func, ast.Attribute) and dotted(c.func.value) in names]
@@ -403,7 +421,7 @@ def uphill(story: Story) -> Iterator[tuple[None, Finding]]:
         patch = edits.keyword_patch(story, line, stepping[0].kind, "maximize", "False")
     elif not stepping and not minus and (lines := ascending(story)):
         line, how = lines[-1], f"{story.at(lines[-1])} goes uphill: it adds the gradient"
-        tree = story.tree(line.file)
+        tree = story.tree(line)
         places = filter(None, map(story.statement, lines))
         turned = ((each, ADDS.sub(lambda m: TURNED[m[0]], tree.source(each), count=1)) for each in places)
         patch = tree.patch(*[tree.replaced(each, text) for each, text in turned])
@@ -444,10 +462,9 @@ def distance_sign(story: Story, root: Entry) -> int:
 
 def negated(story: Story, line: SourceLine | None) -> Patch | None:
     """A patch that takes the minus before the expression of a line away, or writes one there."""
-    node = story.node(line)
-    if node is None or line is None:
+    node, tree = story.node(line), story.tree(line)
+    if node is None:
         return None
-    tree = story.tree(line.file)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return edits.swap(story, line, node, tree.inlined(node, node.operand))
     text = f"-{tree.bracketed(node)}"
@@ -459,7 +476,7 @@ def ascending(story: Story) -> list[SourceLine]:
     lines: set[SourceLine] = set()
     for mark in story.arrivals:
         changes = {e.line for e in story.timeline(mark) if e.kind == "changed" and e.line is not None}
-        texts = [story.tree(line.file).source(story.statement(line) or ast.Pass()) for line in changes]
+        texts = [story.tree(line).source(story.statement(line) or ast.Pass()) for line in changes]
         adds = all(".grad" in text and ADDS.search(text) and not re.search("-|sub_|sign", text) for text in texts)
         if DATA.match(story.called(mark)) or not changes or not adds:
             return []
@@ -486,7 +503,7 @@ def remade(story: Story) -> Iterator[tuple[None, Finding]]:
         if any(event.name != "step" for event in changes):  # each begins with other weights
             continue
         message = f"{story.at(line)} makes a new {same[0].kind} for each of {len(same)} steps, without the averages of "
-        tree, statement, loop = story.tree(line.file), story.statement(line), story.tree(line.file).loop(line)
+        tree, statement, loop = story.tree(line), story.statement(line), story.tree(line).loop(line)
         edit = [] if statement is None or loop is None else [tree.inserted(loop, tree.source(statement))]
         patch = tree.patch(*edit, tree.removed(statement)) if edit and statement is not None else None
         yield None, story.find("remade", None, line, f"{message}those before", patches=(patch,))
@@ -501,12 +518,15 @@ def no_copies(story: Story) -> Iterator[tuple[None, Finding]]:
         if shown and len(entry.inputs) > len(set(map(watch.owner_of, entry.inputs))) and not entry.inside:
             uses.append((min(shown), entry.mark, entry.line, "Sub"))
     for alias, time, line, name in uses:
-        owner, birth = watch.owner_of(alias), story.entries[alias].line
+        refills = [event.line for event in story.timeline(alias) if event.kind == "changed" and event.name == "data"]
+        owner, birth = watch.owner_of(alias), (refills or [story.entries[alias].line])[-1]
         if owner not in story.held or birth is None or line is None or birth.number in seen:
             continue
         writers = [e.line for e in story.timeline(owner) if e.kind == "changed" and alias < e.time < time]
         writer = next((each for each in writers if each and each[:2] != line[:2]), None)
-        node, tree, load = story.node(birth), story.tree(birth.file), edits.found(story, line, "load_state_dict")
+        statement = story.statement(birth)
+        node = statement.value if refills and isinstance(statement, ast.Assign) else story.node(birth)
+        tree, load = story.tree(birth.file), edits.found(story, line, "load_state_dict")
         calls = [n for n in ast.walk(load or ast.Pass()) if isinstance(n, ast.Call)]
         owners = {dotted(call.func).rpartition(".")[0] for call in calls}
         if writer is not None and node is not None:
