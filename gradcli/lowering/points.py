@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradcli.base.diagnostics import Diagnostic, error, pointing_into, visible
 from gradcli.language.limits import DEFAULT_LIMITS
 from gradcli.language.source import Source
-from gradcli.language.syntax import Number, Unary
+from gradcli.language.syntax import Number, Unary, nodes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class _Reading:
                     self.notes.extend(placed(note, binding.span).with_source(source) for note in read.notes)
                 else:
                     self.point[binding.name] = self.closed_value(binding.value, source)
+                    self.notes.extend(_rounding(binding.name, binding.value, source))
 
     def closed_value(self, expression: Expression, source: Source) -> Any:
         """The value of an expression made of literals: `2`, `[1, 2, 3]`, `randn(3, 4, seed=1)`, `1 + 2i`.
@@ -123,6 +124,17 @@ class _Reading:
                 source=source,
             )
         return evaluate(lowered.program, {})[0]
+
+
+def _rounding(name: str, value: Expression, source: Source) -> list[Diagnostic]:
+    """A note for each whole number that a double does not hold; of decimals everybody knows it."""
+    notes: list[Diagnostic] = []
+    for literal in [node for node in nodes_of(value) if isinstance(node, Number) and node.text.isdigit()]:
+        nearest = int(_rounded(literal))
+        if nearest != literal.ratio[0]:
+            message = f"the value of `{visible(name)}` is rounded: the double nearest to {literal.text} is {nearest}"
+            notes.append(Diagnostic("GC414", message, literal.span, severity="note", source=source))
+    return notes
 
 
 def _rounded(literal: Number) -> float:

@@ -233,3 +233,10 @@ def test_one_expression() -> None:
         "x, y": "GC131",
     }.items():
         assert code_of(parse_expression, text)[0] == code
+
+
+def test_whole_numbers_that_no_double_holds_are_said_to_be_rounded() -> None:
+    point, notes = read_point(["x=9007199254740993", "y=[-9007199254740995, 9007199254740992, 1e300, 0.1]"])
+    assert point["x"] == 2.0**53
+    assert [note.code for note in notes] == ["GC414", "GC414"]
+    assert "nearest to 9007199254740993 is 9007199254740992" in notes[0].message

@@ -98,4 +98,11 @@ DOMAINS: dict[str, CodeDoc] = {
         "S[2, 2] in symmetric = [[1, 2], [3, 4]]\nlogdet(S)",
         "Give a symmetric matrix, or declare S[n, n] in real, where every entry is a variable of its own.",
     ),
+    "GC414": CodeDoc(
+        "rounded value",
+        "A whole number of the point has more digits than a float64 holds. A note.",
+        "Values are computed in float64, which holds every whole number up to 2**53 only.",
+        "x + 1  # with --at x=9007199254740993",
+        "Nothing, if the nearest double will do; else shift or rescale the variable.",
+    ),
 }

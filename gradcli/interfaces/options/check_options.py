@@ -80,7 +80,10 @@ TARGETS = PositionalArgument(
 SECTIONS = {
     "What to check": (
         Option(
-            "--claim", kind="texts", metavar='"LEAF = SCRIPT"', help="A derivative worked out by hand, of `hessian(x) = ...` the second. May be repeated."
+            "--claim",
+            kind="texts",
+            metavar='"LEAF = SCRIPT"',
+            help="A derivative worked out by hand, of `hessian(x) = ...` the second. May be repeated.",
         ),
         Option(
             "--python",
