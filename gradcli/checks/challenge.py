@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradcli.base.diagnostics import GradcliError
-from gradcli.checks.decide.case import differ
-from gradcli.checks.decide.chosen_points import drawn
+from gradcli.checks.decide.case import Case, differ
+from gradcli.checks.decide.chosen_points import drawn, inside, symmetric
 from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.oracle.oracle_client import NoAnswer
-from gradcli.graph.node import reachable
-from gradcli.lowering.points import array_of
+from gradcli.graph.node import CONSTANT, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gradcli.checks.decide.assumptions import Assumption
     from gradcli.checks.oracle.oracle_client import Exact
     from gradcli.checks.subjects import Subject
+    from gradcli.graph.program import Leaf
     from gradcli.lowering import Lowered
 
     Sizes = Mapping[str, int]
@@ -35,11 +35,11 @@ RANGES = {  # of all inputs
     "positive entries": (0.3, 2.0),
     "negative entries": (-2.0, -0.3),
     "entries of both signs": (-2.0, 2.0),
-    "large entries": (-128.0, 128.0),
-    "large positive entries": (8.0, 128.0),
-    "large negative entries": (-128.0, -8.0),
     "zero entries": (-2.0, 2.0),  # half of them
 }
+BESIDE = "entries beside numbers of the script"  # which it may compare with
+KINDS = (*list(RANGES)[:-1], "entries of any size", BESIDE, *list(RANGES)[-1:])
+POWERS, NEAR, LARGEST = (-9, 9), 2.0**-20, 1e300  # of 10, of those sizes; how near numbers, and numbers up to it
 MOST_WORK = 400_000  # operations on entries of a member that is looked at
 
 
@@ -79,10 +79,8 @@ def counterexample(
             continue
         other = exact.beside(subject.nodes())
         for entries, member in members(lowered, subject, zeros=ties):
-            derivative = None if subject.output is None else member.derivative()
-            about: dict[str, Any] = {"left": subject.left, "plane": False, "rtol": subject.rtol, "rounding": 0.0}
             try:
-                answer = other.compare(member.judged, [member.values], derivative=derivative, **about)
+                answer = Case(other, member).compare([member.values])
             except NoAnswer:
                 return None
             if "points" in answer and differ(answer["points"][0]):
@@ -90,21 +88,33 @@ def counterexample(
     return None
 
 
-def members(lowered: Lowered, subject: Subject, zeros: bool = False, draws: int = 1) -> Iterator[tuple[str, Subject]]:
-    """A claim at points where the leaves without values have entries of each kind, also with zeros if these count."""
-    for seed, entries in product(range(1, draws + 1), RANGES if zeros else list(RANGES)[:-1]):
-        yield entries, subject.at(values_of(lowered, entries, seed, subject.settings.plane))
+def members(
+    lowered: Lowered, subject: Subject, zeros: bool = False, draws: int = 1, known: Iterable[str] = ()
+) -> Iterator[tuple[str, Subject]]:
+    """A claim at points where the leaves without values have entries of each kind, also with zeros if these count.
+
+    A leaf with a domain is one of them, unless it was fixed another value than its default, and what is `known` is not.
+    """
+    values, leaves, plane = lowered.values, lowered.program.leaves, subject.settings.plane
+    fixed = {name for name in values if leaves[name].domain is None or values[name] is not leaves[name].default}
+    free = [leaf for name, leaf in leaves.items() if name not in {*known, *fixed}]
+    read = [abs(node.params["value"]) for node in reachable(subject.nodes()) if node.primitive is CONSTANT]
+    numbers = [1.0, *(float(size) for size in read if 0 < size < LARGEST)]
+    for seed, entries in product(range(1, draws + 1), KINDS[: None if zeros else -1] if free else ()):
+        generator = np.random.default_rng(seed)
+        moved = {leaf.name: entries_of(generator, leaf, entries, numbers, plane) for leaf in free}
+        yield entries, subject.at({**subject.values, **moved})
 
 
-def values_of(lowered: Lowered, entries: str, seed: int, plane: bool) -> dict[str, Any]:
-    """A value for every leaf: the one that it has, else random entries of a kind."""
-    generator = np.random.default_rng(seed)
-    values: dict[str, Any] = {}
-    for name, leaf in lowered.program.leaves.items():
-        value, zero = drawn(generator, leaf, *RANGES[entries]), generator.uniform(size=leaf.node.shape) < 0.5
-        if entries == "zero entries" and (leaf.domain is None or leaf.domain.contains(0.0)):
-            value = np.where(zero, 0.0, value)
-        known = lowered.values.get(name)
-        value = value + 1j * drawn(generator, leaf, *RANGES[entries]) if plane else value
-        values[name] = value if known is None else np.asarray(array_of(known), dtype=value.dtype)
-    return values
+def entries_of(random: np.random.Generator, leaf: Leaf, kind: str, numbers: Sequence[float], plane: bool) -> Any:
+    """Random entries of a kind for a leaf, in its domain; of any size, or beside numbers, often of one sign."""
+    shape, usual = leaf.node.shape, drawn(random, leaf, *RANGES.get(kind, (-2.0, 2.0)), plane)
+    each = shape if random.uniform() < 0.5 else ()
+    signs = random.choice([-1.0, 1.0], each)
+    if kind == BESIDE:
+        value = signs * random.choice(numbers, each) * (1.0 + random.choice([-NEAR, NEAR], shape))
+    elif kind == "zero entries":
+        value = np.where(random.uniform(size=shape) < 0.5, 0.0, usual)
+    else:
+        value = usual if kind in RANGES else signs * 10.0 ** random.uniform(*POWERS, shape)
+    return symmetric(leaf, np.where(inside(leaf.domain, value), value, usual))

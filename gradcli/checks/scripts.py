@@ -50,9 +50,10 @@ if TYPE_CHECKING:
     from gradcli.lowering.shapes.open_shapes import OpenShapes
 
     Floats = NDArray[np.floating[Any]]
+    Pair = tuple[Subject, Outcome]
 
 UNLIKE, DUST = 1e-6, 1e-13  # relative: of floats of two formulas, beside the entry and the largest one
-DRAWS = 1000  # operations on all points in a range, beside 100, to look at other branches
+DRAWS = 2000  # operations on all points in a range, beside 100, to look at other branches
 WRONG = ("DISAGREES", "UNDEFINED")  # verdicts on a step of a derivation
 
 
@@ -112,9 +113,9 @@ def check_script(
     settings = Settings.of_caller(require, **judging)
     prepare = partial(prepared, script, at, wrt, claims, limits_of(limits), settings, box)
 
-    def judged(ready: PreparedChecks) -> tuple[list[tuple[Subject, Outcome]], list[float]]:
+    def judged(ready: PreparedChecks) -> tuple[list[Pair], list[float]]:
         """Each subject with its outcome; and the times of the start and after each."""
-        outcomes, times = list[tuple[Subject, Outcome]](), [monotonic()]
+        outcomes, times = list[Any](), [monotonic()]
         exact = Exact(oracle, [node for subject in ready.subjects for node in subject.nodes()], timeout, prove)
         widening = at_other_sizes(exact, ready, at, claims, limits_of(limits))
         for subject in ready.subjects:
@@ -123,7 +124,7 @@ def check_script(
             if subject.kind == "claim":
                 outcome = next(widening, lambda known: known)(outcome)
             if subject.kind == "claim" and outcome.verdict in GOOD:
-                subject, outcome = on_other_branches(exact, ready.lowered, subject, outcome)
+                subject, outcome = on_other_branches(exact, ready, subject, outcome)
             if beat is not None:
                 beat()
             outcomes.append((subject, outcome))
@@ -155,7 +156,7 @@ def check_script(
     return report if witnesses == LATER else report.shown()
 
 
-def verdicts_of(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[str]:
+def verdicts_of(outcomes: Sequence[Pair]) -> list[str]:
     return [outcome.verdict for _, outcome in outcomes]
 
 
@@ -198,7 +199,7 @@ def at_other_sizes(
         yield partial(all_sizes.for_other_sizes, **about)
 
 
-def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[Subject, Outcome]:
+def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> Pair:
     """The verdict on a subject, with all that a report shows of it; the subject is another one where it was dodged.
 
     Scripts, recorded programs and recorded functions of Python have their verdicts from here.
@@ -217,14 +218,14 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> tuple[
     return subject, outcome
 
 
-def on_other_branches(exact: Exact, lowered: Lowered, subject: Subject, outcome: Outcome) -> tuple[Subject, Outcome]:
+def on_other_branches(exact: Exact, ready: PreparedChecks, subject: Subject, outcome: Outcome) -> Pair:
     """What is right in the region of chosen values of a claim's leaves is refuted where another branch does it."""
     signs, right = outcome.evidence.get("region", ()), subject.left or subject.engine or subject.judged
     limited = signs or outcome.verdict in ("CERTIFIED", "IMPRECISE") or "assumptions" in outcome.evidence
-    if limited and subject.rtol is None and not subject.values.keys() <= lowered.values.keys():
+    if limited and subject.rtol is None:
         sides = evaluator([subject.judged, right], subject.settings.doubles)
         draws = 1 + DRAWS // (100 + work_of(reachable([subject.judged, right])))
-        for _, member in room("challenge").members(lowered, subject, draws=draws):
+        for _, member in room("challenge").members(ready.lowered, subject, draws=draws, known=ready.box):
             claimed, wanted = sides(member.values)  # floats first: they are cheap
             off = np.abs(claimed - wanted) > UNLIKE * np.abs(wanted) + DUST * np.abs(wanted).max(initial=0.0)
             there = verdict_on(exact, member)[1] if off.any() else outcome
@@ -339,7 +340,7 @@ def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats]:
     return values | chosen_points.sampled(leaves, values, outputs, settings.seed or 0, settings.doubles)
 
 
-def blamed(outcomes: Sequence[tuple[Subject, Outcome]], pair: tuple[Subject, Outcome]) -> tuple[Subject, Outcome]:
+def blamed(outcomes: Sequence[Pair], pair: Pair) -> Pair:
     """A subject with its outcome, which names a wrong hand-written rule where that makes its gradient wrong."""
     subject, outcome = pair
     if subject.kind != "gradient" or outcome.verdict != "DISAGREES":
@@ -355,13 +356,13 @@ def operations(nodes: Sequence[Node]) -> set[str]:
     return {node.primitive.name for node in nodes}.union(*(operations(body.steps) for body in bodies))
 
 
-def first_wrong_steps(outcomes: Sequence[tuple[Subject, Outcome]]) -> list[tuple[Subject, Outcome]]:
+def first_wrong_steps(outcomes: Sequence[Pair]) -> list[Pair]:
     """The same outcomes; of each derivation of two steps or more the first wrong one says so, in words and evidence.
 
     A claim continues the one before it where its left side is that one's right side, or where two equalities have one
     left side.
     """
-    chains: list[list[tuple[Subject, Outcome]]] = []
+    chains: list[list[Pair]] = []
     for pair in outcomes:
         if chains and continues(chains[-1][-1][0], pair[0]):
             chains[-1].append(pair)

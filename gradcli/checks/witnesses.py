@@ -59,10 +59,8 @@ def parse_witnesses(text: str | Sequence[str]) -> tuple[str, ...]:
     ()
     """
     words = [word.strip().lower() for word in (text if isinstance(text, str) else ",".join(text)).split(",")]
-    if words == ["none"]:
-        return ()
-    if words in (["all"], [LATER]):
-        return WITNESSES
+    if words in (["none"], ["all"], [LATER]):
+        return () if words == ["none"] else WITNESSES
     for word in words:
         if word not in WITNESSES:
             guess = did_you_mean(word, WITNESSES)

@@ -22,6 +22,14 @@ class Interval:
         below = x < self.high if self.high_open else x <= self.high
         return above and below
 
+    def part_of(self, low: float, high: float) -> tuple[float, float]:
+        """The part of a range that lies in the interval; where they do not meet, as much of the interval."""
+        start, end = max(low, self.low), min(high, self.high)
+        if start >= end:
+            start = self.low if self.low > -inf else self.high - (high - low)
+            end = min(self.high, start + high - low)
+        return start, end
+
     def __repr__(self) -> str:
         left, right = "(" if self.low_open else "[", ")" if self.high_open else "]"
         return f"{left}{self.low:g}, {self.high:g}{right}"

@@ -64,30 +64,26 @@ def sampled(
 
 def _draw(generator: np.random.Generator, leaf: Leaf, low: float, high: float, dtype: str) -> Floats:
     """A value of few digits from a range, as far as it lies in the domain of the leaf."""
-    if dtype == "complex128":
-        x, y = generator.uniform(low, high, (2, *leaf.node.type.shape))
-        return np.asarray(np.round(x, 2) + 1j * np.round(y, 2))
-    value = drawn(generator, leaf, low, high)
-    rounded = np.asarray(np.round(value, 2))
+    value = drawn(generator, leaf, low, high, dtype == "complex128")
+    rounded = np.round(value, 2)
     return np.where((rounded != 0) & inside(leaf.domain, rounded), rounded, value)
 
 
-def drawn(generator: np.random.Generator, leaf: Leaf, low: float, high: float) -> Floats:
+def drawn(generator: np.random.Generator, leaf: Leaf, low: float, high: float, plane: bool = False) -> NDArray[Any]:
     """A value from a range, as far as it lies in the domain of a leaf; where they do not meet, from the domain."""
-    domain = leaf.domain
-    if domain is not None:
-        start, end = max(low, domain.low), min(high, domain.high)
-        if start >= end:
-            start = domain.low if np.isfinite(domain.low) else domain.high - (high - low)
-            end = min(domain.high, start + high - low)
-        low, high = start, end
-    value = np.asarray(generator.uniform(low, high, leaf.node.type.shape))
+    low, high = (low, high) if leaf.domain is None else leaf.domain.part_of(low, high)
+    real, *imaginary = generator.uniform(low, high, (1 + plane, *leaf.node.type.shape))
+    return symmetric(leaf, real + 1j * imaginary[0] if plane else np.asarray(real))
+
+
+def symmetric(leaf: Leaf, value: Floats) -> Floats:
+    """A value for a leaf, which may be symmetric only."""
     return np.tril(value) + np.tril(value, -1).T if "symmetric" in leaf.node.params else value
 
 
 def inside(domain: Interval | None, x: Floats) -> NDArray[np.bool_]:
     """For each entry of an array whether a declared domain, if there is one, holds it."""
-    held = [domain is None or domain.contains(entry) for entry in x.reshape(-1).tolist()]
+    held = [domain is None or (x.dtype.kind != "c" and domain.contains(entry)) for entry in x.reshape(-1).tolist()]
     return np.array(held, dtype=np.bool_).reshape(x.shape)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -182,17 +183,10 @@ class RefutedClaim:
     def _moved(self, names: Sequence[str]) -> list[Values]:
         """The given point, and others where all these leaves have moved; a bare number stays where it is."""
         case = self.case
-        places: list[Values] = [case.values]
-        for draw in range(0 if case.number or case.subject.rtol is not None else 4 * PLACES):
-            place = dict(case.values)
-            for position, name in enumerate(names):
-                seed = case.seed + 31 * draw + position
-                place[name] = next(chosen_points.nearby(place[name], case.domains.get(name), 1, seed), place[name])
-            if all(np.isfinite(value).all() for value in self._both(place)):
-                places.append(place)
-            if len(places) > PLACES:
-                break
-        return places
+        draws = 0 if case.number or case.subject.rtol is not None else 4 * PLACES
+        near = islice(chosen_points.scattered(case.values, names, case.domains, 0.25, case.seed), draws)
+        finite = (place for place in near if all(np.isfinite(value).all() for value in self._both(place)))
+        return [case.values, *islice(finite, PLACES)]
 
     def _find_derived(self) -> None:
         """The derivative in an equality; its side is the right one."""
