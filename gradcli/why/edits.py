@@ -183,7 +183,7 @@ def stacked(tree: SourceTree, node: ast.expr) -> str:
     if isinstance(node, (ast.List, ast.Tuple)):
         return f"torch.stack([{', '.join([stacked(tree, each) for each in node.elts])}])"
     number = node.operand if isinstance(node, ast.UnaryOp) else node
-    return f"torch.tensor(float({tree.source(node)}))" if isinstance(number, ast.Constant) else tree.source(node)
+    return f"torch.tensor({tree.source(node)})" if isinstance(number, ast.Constant) else tree.source(node)
 
 
 def without_mode(story: Story, entry: Entry) -> Fix:
@@ -250,10 +250,9 @@ def _mode_left(story: Story, entry: Entry) -> Fix:
 
 def sampled(story: Story, entry: Entry) -> Fix:
     """A draw that is reparametrised."""
-    line, via = entry.line, entry.via
+    line, via, tree = entry.line, entry.via, story.tree(entry.line)
     call = found(story, line, "sample", "normal", "bernoulli", "multinomial", "poisson")
     drawn = via is not None and via.co_name == "sample" and not any(w in via.co_filename for w in WITHOUT_RSAMPLE)
-    tree = story.tree(line)
     if drawn and call is not None and isinstance(call.func, ast.Attribute):
         text = f"{tree.source(call.func.value)}.rsample"
         fix = "draw with rsample(), which is reparametrised: its result has a gradient for the parameters"

@@ -112,8 +112,7 @@ class Story:
         """A place as people read it: ``line 3: `x.detach()` ``."""
         if line is None:
             return "an unknown line"
-        where = "" if line.file == self.path else f"{file_name(line.file)}, "
-        where += f"line {line.number}"
+        where = f"{'' if line.file == self.path else f'{file_name(line.file)}, '}line {line.number}"
         return f"{where}: `{line.text}`" if line.text else where
 
     def place(self, line: SourceLine | None) -> str:

@@ -55,8 +55,7 @@ def _number(story: Story, stop: edits.StopPlace, match: re.Match[str]) -> Findin
     for node in ast.walk(statement):
         if isinstance(node, ast.Attribute) and node.attr == match[2]:
             for origin in [statement, *reversed(tree.assignments(dotted(node.value), tree.scope(statement)))]:
-                there = last._replace(number=origin.lineno, span=None)
-                end = story.number_at(there)
+                end = story.number_at(last._replace(number=origin.lineno, span=None))
                 if end is not None and end.reason == "as-number":
                     fix, patches = edits.of_end(story, end)
                     message = f"the file stopped at {story.at(last)}: `{tree.source(node.value)}` is a plain "

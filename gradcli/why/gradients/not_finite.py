@@ -102,6 +102,8 @@ def forward(story: Story, root: int, time: int, lead: str) -> Finding | None:
         return None
     entry, write = origin
     leading = set(walk([root], story.operands))
+    masking = [use for use in story.users.get(entry.mark, ()) if use.mark in leading and reads(use.name, "masks")]
+    entry = masking[0] if write is None and masking and entry.role == "leaf" and word(entry) == "inf" else entry
     for mark in walk([entry.mark], lambda mark: [use.mark for use in story.users.get(mark, ()) if use.mark in leading]):
         use = story.entries[mark]
         both = all(entry.mark in story.ancestors_of(below) for below in use.inputs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.base.results.findings import AtNode, DeadUnits
 from gradcli.recording.runs.operand_notes import Units
-from gradcli.recording.runs.source_tree import called
+from gradcli.recording.runs.source_tree import called, dotted
 from gradcli.why import edits
 from gradcli.why.gradients.hooks import changed_between
 from gradcli.why.readings import flat_reason, kind_of, reads
@@ -264,10 +264,11 @@ def second_slopes(story: Story) -> Iterator[tuple[None, Finding]]:
             continue
         message = f"the derivative at {story.at(sweep.line)} is 0 everywhere: it is a second one, through ReLU or the "
         message += "like, whose slope is constant on both sides of 0"
-        heads = [node.func for node in story.main.calls("ReLU", "LeakyReLU") if isinstance(node.func, ast.Attribute)]
-        patch = story.main.patch(*[story.main.replaced(h, f"{story.main.source(h.value)}.Softplus") for h in heads])
+        calls = [call for call in story.main.calls("ReLU", "LeakyReLU") if dotted(call.func)]
+        texts = [f"{dotted(call.func).removesuffix(called(call))}Softplus()" for call in calls]
+        patch = story.main.patch(*map(story.main.replaced, calls, texts)) if calls else None
         fix = "use a smooth activation where second derivatives are wanted: tanh, softplus, gelu, sin"
-        yield None, story.find("constant-term", None, sweep.line, message, fix=fix, patches=(patch if heads else None,))
+        yield None, story.find("constant-term", None, sweep.line, message, fix=fix, patches=(patch,))
         return
 
 
