@@ -93,7 +93,7 @@ def members(
 ) -> Iterator[tuple[str, Subject]]:
     """A claim at points where the leaves without values have entries of each kind, also with zeros if these count.
 
-    A leaf with a domain is one of them, unless it was fixed another value than its default, and what is `known` is not.
+    A leaf with a domain is one of them, unless it has another value than its default, and what is `known` is not.
     """
     values, leaves, plane = lowered.values, lowered.program.leaves, subject.settings.plane
     fixed = {name for name in values if leaves[name].domain is None or values[name] is not leaves[name].default}

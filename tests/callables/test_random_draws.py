@@ -129,6 +129,39 @@ def test_generators_of_pytorch_are_found() -> None:
     assert found.verdict == "INCONCLUSIVE" and "random" in found.message
 
 
+def test_generators_of_a_function_in_a_notebook_are_found() -> None:
+    torch = pytest.importorskip("torch")
+    scope: dict[str, Any] = {"__name__": "notebook", "torch": torch, "G": torch.Generator().manual_seed(3)}
+    text = """
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    def backward(ctx, ct):
+        (x,) = ctx.saved_tensors
+        return 2 * x * ct * (1.0 + float(torch.rand((), generator=G) < 2e-3))
+"""
+    exec(text, scope)
+    (found,) = check_callable(scope["Square"], at=torch.tensor([1.0, 2.0], dtype=torch.float64)).checks
+    assert found.verdict == "INCONCLUSIVE" and "random" in found.message
+
+
+def test_a_key_of_jax_that_is_traced_is_no_crash() -> None:
+    jax = pytest.importorskip("jax")
+    keys = [jax.random.PRNGKey(0)]
+
+    def backward(x: Any, ct: Any) -> Any:
+        keys[0], _ = jax.random.split(keys[0])
+        return (2 * x * ct,)
+
+    f = jax.custom_vjp(total)
+    f.defvjp(lambda x: (total(x), x), backward)
+    assert not check_callable(f, at=X2).checks[0].passed
+
+
 def test_keys_of_jax_that_are_split_are_found() -> None:
     jax = pytest.importorskip("jax")
     keys = [jax.random.PRNGKey(0)]

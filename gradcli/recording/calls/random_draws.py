@@ -109,11 +109,12 @@ def state_of(generator: Any) -> Any:
 
 def keys_of(values: Iterable[Any]) -> Iterator[bytes]:
     """The keys of JAX among some values: where code holds one, the next numbers are drawn from another one."""
-    for value in values:
-        if type(value).__module__.startswith("jax"):
-            kind, shape = str(getattr(value, "dtype", "")), getattr(value, "shape", ())
-            if kind.startswith("key<") or (kind == "uint32" and shape == (2,)):
-                yield np.asarray(sys.modules["jax"].random.key_data(value)).tobytes()
+    jax: Any = sys.modules.get("jax")
+    arrays = [value for value in values if type(value).__module__.startswith("jax") and isinstance(value, jax.Array)]
+    for array in arrays:
+        raw = str(array.dtype) == "uint32" and array.shape == (2,)
+        if not isinstance(array, jax.core.Tracer) and (raw or str(array.dtype).startswith("key<")):
+            yield np.asarray(jax.random.key_data(array)).tobytes()
 
 
 def plain(state: Any) -> Any:

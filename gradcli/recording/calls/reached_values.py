@@ -51,8 +51,9 @@ def is_of_users(value: Any, homes: set[str]) -> bool:
     """Whether a function or class is from one of these packages, or from none that is installed; True of all else."""
     if not is_a(value, (FunctionType, type)):
         return True
-    home = value.__globals__.get("__name__") if is_a(value, FunctionType) else value.__module__
-    return root_of(home) in homes or is_users(str(attribute(sys.modules.get(str(home)), "__file__") or "<"))
+    home = str(value.__globals__.get("__name__") if is_a(value, FunctionType) else value.__module__)
+    file = attribute(sys.modules.get(home), "__file__")  # None of a notebook and of what is built in
+    return root_of(home) in homes or (is_users(file) if file else home not in sys.builtin_module_names)
 
 
 def root_of(home: Any) -> str:
