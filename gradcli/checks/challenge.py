@@ -39,7 +39,7 @@ RANGES = {  # of all inputs
 }
 BESIDE = "entries beside numbers of the script"  # which it may compare with
 KINDS = (*list(RANGES)[:-1], "entries of any size", BESIDE, *list(RANGES)[-1:])
-POWERS, NEAR, LARGEST = (-9, 9), 2.0**-20, 1e300  # of 10, of those sizes; how near numbers, and numbers up to it
+POWERS, NEAR, LARGEST = (-9, 6), 2.0**-20, 1e300  # of 10, of those sizes; how near numbers, and numbers up to it
 MOST_WORK = 400_000  # operations on entries of a member that is looked at
 
 
@@ -98,8 +98,8 @@ def members(
     values, leaves, plane = lowered.values, lowered.program.leaves, subject.settings.plane
     fixed = {name for name in values if leaves[name].domain is None or values[name] is not leaves[name].default}
     free = [leaf for name, leaf in leaves.items() if name not in {*known, *fixed}]
-    read = [abs(node.params["value"]) for node in reachable(subject.nodes()) if node.primitive is CONSTANT]
-    numbers = [1.0, *(float(size) for size in read if 0 < size < LARGEST)]
+    read = [node.params["value"] for node in reachable(subject.nodes()) if node.primitive is CONSTANT]
+    numbers = [1.0, *(float(abs(x)) for x in read if not isinstance(x, str) and 0 < abs(x) < LARGEST)]
     for seed, entries in product(range(1, draws + 1), KINDS[: None if zeros else -1] if free else ()):
         generator = np.random.default_rng(seed)
         moved = {leaf.name: entries_of(generator, leaf, entries, numbers, plane) for leaf in free}

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.floating[Any]]
     Pair = tuple[Subject, Outcome]
 
-UNLIKE, DUST = 1e-6, 1e-13  # relative: of floats of two formulas, beside the entry and the largest one
+UNLIKE, ROUNDED, DUST = 1e-6, 1e-2, 1e-13  # of formulas, beside an entry, with rounded constants, and the largest one
 DRAWS = 2000  # operations on all points in a range, beside 100, to look at other branches
 WRONG = ("DISAGREES", "UNDEFINED")  # verdicts on a step of a derivation
 
@@ -123,7 +123,6 @@ def check_script(
             subject, outcome = verdict_on(exact, subject, ready.box)
             if subject.kind == "claim":
                 outcome = next(widening, lambda known: known)(outcome)
-            if subject.kind == "claim" and outcome.verdict in GOOD:
                 subject, outcome = on_other_branches(exact, ready, subject, outcome)
             if beat is not None:
                 beat()
@@ -221,13 +220,14 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> Pair:
 def on_other_branches(exact: Exact, ready: PreparedChecks, subject: Subject, outcome: Outcome) -> Pair:
     """What is right in the region of chosen values of a claim's leaves is refuted where another branch does it."""
     signs, right = outcome.evidence.get("region", ()), subject.left or subject.engine or subject.judged
+    slack = ROUNDED if "reading" in outcome.evidence else UNLIKE
     limited = signs or outcome.verdict in ("CERTIFIED", "IMPRECISE") or "assumptions" in outcome.evidence
-    if limited and subject.rtol is None:
+    if limited and outcome.verdict in GOOD and subject.rtol is None:
         sides = evaluator([subject.judged, right], subject.settings.doubles)
         draws = 1 + DRAWS // (100 + work_of(reachable([subject.judged, right])))
         for _, member in room("challenge").members(ready.lowered, subject, draws=draws, known=ready.box):
             claimed, wanted = sides(member.values)  # floats first: they are cheap
-            off = np.abs(claimed - wanted) > UNLIKE * np.abs(wanted) + DUST * np.abs(wanted).max(initial=0.0)
+            off = np.abs(claimed - wanted) > slack * np.abs(wanted) + DUST * np.abs(wanted).max(initial=0.0)
             there = verdict_on(exact, member)[1] if off.any() else outcome
             if there.verdict == "DISAGREES":
                 unnamed = signs and "the claim is right where" not in there.message
