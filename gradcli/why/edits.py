@@ -418,9 +418,8 @@ def in_place(story: Story, entry: Entry) -> Fix:
     statement, tree = story.statement(entry.line), story.tree(entry.line)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return Fix()
-    guarded = entry.mode != "grad"
     zeroes = any(event.kind in ("dropped", "zeroed") for event in story.watch.events)
-    shown, edits = "", []
+    guarded, shown, edits = entry.mode != "grad", "", []
     for other in tree.block(statement):
         if not isinstance(other, ast.Assign):
             continue

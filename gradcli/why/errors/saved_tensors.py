@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import Saved
-from gradcli.recording.runs.source_tree import ATOMS, called, dotted, target_of
+from gradcli.recording.runs.source_tree import called, dotted, target_of
 from gradcli.why import edits
 from gradcli.why.gradients.missing import assigned_name
 from gradcli.why.story import walk
@@ -78,9 +78,7 @@ def out_of_place(story: Story, line: SourceLine | None) -> edits.Fix:
         return edits.Fix(f"change a copy: `{text}` first", (tree.patch(tree.inserted(statement, text)),))
     operators = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
     if isinstance(statement, ast.AugAssign) and type(statement.op) in operators:
-        target = tree.source(statement.target)
-        value = tree.source(statement.value)
-        value = value if isinstance(statement.value, ATOMS) else f"({value})"
+        target, value = tree.source(statement.target), tree.bracketed(statement.value)
         text = f"{target} = {target} {operators[type(statement.op)]} {value}"
         return edits.Fix(f"write the change out of place: `{text}`", (tree.patch(tree.replaced(statement, text)),))
     nodes = (story.node(line), statement.value if isinstance(statement, ast.Expr) else None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -136,12 +137,11 @@ def reaches(story: Story, entry: Entry, root: int) -> str:
         chain = uses[0]
         known = story.watch.subjects.get(chain.mark)
         if known is not None and known.name and known.name != story.called(entry.mark):
-            batch = known.name
+            batch = f" as `{known.name}`"
     first = next((use for use in story.users.get(chain.mark, ()) if use.mark in onto), None)
     number = next((n for n, sweep in enumerate(story.watch.sweeps, 1) if sweep.time > root), len(story.watch.sweeps))
     step = f" in step {number}" if len(story.watch.sweeps) > 1 else ""
-    shown = f" as `{batch}`" if batch else ""
-    return f"; it is first used{shown} at {story.at(first.line)}{step}" if first is not None else ""
+    return f"; it is first used{batch} at {story.at(first.line)}{step}" if first is not None else ""
 
 
 def by_update(story: Story, write: Event) -> Finding:
@@ -159,6 +159,7 @@ def by_update(story: Story, write: Event) -> Finding:
 
 
 HUGE = 1e6
+ONE_LESS = re.compile(r"^1(\.0?)? - ")
 APART = "keep the divisor away from 0: add a small number to it, or clamp it"
 
 
@@ -258,9 +259,10 @@ def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
     """What was wrong with the operands of an operation, and the fix for it."""
     known = entry.remark.operands if isinstance(entry.remark, FailedOperands) else ()
     first, line = known[0] if known else None, entry.line
-    stable = edits.log_softmax(story, entry) if kind == "Log" else None
+    stable = edits.log_softmax(story, entry) or log_sigmoids(story, entry) if kind == "Log" else None
     if stable is not None and first is not None:
-        return f" ({first.zeros} of {first.size} entries are 0: the softmax underflows)", stable
+        what = "the sigmoid is rounded" if "sigmoid" in stable.text else "the softmax underflows"
+        return f" ({first.zeros} of {first.size} entries are 0: {what})", stable
     logarithm = kind.startswith("Log") and kind != "LogSoftmax"
     rooted, power = kind in ("Sqrt", "Rsqrt"), kind.startswith("Pow") and first is not None and not first.high > GROWN
     if (logarithm or rooted or power) and first is not None and (first.negative or (first.zeros and not rooted)):
@@ -268,7 +270,6 @@ def domain(story: Story, entry: Entry, kind: str) -> tuple[str, edits.Fix]:
         text, patch = bounded(story, line, low="1e-12" if rooted else "1e-8")
         fix = f"keep the {'base' if power else 'operand'} {'at 0 or above' if rooted else 'above 0'}: clamp it, {text}"
         fix += ", or use the stable form (log_softmax, logsigmoid, log1p)" if logarithm else ""
-        patch = with_others(story, line, patch) if logarithm else patch
         return f" ({bad} of {first.size} entries{' of the base' if power else ''} are {what})", edits.Fix(fix, (patch,))
     if kind in ("Acos", "Asin", "Atanh", "Acosh") and first is not None:
         text, patch = bounded(story, line, low="-1 + 1e-6", high="1 - 1e-6")
@@ -313,15 +314,22 @@ def bounded(story: Story, line: SourceLine | None, low: str = "", high: str = ""
     return f"`{text}`", None if node is None else edits.swap(story, line, node, text)
 
 
-def with_others(story: Story, line: SourceLine | None, patch: Patch | None) -> Patch | None:
-    """A patch that also bounds the operands of other calls of the function in its statement: log(p) and log(1 - p)."""
-    node, statement, tree, dialect = story.node(line), story.statement(line), story.tree(line), story.dialect(line)
-    if patch is None or statement is None or not isinstance(node, ast.Call):
-        return patch
-    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and n is not node and called(n) == called(node)]
-    operands = [n for n in (edits.operand_of(call, dialect) for call in calls) if n is not None]
-    bounds = [tree.replaced(n, dialect.bounded(dialect.operand(tree, n), "1e-8")) for n in operands]
-    return patch._replace(edits=(*patch.edits, *bounds))
+def log_sigmoids(story: Story, log: Entry) -> edits.Fix | None:
+    """logsigmoid in the place of the logarithms of a sigmoid, and of 1 less it, in one statement."""
+    source, statement, tree = story.through(log.inputs[0], "linear"), story.statement(log.line), story.tree(log.line)
+    call, assignment = edits.found(story, source.line, "sigmoid"), story.statement(source.line)
+    inner = None if call is None else edits.operand_of(call, story.dialect(source.line))
+    if call is None or inner is None or statement is None or tree is not story.tree(source.line):
+        return None
+    kept = isinstance(assignment, ast.Assign) and assignment.value is call and dotted(assignment.targets[0])
+    name = kept or tree.source(call)
+    texts = {name: tree.source(inner), f"1-{name}": f"-{tree.bracketed(inner)}"}
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and called(n) == "log"]
+    operands = [tree.source(edits.operand_of(each, story.dialect()) or each) for each in calls]
+    logs = [(n, texts[key]) for n, x in zip(calls, operands, strict=True) if (key := ONE_LESS.sub("1-", x)) in texts]
+    patch = tree.patch(*[tree.replaced(n, f"torch.nn.functional.logsigmoid({text})") for n, text in logs])
+    fix = f"use logsigmoid, or binary_cross_entropy_with_logits, on the raw outputs, `{texts[name]}`"
+    return edits.Fix(fix, (patch,)) if logs else None
 
 
 def divisor_patch(story: Story, line: SourceLine | None) -> Patch | None:

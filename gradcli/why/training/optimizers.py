@@ -123,7 +123,8 @@ def not_optimised(story: Story, outside: set[int]) -> Iterator[tuple[int, Findin
     stepping = [optimizer for optimizer in story.watch.optimizers if optimizer.updates]
     stale, copies = unused(story, stepping), copied(story, stepping)
     yield from ((mark, of_copy(story, mark, *copies[mark])) for mark in copies if mark not in outside)
-    twins = [a for a in stepping for b in stepping if a is not b and set(a.held) == set(b.held) and by_turns(a, b)]
+    same = [(a, b) for a in stepping for b in stepping if a is not b and set(a.held) == set(b.held)]
+    twins = [a for a, b in same if a.updates[0].time < b.updates[-1].time and b.updates[0].time < a.updates[-1].time]
     for mark, subject in story.latest.items() if stepping else ():
         if mark in story.held | outside | {*copies} or not (subject.requires and subject.leaf and subject.parameter):
             continue
@@ -137,11 +138,6 @@ def not_optimised(story: Story, outside: set[int]) -> Iterator[tuple[int, Findin
             yield mark, left_behind(story, mark, stepping[0], bool(stale))
         elif twins:
             yield mark, of_twin(story, mark, twins, sweeps[-1].time)
-
-
-def by_turns(first: OptimizerRecord, second: OptimizerRecord) -> bool:
-    """Whether the steps of two optimizers are mixed."""
-    return first.updates[0].time < second.updates[-1].time and second.updates[0].time < first.updates[-1].time
 
 
 def copied(story: Story, optimizers: Sequence[OptimizerRecord]) -> dict[int, tuple[OptimizerRecord, Entry]]:
@@ -302,8 +298,7 @@ def idle(story: Story) -> Iterator[tuple[int | None, Finding]]:
 def never_stepped(story: Story, optimizer: OptimizerRecord, sweeps: list[BackwardRecord]) -> Finding:
     """An optimizer that never makes a step."""
     name = optimizer.name or optimizer.kind
-    bare = next(story.main.bare("step"), None)
-    line = sweeps[-1].line
+    bare, line = next(story.main.bare("step"), None), sweeps[-1].line
     if bare is not None:
         return uncalled(story, line, bare, f"{len(sweeps)} backwards")
     message = f"no parameter ever changes: {len(sweeps)} backwards ran, the last at {story.at(line)}, and `{name}` of "
@@ -320,8 +315,8 @@ def uncalled(story: Story, line: SourceLine | None, bare: ast.Attribute, ran: st
     text = story.main.source(bare)
     line = line and line._replace(number=bare.lineno, text=text, span=None)
     message = f"line {bare.lineno}: `{text}` only names the method, it is not called: after {ran} nothing has changed"
-    fix = f"call it: `{text}()`"
-    return story.find("no-update", None, line, message, fix=fix, patches=(story.main.with_brackets(bare),))
+    patch = story.main.with_brackets(bare)
+    return story.find("no-update", None, line, message, fix=f"call it: `{text}()`", patches=(patch,))
 
 
 def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None, Finding]]:
