@@ -172,7 +172,7 @@ class Reader:
         if node.primitive is DATA:
             digest = node.params["digest"]
             self.data[digest] = node.builder.data[digest]
-            if len(node.shape) == 1 and node.shape[0] > FEW and _counts(self.data[digest].flat):
+            if len(node.shape) == 1 and node.shape[0] > FEW and [*self.data[digest].flat] == [*range(node.shape[0])]:
                 return ordinal(at[0])
             return single(Literal(digest, at))
         value = node.params["value"]
@@ -498,11 +498,6 @@ def is_order(truth: Sum) -> bool:
     return all(isinstance(base, (Less, Delta)) for term in truth for base, _ in term.factors) and all(
         term.coefficient == 1 and term.factors and not term.bound for term in truth
     )
-
-
-def _counts(flat: Sequence[Any]) -> bool:
-    """Whether numbers are 0, 1, 2, ... in this order."""
-    return all(value == place for place, value in enumerate(flat))
 
 
 def negated(truth: Sum) -> Sum:

@@ -139,6 +139,7 @@ Kept = TypeVar("Kept")
 
 _KEYS: dict[int, tuple[Any, str]] = {}  # of bases, by their identity: a base stands in many sums, one after the other
 _FREE: dict[int, tuple[Any, tuple[Index, ...]]] = {}
+_SYMMETRIC: dict[int, tuple[Any, bool]] = {}  # of the arguments of inverses
 
 
 def _kept(table: dict[int, tuple[Any, Kept]], base: Any, make: Callable[[Any], Kept]) -> Kept:
@@ -363,9 +364,11 @@ def is_symmetric(base: InputEntry | Whole) -> bool:
     """Whether a base is an entry of a symmetric matrix: of a symmetric input, or the inverse of such a matrix."""
     if isinstance(base, InputEntry):
         return base.symmetric
-    if base.name != "inv" or len(base.args[0][0]) > 2:
-        return False
-    (row, column), matrix = base.args[0]
+    return base.name == "inv" and len(base.args[0][0]) == 2 and _kept(_SYMMETRIC, base.args, _equals_its_transpose)
+
+
+def _equals_its_transpose(args: tuple[tuple[tuple[Index, ...], Sum], ...]) -> bool:
+    (row, column), matrix = args[0]
     return key(matrix, {row: "<row>", column: "<column>"}) == key(matrix, {row: "<column>", column: "<row>"})
 
 
