@@ -10,8 +10,6 @@ from gradcli.base.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Self
-
     from gradcli.base.diagnostics import Diagnostic
     from gradcli.language.syntax import Directive
     from gradcli.lowering import Lowered
@@ -137,7 +135,7 @@ class Report:
     def __bool__(self) -> bool:
         return self.ok
 
-    def shown(self) -> Self:
+    def shown(self) -> Report:
         """The same report with evidence that is computed `later`, for people: no verdict depends on it."""
         shown = [replace(x, evidence={**x.evidence, **x.later()}) if x.later else x for x in self.checks]
         return replace(self, checks=tuple([replace(check, later=None) for check in shown]))

@@ -363,3 +363,10 @@ def test_shapes_of_a_pasted_formula_are_those_that_derive_assumes(
 def test_a_problem_that_no_shapes_cure_stays(text: str, claims: dict[str, str]) -> None:
     with pytest.raises(GradcliError, match="GC"):
         check_script(text, claims=claims)
+
+
+def test_a_mistake_is_found_at_symmetric_matrices_where_the_claim_is_about_these() -> None:
+    at = {"S": [[2.0, 0.5], [0.5, 1.0]], "B": [[1.0, 2.0], [3.0, 4.0]]}
+    found = claim("trace(inv(S)@B)", at, "S", "-inv(S)@B@inv(S)", wrt=["S"])
+    readings: Any = found.evidence["diagnosis"]
+    assert [one["name"] for one in readings] == ["transposed", "transposed operand"]

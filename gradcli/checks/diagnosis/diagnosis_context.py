@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -182,9 +182,12 @@ class RefutedClaim:
 
     def _moved(self, names: Sequence[str]) -> list[Values]:
         """The given point, and others where all these leaves have moved; a bare number stays where it is."""
-        case = self.case
+        case, held = self.case, self.case.values
         draws = 0 if case.number or case.subject.rtol is not None else 4 * PLACES
-        near = islice(chosen_points.scattered(case.values, names, case.domains, 0.25, case.seed), draws)
+        places = [chosen_points.nearby(held[x], case.domains.get(x), draws, case.seed + i) for i, x in enumerate(names)]
+        moving = [chain(near, repeat(held[name])) for name, near in zip(names, places, strict=True)]
+        rows = islice(zip(*moving, strict=False), draws)
+        near = ({**held, **dict(zip(names, row, strict=True))} for row in rows)
         finite = (place for place in near if all(np.isfinite(value).all() for value in self._both(place)))
         return [case.values, *islice(finite, PLACES)]
 
