@@ -10,6 +10,7 @@ from gradcli.base.diagnostics import error, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
     from gradcli.base.diagnostics import Diagnostic
     from gradcli.language.syntax import Directive
     from gradcli.lowering import Lowered
