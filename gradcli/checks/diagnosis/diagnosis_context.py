@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice, repeat
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -147,9 +147,8 @@ class RefutedClaim:
                 results = Tape(wanted).run(feeds, backend="numpy")
         except GradcliError:
             return None
-        shapes = [(len(places), *node.type.shape) for node in wanted]
         floats = [np.asarray(result, np.float64) for result in results]
-        return {n: np.broadcast_to(x, shape) for n, x, shape in zip(wanted, floats, shapes, strict=True)}
+        return {node: np.broadcast_to(x, (len(places), *node.shape)) for node, x in zip(wanted, floats, strict=True)}
 
     def likeliest(self, candidates: Iterable[Candidate]) -> list[ErrorReading]:
         """The reading of the cheapest candidate whose sides are equal, and not all 0, at every moved point."""
@@ -182,20 +181,21 @@ class RefutedClaim:
 
     def _moved(self, names: Sequence[str]) -> list[Values]:
         """The given point, and others where all these leaves have moved; a bare number stays where it is."""
-        case, held = self.case, self.case.values
-        draws = 0 if case.number or case.subject.rtol is not None else 4 * PLACES
-        places = [chosen_points.nearby(held[x], case.domains.get(x), draws, case.seed + i) for i, x in enumerate(names)]
-        moving = [chain(near, repeat(held[name])) for name, near in zip(names, places, strict=True)]
-        rows = islice(zip(*moving, strict=False), draws)
-        near = ({**held, **dict(zip(names, row, strict=True))} for row in rows)
-        finite = (place for place in near if all(np.isfinite(value).all() for value in self._both(place)))
+        case = self.case
+
+        def moved(draw: int) -> Values:
+            near = enumerate(names, case.seed + 31 * draw)
+            steps = {x: chosen_points.nearby(case.values[x], case.domains.get(x), 1, seed) for seed, x in near}
+            return {**case.values, **{name: next(values, case.values[name]) for name, values in steps.items()}}
+
+        places = map(moved, range(0 if case.number or case.subject.rtol is not None else 4 * PLACES))
+        finite = (place for place in places if all(np.isfinite(value).all() for value in self._both(place)))
         return [case.values, *islice(finite, PLACES)]
 
     def _find_derived(self) -> None:
         """The derivative in an equality; its side is the right one."""
         for side, other in ((self.right, self.claimed), (self.claimed, self.right)):
-            order = reachable([side])
-            derivative = next((node for node in reversed(order) if node in self.case.subject.derived), None)
+            derivative = next((x for x in reversed(reachable([side])) if x in self.case.subject.derived), None)
             if derivative is not None:
                 self.right, self.claimed = side, other
                 self.derived = (derivative, *self.case.subject.derived[derivative])
