@@ -135,6 +135,22 @@ def test_what_is_not_read_has_no_derivative(form: str, low: int, monkeypatch: py
 # --- what was found ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("terms", "decides"),
+    [
+        ([1e308, 1e308, -np.inf], True), ([-1e308, np.inf, -1e308], True), ([1e308, 1e308, -1e308, -1e308], True),
+        ([np.inf, -np.inf, 1e308, 1e308], False), ([1e300, -np.inf, 1e300], False), ([np.nan, 1e308, 1e308], False),
+        ([1e307, -1e307, 1.0], False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("text", ["sum(x) + 0*sum(u)", "u @ x", "sum(outer(x, u))"])
+def test_where_the_order_of_additions_decides(text: str, terms: list[float], decides: bool) -> None:
+    """Beside an infinity, finite terms may overflow to the other one before it is added, or not."""
+    tape, values = question(text, {"x": np.array(terms), "u": np.ones(len(terms))})
+    gap = allowed(tape, values)[0].gap
+    assert np.isinf(gap) if decides else np.isfinite(gap)
+
+
 @pytest.mark.parametrize("ufunc", sorted(emit_numpy.UNSAFE, key=lambda one: one.__name__), ids=lambda one: one.__name__)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_results_with_gaps_in_memory(ufunc: Any, dtype: Any) -> None:

@@ -35,28 +35,54 @@ class Allowed(NamedTuple):
 class Rounded(NumpyNamespace):
     """NumPy, but every sum comes out as another order of additions might make it."""
 
-    def __init__(self, dtype: str, random: np.random.Generator) -> None:
+    def __init__(self, dtype: str, seed: int) -> None:
         super().__init__(np, dtype)
-        self.random = random
+        self.random = np.random.default_rng(seed)
+        self.overflow = (np.nan, np.inf, -np.inf)[seed % 3]
         self.eps = float(np.finfo(dtype).eps)
 
     def _off(self, exact: Any, size: Any, count: int) -> Any:
         if np.asarray(exact).dtype.kind != "f":
             return exact
+        size = np.minimum(size, np.finfo(self.dtype).max)
         change = self.random.uniform(-1, 1, np.shape(exact)) * self.eps * max(count - 1, 0) * size
         return (exact + change).astype(np.asarray(exact).dtype)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        exact = np.sum(x, axis=axis, keepdims=keepdims)
-        return self._off(exact, np.sum(np.abs(x), axis=axis, keepdims=keepdims), x.size // max(np.size(exact), 1))
+        exact, size = np.sum(x, axis=axis, keepdims=keepdims), np.sum(np.abs(x), axis=axis, keepdims=keepdims)
+        off = self._off(exact, size, x.size // max(np.size(exact), 1))
+        return self._reordered(off, x, _sized(x), axis, keepdims) if np.isinf(size).any() else off
 
     def matmul(self, x: Any, y: Any) -> Any:
-        return self._off(np.matmul(x, y), np.matmul(np.abs(x), np.abs(y)), x.shape[-1] + 1)
+        exact, size = np.matmul(x, y), np.matmul(np.abs(x), np.abs(y))
+        off = self._off(exact, size, x.shape[-1] + 1)
+        if not np.isinf(size).any():
+            return off
+        terms, sized = [a[..., None] * b[..., None, :, :] for a, b in ((x, y), (_sized(x), _sized(y)))]
+        return self._reordered(off, terms, sized, -2)
+
+    def _reordered(self, total: Any, terms: Any, sized: Any, axis: Any, keepdims: bool = False) -> Any:
+        """Totals of terms that overflow: what this run has for them, wherever some order of additions gives that.
+
+        NaN needs both infinities; an infinity among the terms leaves none of the other sign.
+        """
+        up, down = [np.isinf(np.sum(np.maximum(x, 0), axis=axis, keepdims=keepdims)) for x in (terms, -terms)]
+        known = np.sum(sized, axis=axis, keepdims=keepdims)
+        gives = (
+            up & down if np.isnan(self.overflow) else (up if self.overflow > 0 else down) & (known != -self.overflow)
+        )
+        return np.where(gives & ~np.isnan(known), self.overflow, total).astype(np.asarray(total).dtype)
 
 
-def run(tape: Tape, values: Mapping[str, Any], dtype: str, random: np.random.Generator) -> list[Any]:
+def _sized(x: Any) -> Any:
+    """Terms, or factors, with 1 for the size of all that are finite: what they say of a sum, whatever its order."""
+    return np.where(np.isfinite(x), np.sign(x), x)
+
+
+def run(tape: Tape, values: Mapping[str, Any], dtype: str, seed: int) -> list[Any]:
     """The outputs of a tape with rounding errors of this size."""
-    xp = Rounded(dtype, random)
+    xp = Rounded(dtype, seed)
+    random = xp.random
     given = dict(zip([node for node, _ in tape.inputs], tape.input_values(values), strict=True))
     found: dict[Any, Any] = {}
     with xp.arithmetic():
@@ -93,13 +119,13 @@ def _rounded(exact: Any, args: Sequence[Any], terms: Any, xp: Rounded, random: n
     stay = (size[..., None] == known).any(-1) if few else np.isin(size, known)
     if all(np.array_equal(arg, np.rint(arg)) for arg in args):  # positions, and numbers of turns; large floats all are
         stay = stay | ((exact == np.rint(exact)) & (size < 1 / xp.eps))
-    return np.where(stay, exact, off)
+    return np.where(stay | ~np.isfinite(exact), exact, off)
 
 
 def allowed(tape: Tape, values: Mapping[str, Any], dtype: str = "float64") -> list[Allowed]:
     """The evaluator's results, each with the gap to any answer that is right."""
     plain = tape.run(values, backend="numpy", dtype=dtype)
-    runs = [run(tape, values, dtype, np.random.default_rng(seed)) for seed in range(RUNS)]
+    runs = [run(tape, values, dtype, seed) for seed in range(RUNS)]
     found = []
     with np.errstate(all="ignore"):
         for place, value in enumerate(plain):
