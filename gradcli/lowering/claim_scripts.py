@@ -30,9 +30,10 @@ def lowered_claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
 
     What it assigns or defines itself is its own, in functions of the script too.
     """
+    from gradcli.language.latex.claims import leaf_of  # few programs have claims beside them: start-up time
+
     source = Source(text, f"<claim for {leaf}>")
-    second = leaf.startswith("hessian(")
-    leaf = leaf[len("hessian(") : -1] if second else leaf
+    about, (leaf, order) = leaf, leaf_of(leaf)
     if leaf not in lowerer.leaves:
         raise unknown_leaf(lowerer, leaf)
     if len(lowerer.outputs) != 1:
@@ -61,13 +62,13 @@ def lowered_claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     right = number(inner, inner.outputs[0])
     from gradcli.transforms import derivatives
 
-    if second and output.type.shape:
+    if order == 2 and output.type.shape:
         raise error("GC307", f"a Hessian needs a scalar, and the output is {output.type}", script.span, source=source)
-    name = "hessian" if second else "jacobian" if output.type.shape else "grad"
+    name = "hessian" if order == 2 else "jacobian" if output.type.shape else "grad"
     if name == "grad":
         left = derivatives.grad(output, [target])[0]
     else:
-        left = tagged(lowerer, (derivatives.hessian if second else derivatives.jacobian)(output, target))
+        left = tagged(lowerer, getattr(derivatives, name)(output, target))
         lowerer.derived[left] = (name, output, target)
     if right.type.shape not in ((), left.type.shape):
         what = f"the {'gradient' if name == 'grad' else name.title()} with respect to `{visible(leaf)}`"
@@ -77,7 +78,6 @@ def lowered_claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
     own = inner.text.replace(OWN, "")
     text = f"{name}({own and lowerer.text}, {leaf}) == {own}"
     derivative = (output, target) if name == "grad" else None
-    about = f"hessian({leaf})" if second else leaf
     return Claim(left, stretch(right, left.type.shape), script.span, text, source, leaf=about, derivative=derivative)
 
 

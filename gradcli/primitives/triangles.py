@@ -45,7 +45,7 @@ def in_pairs(x: Any) -> Any:
     """A symmetric matrix as a function of a leaf: the mean with its transpose, and a step of one entry moves two.
 
     So its derivative is G + G.T - diag(diag(G)), where G is the one by independent entries (Magnus and Neudecker 1980,
-    The elimination matrix).
+    The elimination matrix): every transform, oracle and formula has this convention without knowing it.
     """
     both = x + x.mT
     return ste(both / 2, both - diag(diag(x)))
