@@ -217,6 +217,7 @@ def verdict_on(exact: Exact, subject: Subject, box: Box | None = None) -> Pair:
     return subject, outcome
 
 
+@np.errstate(all="ignore")
 def on_other_branches(exact: Exact, ready: PreparedChecks, subject: Subject, outcome: Outcome) -> Pair:
     """What is right in the region of chosen values of a claim's leaves is refuted where another branch does it."""
     signs, right = outcome.evidence.get("region", ()), subject.left or subject.engine or subject.judged

@@ -219,3 +219,17 @@ def test_a_report_computes_witnesses_when_it_is_shown(monkeypatch: pytest.Monkey
     assert report.shown() == at_once and str(report) == str(at_once)
     monkeypatch.setattr(witnesses, "witness_table", None)
     assert str(report) == str(at_once)  # once
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("ste(2*x, x**2)*x", {"x": 3.0}),
+        ("detach(x**2)*x + detach(3*x)*x**2", {"x": 1.5}),
+        ("symmetric S; logdet(S)", {"S": [[2.0, 0.5], [0.5, 1.0]]}),
+    ],
+)
+def test_what_is_held_is_held_apart(text: str, at: dict[str, Any]) -> None:
+    """SymPy has a symbol for each value that a script detaches, and for the value and the surrogate of ste."""
+    table: Any = check_script(text, at=at, witnesses="sympy").checks[0].evidence["witnesses"]
+    assert table["rows"][-1]["agrees"] and table["rows"][-1]["digits"] >= 15

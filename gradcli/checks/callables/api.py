@@ -160,9 +160,8 @@ def report_on(
         out = repeatable(judged, box.drawing)
         shown = {"at": where, "seed": seed, "library": TITLES[box.library.name]}
         shown |= {"function": about.rule} if about.rule and kind == "callable" else {}
+        shown |= {"outside": "f raises at some points near the given one"} if box.outside and kind == "callable" else {}
         evidence = plain({**shown, **selected(out.evidence, settings.witnesses)})
-        if box.outside and kind == "callable":
-            evidence["outside"] = "f raises at some points near the given one"
         about_it = (identity, file, line, kind, name, out.verdict, evidence, out.message)
         checks.append(Check(*about_it, passed=acceptable(out, settings), later=out.later))
     checks += [failed_check(problem, about, name) for name, problem in box.misshapen.items()]

@@ -104,17 +104,17 @@ class FieldEvaluation:
         return self.known[node.args[0]]
 
     def detached(self, node: Node) -> Entries:
-        return self._at_the_point(node, node.args[0])
+        return self._at_the_point(node.args[0])
 
     def straight_through(self, node: Node) -> Entries:
         """ste(value, surrogate): the value of the first, which moves like the second."""
-        value, before = [self._at_the_point(node, arg) for arg in node.args]
+        value, before = [self._at_the_point(arg) for arg in node.args]
         rows = zip(value.flat, self.known[node.args[1]].flat, before.flat, strict=True)
         return Entries([x if y is then else x + (y - then) for x, y, then in rows], value.shape)
 
-    def _at_the_point(self, node: Node, arg: Node) -> Entries:
+    def _at_the_point(self, arg: Node) -> Entries:
         still = self.base.get(arg)
-        return self.field.detached(node, self.known[arg]) if still is None else still
+        return self.field.detached(arg, self.known[arg]) if still is None else still
 
     def pointwise(self, node: Node) -> Entries:
         """A rule for single entries, applied to each of them."""

@@ -194,7 +194,7 @@ class Field(ABC):
         return condition
 
     def detached(self, node: Node, x: Entries) -> Entries:
-        """Entries as they are at the point, for a node that detaches them: a script's detach(x) or ste(x, y)."""
+        """The entries of a node as they are at the point, where a script detaches it: detach(x) or ste(x, y)."""
         return x
 
     def index(self, x: Any) -> int:
