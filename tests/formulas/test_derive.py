@@ -107,7 +107,7 @@ TABLE = [
     ("trace(inv(X))**2", "X", "-2*trace(inv(X))*inv(X).T @ inv(X).T", "PROVED"),
     ("trace(A@diag(x))", "x", "diag(A)", "PROVED"),
     ("trace(A@(S + S.T))/2", "S", "(A + A.T)/2", "PROVED"),
-    ("log(det((S + S.T)/2))", "S", "inv((S + S.T)/2).T", "PROVED"),
+    ("log(det((S + S.T)/2))", "S", "inv((S + S.T)/2)", "PROVED"),
     ("trace(A@matrix_power(X, 3))", "X", "X.T @ X.T @ A.T + A.T @ X.T @ X.T + X.T @ A.T @ X.T", "PROVED"),
     (
         "trace(B.T@X.T@C@X@X.T@C@X@B)",
