@@ -27,7 +27,6 @@ CODE_OF_VERDICT = {
     "DISAGREES": "GC801", "IMPRECISE": "GC802", "KINK": "GC803", "BOUNDARY": "GC804", "DISCONTINUOUS": "GC805",
     "UNDEFINED": "GC806", "INCONCLUSIVE": "GC807", "ERROR": "GC808", "CRASHED": "GC809",
 }  # fmt: skip
-LATER = "later"  # all witnesses, when a report is shown
 NOT_AS_REQUIRED = "GC810"  # a good verdict that is not what is required or expected
 
 
@@ -138,8 +137,8 @@ class Report:
 
     def shown(self) -> Report:
         """The same report with evidence that is computed `later`, for people: no verdict depends on it."""
-        shown = [replace(x, evidence={**x.evidence, **x.later()}) if x.later else x for x in self.checks]
-        return replace(self, checks=tuple([replace(check, later=None) for check in shown]))
+        checks = [replace(x, evidence={**x.evidence, **x.later()}, later=None) if x.later else x for x in self.checks]
+        return replace(self, checks=tuple(checks))
 
     @property
     def summary(self) -> dict[str, int]:

@@ -25,7 +25,7 @@ from gradcli.checks.evaluate.evaluation import work_of
 from gradcli.checks.expectations import check_ids, expected_error, settled, suppressed
 from gradcli.checks.oracle import oracle_client
 from gradcli.checks.oracle.oracle_client import Exact
-from gradcli.checks.report import GOOD, LATER, Check, Report, Settings, timed
+from gradcli.checks.report import GOOD, Check, Report, Settings, timed
 from gradcli.checks.subjects import Subject, subjects
 from gradcli.execution.evaluate import Tape
 from gradcli.execution.namespaces import namespace
@@ -74,7 +74,7 @@ def check_script(
     dtype: str = "float64",
     backend: str = "auto",
     steps: bool = False,
-    witnesses: str | Sequence[str] = "none",
+    witnesses: str | Sequence[str] | None = "none",
     box: Mapping[str, tuple[float, float]] | None = None,
     dodge: bool = False,
     prove: bool = True,
@@ -89,7 +89,7 @@ def check_script(
     "certified" or "precise". A leaf without a value is sampled inside its domain. With `steps` every derivative gets
     finite differences for a sequence of steps in its evidence. `witnesses` ("all", or some of reverse, enclosure, sympy
     and differences with commas between them) puts derivatives from other sources into it; no verdict depends on them.
-    "later" is all of them, in `Report.shown`. `box` gives leaves an interval, on the whole of which a verdict then
+    None is all of them, in `Report.shown`. `box` gives leaves an interval, on the whole of which a verdict then
     has to hold; with `dodge` a kink at the point is left for a point beside it. Without `prove` the best verdict is
     CERTIFIED. `backend` computes the floats that are judged ("auto" is NumPy). `beat` is called after each check.
     Threads that check with one oracle do so one after the other.
@@ -152,7 +152,7 @@ def check_script(
     times += [monotonic() for _ in results]
     report = Report(lowered.text, tuple(checks), (*ready.notes, *notes), script.path)
     report = timed(report, [after - before for before, after in pairwise(times)])
-    return report if witnesses == LATER else report.shown()
+    return report if witnesses is None and not steps else report.shown()
 
 
 def verdicts_of(outcomes: Sequence[Pair]) -> list[str]:

@@ -19,7 +19,6 @@ from gradcli.checks.differences.step_sequences import UNMOVED, Neighbourhood, su
 from gradcli.checks.differences.survey import FAR
 from gradcli.checks.formatting import plain
 from gradcli.checks.oracle.oracle_client import NoAnswer
-from gradcli.checks.report import LATER
 from gradcli.graph.arrays import subscript
 from gradcli.primitives.comparison import COMPARISONS
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 WITNESSES = ("reverse", "enclosure", "sympy", "differences")
+GROUPS: dict[str, tuple[str, ...]] = {"none": (), "all": WITNESSES}
 NAMES = {
     "reverse": "reverse mode",
     "enclosure": "exact enclosure",
@@ -48,8 +48,8 @@ MOST_ENTRIES = 1000  # of which the worst one is looked for; of more it is the l
 MOST_DIGITS = 16
 
 
-def parse_witnesses(text: str | Sequence[str]) -> tuple[str, ...]:
-    """The witnesses of a text, "all", "later", "none", or names with commas between them, or of a sequence of names.
+def parse_witnesses(text: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The witnesses of a text, "all", "none", or names with commas between them, or of some names; None is all.
 
     Raises GradcliError GC721 for a word that is no witness.
 
@@ -58,9 +58,10 @@ def parse_witnesses(text: str | Sequence[str]) -> tuple[str, ...]:
     >>> parse_witnesses("none")
     ()
     """
-    words = [word.strip().lower() for word in (text if isinstance(text, str) else ",".join(text)).split(",")]
-    if words in (["none"], ["all"], [LATER]):
-        return () if words == ["none"] else WITNESSES
+    texts = WITNESSES if text is None else [text] if isinstance(text, str) else text
+    words = [word.strip().lower() for word in ",".join(texts).split(",")]
+    if len(words) == 1 and words[0] in GROUPS:
+        return GROUPS[words[0]]
     for word in words:
         if word not in WITNESSES:
             guess = did_you_mean(word, WITNESSES)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 from gradcli import checks
 from gradcli.base.diagnostics import error, visible
 from gradcli.batch.totals import Totals
-from gradcli.checks.report import LATER
 from gradcli.rendering import plain, tabular
 from gradcli.rendering.document import Style
 from gradcli.rendering.documents import verdicts
@@ -59,11 +58,11 @@ def displayed(judge: Callable[Script, checks.Report]) -> Callable[Script, Report
 
     @wraps(judge)
     def judged(*args: Script.args, **kwargs: Script.kwargs) -> Report:
-        kwargs.setdefault("witnesses", LATER)
+        kwargs.setdefault("witnesses", None)
         return Report(**vars(judge(*args, **kwargs)))
 
     taken = signature(judge)
-    shown = [x.replace(default=LATER) if x.name == "witnesses" else x for x in taken.parameters.values()]
+    shown = [x.replace(default=None) if x.name == "witnesses" else x for x in taken.parameters.values()]
     judged.__signature__ = taken.replace(parameters=shown)  # type: ignore[attr-defined]
     return judged
 

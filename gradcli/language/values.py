@@ -162,3 +162,13 @@ def no_binding(source: Source, at: int, hint: str) -> GradcliError:
         elif "==" in piece:
             hint = f"write {visible(piece.replace('==', '=', 1))}"
     return error("GC701", message, span, help=hint, source=source)
+
+
+def leaf_of(target: str) -> tuple[str, int]:
+    """The leaf that a claim is about, and the order of the derivative: 2 for `hessian(x)`.
+
+    >>> leaf_of("x"), leaf_of("hessian(x)")
+    (('x', 1), ('x', 2))
+    """
+    inner = target.removeprefix("hessian(").removesuffix(")")
+    return (inner.strip(), 2) if target == f"hessian({inner})" else (target, 1)

@@ -30,7 +30,7 @@ def lowered_claim(lowerer: ScriptPass, leaf: str, text: str) -> Claim:
 
     What it assigns or defines itself is its own, in functions of the script too.
     """
-    from gradcli.language.latex.claims import leaf_of  # few programs have claims beside them: start-up time
+    from gradcli.language.values import leaf_of  # few programs have claims beside them: start-up time
 
     source = Source(text, f"<claim for {leaf}>")
     about, (leaf, order) = leaf, leaf_of(leaf)

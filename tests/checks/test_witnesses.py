@@ -217,6 +217,9 @@ def test_a_report_computes_witnesses_when_it_is_shown(monkeypatch: pytest.Monkey
     assert all("witnesses" not in check.evidence for check in report.checks)
     gradcli.check("exp(z)", at={"z": 1})  # the oracle holds another script by now
     assert report.shown() == at_once and str(report) == str(at_once)
+    assert "ladder" in gradcli.check("x**2*sin(y)", **about, steps=True).checks[0].evidence  # asked for
+    with pytest.raises(GradcliError, match="GC721"):
+        gradcli.check("x**2*sin(y)", **about, witnesses="later")
     monkeypatch.setattr(witnesses, "witness_table", None)
     assert str(report) == str(at_once)  # once
 

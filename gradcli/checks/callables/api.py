@@ -14,7 +14,7 @@ from gradcli.checks.decide.case import Outcome
 from gradcli.checks.expectations import acceptable
 from gradcli.checks.formatting import plain, point_text
 from gradcli.checks.oracle import oracle_client
-from gradcli.checks.report import GOOD, LATER, Check, Report, Settings
+from gradcli.checks.report import GOOD, Check, Report, Settings
 from gradcli.checks.witnesses import parse_witnesses, selected
 from gradcli.recording.calls.box import (
     OWN,
@@ -58,7 +58,7 @@ def check_callable(
     require: str | None = None,
     allow_kink: bool = False,
     lenient: bool = False,
-    witnesses: str = "none",
+    witnesses: str | None = "none",
     title: str | None = None,
 ) -> Report:
     """Judge the gradient of a Python function by differences of its values.
@@ -112,7 +112,7 @@ def check_callable(
             name, _, line = Defined.of(rule)
             about = About(about.title, None, line, name)
         report = report_on(box, value, about, arguments, settings)
-        return report if witnesses == LATER else report.shown()
+        return report if witnesses is None else report.shown()
 
 
 class About(NamedTuple):

@@ -10,7 +10,7 @@ from gradcli.base.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.check_options import FILES, FUNCTION, KINDS, SECTIONS
 from gradcli.interfaces.options.shared_options import is_file, joined_point
-from gradcli.language.values import NAME, value_end
+from gradcli.language.values import NAME, leaf_of, value_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,8 +89,6 @@ def permitted(texts: Sequence[str] | str, words: Sequence[str] = PERMITTED) -> f
 
 def claims(texts: tuple[str, ...]) -> dict[str, str]:
     """`LEAF = SCRIPT` texts by leaf, or `hessian(LEAF)`; raises GC725 for another form or a leaf that comes twice."""
-    from gradcli.language.latex.claims import leaf_of  # seldom needed: start-up time is a feature
-
     scripts: dict[str, str] = {}
     for text in [claim for claims in texts for claim in separate(claims)]:
         leaf, equals, script = text.partition("=")

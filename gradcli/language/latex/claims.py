@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from gradcli.base.diagnostics import error, visible
 from gradcli.language.latex import is_latex, translated
 from gradcli.language.source import Source, words
+from gradcli.language.values import leaf_of
 
 BY = re.compile(  # x in \frac{\partial L}{\partial x}, \nabla_x L
     r"\\[dt]?frac\s*\{.*\}\s*\{\s*(?:\\partial|\\mathrm\{d\}|d)\s*(.+)\}|\\nabla\s*_\s*(?:(\\?[A-Za-z]+)|\{(.+?)\}(?!\}|_)).*"
@@ -55,12 +56,6 @@ def claims_beside(source: Source, claims: Mapping[str, str]) -> dict[str, str]:
             text = f"[{text} for {index} in range({span})]"
         texts[about] = text
     return texts
-
-
-def leaf_of(target: str) -> tuple[str, int]:
-    """The leaf that a claim is about, and the order of the derivative: 2 for `hessian(x)`."""
-    inner = target.removeprefix("hessian(").removesuffix(")")
-    return (inner.strip(), 2) if target == f"hessian({inner})" else (target, 1)
 
 
 def name_of(target: str) -> str:

@@ -72,8 +72,9 @@ class SimpleParser(ExpressionParser):
             if following == "in":
                 return self.declare(i, Name(self.texts[i], self.span(i, i)), None, i + 1)
             if following == NAME and self.texts[i] == "symmetric":  # symmetric S[n, n]
+                domain = self.domain(i)
                 name, shape = self.declared(self.expression(i + 1, True), i + 1, self.position)
-                return self.declare(i, name, shape, i)
+                return self.declare(i, name, shape, i, domain)
         elif following == "=" and kind[0].isalpha() and kind in messages.WORDS:
             raise self.stop("GC132", f"`{kind}` is a reserved word", i, help="choose another name")
         elif kind == "assert":
@@ -260,14 +261,14 @@ class SimpleParser(ExpressionParser):
         message = "`in` declares a name, with a shape or without"
         raise self.stop("GC123", message, i, end - 1, help="write x in (0, 1) or W[3, 4] in real")
 
-    def declare(self, i: int, name: Name, shape: tuple[Expression, ...] | None, word: int) -> Declare:
-        """Return the declaration from token `i` on. Token `word` is its `in`, or `i` where its domain comes first."""
+    def declare(
+        self, i: int, name: Name, shape: tuple[Expression, ...] | None, word: int, domain: Domain | None = None
+    ) -> Declare:
+        """Return the declaration from token `i` on; its domain is behind token `word`, or was read before the name."""
         if self.depth:
             message = "a declaration is allowed only at the top level of a script"
             raise self.stop("GC123", message, i, word, help="move it up")
-        end = self.position
-        domain = self.domain(word if word == i else word + 1)
-        self.position = max(end, self.position)
+        domain = domain or self.domain(word + 1)
         default = None
         if self.kinds[self.position] == "=":
             default = self.expression(self.position + 1)

@@ -236,7 +236,7 @@ ADVICE = {  # for errors that say the cause themselves: the reason, or what to d
     r"Tried to step \d+ times": "total_steps= counts all calls of step(): epochs * len(loader) for one a batch",
     r"step\(\) missing .*'metrics'": "give it what it watches: scheduler.step(loss)",
     r"step\(\) missing .*'closure'": "give it a function that zeroes the gradients, calls backward(), returns the loss",
-    r"Expected more than 1 value per channel": "leave the last small batch out (drop_last=True), or use eval()",
+    r"Expected more than 1 value per channel": "leave the last small batch out (drop_last=True), or evaluate the model",
     r"index out of range in self": "an Embedding has num_embeddings rows, from 0: make it larger, or check the indices",
     r"mat1 and mat2 shapes cannot": "the layer's in_features have to be the last number of the first shape",
 }
