@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import combinations_with_replacement, islice
 from math import inf
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from gradcli.base.diagnostics import GradcliError, error, pointing_into, visible
 from gradcli.base.results.calculations import Derivation, DerivationStep, Derivative
 from gradcli.calculator.questions import leaf_names, scalar_output
 from gradcli.checks import check_script
-from gradcli.checks.all_sizes import identity_of, proved
+from gradcli.checks.all_sizes import DECIDED, identity_of, proved
 from gradcli.checks.challenge import CHOICES, counterexample
 from gradcli.checks.decide.assumptions import Assumption, conditions_of_set, joined_conditions
 from gradcli.checks.oracle import oracle_client
@@ -69,7 +70,8 @@ WANTED = 3  # choices of sizes at which a formula has to hold
 LARGER = (0, 2, 5)  # what is added to them where a script reads positions that they do not have
 FIRST_SEEDS = (2, 0, 5)  # of points: large with both signs, positive, small with both signs
 MOST_POINTS = 12  # that are tried for one set of sizes, until one decides
-POOR = "IMPRECISE"
+POOR = "IMPRECISE"  # ENCLOSED, but for the digits of its floats
+ENCLOSED = "CERTIFIED"
 COTANGENTS = ("u", "v", "w", "ct", "cotangent", "u_", "v_")  # names for the cotangent of an array
 SECONDS = 20.0  # for SymPy's proposals; budgets of calls end them before
 TOO_LARGE = "GC508"  # of an array
@@ -492,6 +494,8 @@ def stated(
         member = counterexample(Exact(oracle, [], SECONDS), claim_at, assumed, choices)
     if member is not None:
         return f"the formula that was found fails for {member.place}"
+    if every and formula.verdict in DECIDED and DECIDED[formula.verdict].issuperset(proof.values()):
+        formula = formula._replace(verdict=GOOD[0])
     return formula._replace(every=every, assumptions=conditions_of_set(assumed))
 
 
@@ -672,23 +676,27 @@ def confirmed(
 
 
 def judged(subject: ScalarScript, claims: Mapping[str, str], sizes: Mapping[str, int], seed: int) -> dict[str, Check]:
-    """The check of each formula at the first point that decides, or the second where the first is badly conditioned."""
+    """The check of each formula at the first point that decides, or the second where the first is badly conditioned.
+
+    A formula that loses digits where reverse mode loses them as well has the verdict of one that loses none.
+    """
     checks: dict[str, Check] = {}
-    if not claims:
-        return checks
     waiting = dict(claims)
     poor: set[str] = set()  # formulas that have lost digits at a point
     for place in islice(places(subject.lowered(sizes), seed), MOST_POINTS):
+        ask = partial(check_script, subject.source, at=place, samples=1, limits=subject.limits, seed=seed)
         try:
-            report = check_script(
-                subject.source, at=place, wrt=[], claims=waiting, samples=1, limits=subject.limits, seed=seed
-            )
+            report = ask(wrt=[], claims=waiting)
         except GradcliError:
             break
         for check in report.checks:
             if check.kind == "claim" and check.leaf in waiting and check.verdict in (*GOOD, "DISAGREES"):
                 checks[check.leaf] = check
-        again = {leaf for leaf, check in checks.items() if check.verdict == POOR} - poor
+        lossy = {leaf for leaf in waiting if leaf in checks and checks[leaf].verdict == POOR}
+        for check in ask(wrt=sorted(lossy)).checks if lossy else ():
+            if check.leaf in lossy and check.verdict == POOR:
+                checks[check.leaf] = replace(checks[check.leaf], verdict=ENCLOSED)
+        again = lossy - poor
         waiting = {leaf: text for leaf, text in waiting.items() if leaf not in checks or leaf in again}
         poor |= again
         if not waiting:
