@@ -226,6 +226,8 @@ class Reader:
             return AT_ZERO[node.primitive.name]
         if args == [single(Irrational("e"))] and node.primitive.name == "log":
             return ONE
+        if args == [number(-1)] and node.primitive.name == "acos":  # as definitions write it
+            return single(Irrational("pi"))
         return single(EntrywiseCall(node.primitive.name, tuple(node.params.items()), tuple(args)))
 
     def _comparison(self, node: Node, at: At) -> Rule:

@@ -90,7 +90,7 @@ def _term(term: Term, names: FreshIndices) -> Sum:
             inner = BracketedSum(shortened(tuple(above), names)) if below else inner
         factors.append((inner, exponent))
     whole = merged(coefficient, factors, bound)
-    for rule in (_softmax, _sigmoid, _masks, _signs, _powers, _conjugates):
+    for rule in (_softmax, _sigmoid, _masks, _signs, _tangents, _powers, _conjugates):
         whole = whole._replace(factors=rule(whole.factors, names))
     whole = _without_totals(merged(whole.coefficient, whole.factors, whole.bound))
     return ZERO if _is_centred(whole) else _cancelled(whole)
@@ -156,39 +156,38 @@ def _unshifted(whole: Whole) -> Whole:
     return whole._replace(args=((own, varying),)) if varying else whole
 
 
+def _with(factors: tuple[Factor, ...], exponents: dict[Any, Fraction], *more: Factor) -> tuple[Factor, ...]:
+    """Factors with these exponents in place of their own, and more factors."""
+    changed = [(base, exponents.get(base, exponent)) for base, exponent in factors]
+    return tuple([factor for factor in (*changed, *more) if factor[1]])
+
+
 # --- softmax: exp(x[i]) over the sum of exp(x[k]) ------------------------------------------------------------------
 
 
 def _softmax(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
-    changed = list(factors)
-    for place, (base, exponent) in enumerate(changed):
+    for (base, exponent), (top, raised) in permutations(factors, 2):
         exponentials = _sum_of_exponentials(base) if exponent <= -1 and exponent.denominator == 1 else None
         if exponentials is None:
             continue
         index, inside = exponentials
-        for other, (top, raised) in enumerate(changed):
-            if isinstance(top, BracketedSum) and len(top.inside) == 1 and raised == 1:  # sum(v[i]*exp(x[i])) over it
-                term = top.inside[0]
-                joined = _softmax((*term.factors, (base, Fraction(-1))), names)
-                if all(factor is not base for factor, _ in joined):
-                    changed[place] = base, exponent + 1
-                    changed[other] = BracketedSum((term._replace(factors=joined),)), raised
-                    return _softmax(tuple([factor for factor in changed if factor[1]]), names)
-            if not (isinstance(top, EntrywiseCall) and top.name == "exp" and raised >= 1):
-                continue
-            axis = _index_in_place(inside, index, top.args[0], names)
-            if axis is None:
-                continue
-            count = min(raised, -exponent)
-            rows = [i for i in free(inside) if i != index]  # of a matrix
-            if len(rows) > 1:
-                continue
-            own = {i: names.index(i.size) for i in (*rows, index)}
-            whole = Whole("softmax", (), ((tuple(own.values()), names.put(inside, own)),), (*rows, axis))
-            changed[place] = base, exponent + count
-            changed[other] = top, raised - count
-            changed.append((_unshifted(whole), count))
-            return _softmax(tuple([factor for factor in changed if factor[1]]), names)
+        if isinstance(top, BracketedSum) and len(top.inside) == 1 and raised == 1:  # sum(v[i]*exp(x[i])) over it
+            term = top.inside[0]
+            joined = _softmax((*term.factors, (base, Fraction(-1))), names)
+            if all(factor is not base for factor, _ in joined):
+                weighted = BracketedSum((term._replace(factors=joined),)), raised
+                return _softmax(_with(factors, {base: exponent + 1, top: Fraction(0)}, weighted), names)
+        if not (isinstance(top, EntrywiseCall) and top.name == "exp" and raised >= 1):
+            continue
+        axis = _index_in_place(inside, index, top.args[0], names)
+        rows = [i for i in free(inside) if i != index]  # of a matrix
+        if axis is None or len(rows) > 1:
+            continue
+        count = min(raised, -exponent)
+        own = {i: names.index(i.size) for i in (*rows, index)}
+        whole = Whole("softmax", (), ((tuple(own.values()), names.put(inside, own)),), (*rows, axis))
+        new = _unshifted(whole), count
+        return _softmax(_with(factors, {base: exponent + count, top: raised - count}, new), names)
     return factors
 
 
@@ -216,22 +215,14 @@ def _index_in_place(inside: Sum, index: Index, other: Sum, names: FreshIndices) 
 
 def _sigmoid(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """exp(u)/(1 + exp(u)) as sigmoid(u), and 1 - sigmoid(u) in a denominator as sigmoid(-u)."""
-    changed = [(_opposite(base) or base, exponent) if exponent < 0 else (base, exponent) for base, exponent in factors]
-    for place, (base, exponent) in enumerate(changed):
+    factors = tuple([(_opposite(base) or base, e) if e < 0 else (base, e) for base, e in factors])
+    for (top, raised), (base, exponent) in permutations(factors, 2):
         inside = _one_and_exponential(base) if exponent <= -1 and exponent.denominator == 1 else None
-        if inside is None:
-            continue
-        own = key(inside)
-        for other, (top, raised) in enumerate(changed):
-            if isinstance(top, EntrywiseCall) and top.name == "exp" and raised >= 1 and key(top.args[0]) == own:
-                count = -exponent
-                if raised < count:  # the script's own way to write sigmoid(u)*sigmoid(-u)
-                    continue
-                changed[other] = top, raised - count
-                changed[place] = base, Fraction(0)
-                changed.append((EntrywiseCall("sigmoid", (), (inside,)), count))
-                return _sigmoid(tuple([factor for factor in changed if factor[1]]), names)
-    return tuple(changed)
+        if inside is not None and raised >= -exponent:  # else it is the script's own way to write s(u)*s(-u)
+            if key(single(top)) == key(single(EntrywiseCall("exp", (), (inside,)))):
+                new = EntrywiseCall("sigmoid", (), (inside,)), -exponent
+                return _sigmoid(_with(factors, {top: raised + exponent, base: Fraction(0)}, new), names)
+    return factors
 
 
 def _beside_one(base: Any) -> tuple[str, Sum, Fraction, Fraction] | None:
@@ -276,49 +267,56 @@ def _masks(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ..
 
 def _signs(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """sign(u)/abs(u) as 1/u, and sign(u)*abs(u) as u."""
-    changed = list(factors)
-    for place, (base, exponent) in enumerate(changed):
-        if isinstance(base, EntrywiseCall) and base.name == "abs" and abs(exponent) >= 1:
-            own, way = key(base.args[0]), 1 if exponent > 0 else -1
-            for other, (sign, raised) in enumerate(changed):
-                if isinstance(sign, EntrywiseCall) and sign.name == "sign" and raised >= 1 and key(sign.args[0]) == own:
-                    changed[place], changed[other] = (base, exponent - way), (sign, raised - 1)
-                    u = power(base.args[0], way)
-                    if len(u) > 1 and way > 0:
-                        u = (Term(Fraction(1), ((BracketedSum(u), Fraction(1)),), ()),)
-                    if len(u) == 1 and u[0].coefficient == 1 and not u[0].bound:
-                        return _signs((*(factor for factor in changed if factor[1]), *u[0].factors), names)
+    for (base, exponent), (sign, raised) in permutations(factors, 2):
+        if raised >= 1 and abs(exponent) >= 1 and _are_beside(base, "abs", sign, "sign"):
+            way = 1 if exponent > 0 else -1
+            u = power(base.args[0], way)
+            if len(u) > 1 and way > 0:
+                u = (Term(Fraction(1), ((BracketedSum(u), Fraction(1)),), ()),)
+            if len(u) == 1 and u[0].coefficient == 1 and not u[0].bound:
+                return _signs(_with(factors, {base: exponent - way, sign: raised - 1}, *u[0].factors), names)
     return factors
+
+
+def _tangents(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
+    """sin(u)/cos(u) as tan(u), and sinh(u)/cosh(u) as tanh(u)."""
+    for (top, raised), (base, exponent) in permutations(factors, 2):
+        if raised == -exponent > 0 and any(_are_beside(top, f"sin{h}", base, f"cos{h}") for h in ("", "h")):
+            new = top._replace(name=top.name.replace("sin", "tan")), raised
+            return _tangents(_with(factors, {top: Fraction(0), base: Fraction(0)}, new), names)
+    return factors
+
+
+def _are_beside(base: Any, name: str, other: Any, name_there: str) -> bool:
+    """Whether two factors are these functions of the same."""
+    calls = isinstance(base, EntrywiseCall) and isinstance(other, EntrywiseCall)
+    return calls and (base.name, other.name) == (name, name_there) and key(base.args[0]) == key(other.args[0])
 
 
 def _powers(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """x*x**(y - 1) as x**y, and x**(y - 1)/(x**y)**2 as x**(-y - 1)."""
-    for place, (base, exponent) in enumerate(factors):
+    for (base, exponent), (top, raised) in permutations(factors, 2):
         if not (isinstance(base, EntrywiseCall) and base.name == "pow"):
             continue
-        for other, (top, raised) in enumerate(factors):
-            alike = isinstance(top, EntrywiseCall) and top.name == "pow" and key(top.args[0]) == key(base.args[0])
-            if other != place and (alike or (exponent == 1 and key(single(top)) == key(base.args[0]))):
-                more = scaled(top.args[1], raised) if alike else number(raised)
-                total = add(scaled(base.args[1], exponent), more)
-                if _weight(total) < _weight(base.args[1]) + (_weight(top.args[1]) if alike else 0):
-                    rest = [factor for at, factor in enumerate(factors) if at not in (place, other)]
-                    way = -1 if all(term.coefficient < 0 for term in total) else 1
-                    whole, n = EntrywiseCall("pow", (), (base.args[0], scaled(total, way))), value_of(total)
-                    new = (whole, Fraction(way)) if n is None else (BracketedSum(base.args[0]), n)
-                    return _powers((*rest, *([new] if new[1] else [])), names)
+        alike = isinstance(top, EntrywiseCall) and top.name == "pow" and key(top.args[0]) == key(base.args[0])
+        if alike or (exponent == 1 and key(single(top)) == key(base.args[0])):
+            total = add(scaled(base.args[1], exponent), scaled(top.args[1], raised) if alike else number(raised))
+            if _weight(total) < _weight(base.args[1]) + (_weight(top.args[1]) if alike else 0):
+                way = -1 if all(term.coefficient < 0 for term in total) else 1
+                whole, n = EntrywiseCall("pow", (), (base.args[0], scaled(total, way))), value_of(total)
+                new = (whole, Fraction(way)) if n is None else (BracketedSum(base.args[0]), n)
+                return _powers(_with(factors, {base: Fraction(0), top: Fraction(0)}, new), names)
     return factors
 
 
 def _conjugates(factors: tuple[Factor, ...], names: FreshIndices) -> tuple[Factor, ...]:
     """(1 - x)*(1 + x) as 1 - x**2."""
     brackets = [f for f in factors if f[1].denominator == 1 and len(getattr(f[0], "inside", ())) == 2]
-    for pair in combinations(brackets, 2):
-        (left, exponent), (right, raised) = pair
+    for (left, exponent), (right, raised) in combinations(brackets, 2):
         product = _expanded(left.inside, right.inside) if exponent == raised else left.inside + right.inside
         if _weight(product) < _weight(left.inside + right.inside):
-            rest = [factor for factor in factors if factor not in pair]
-            return _conjugates((*rest, (BracketedSum(product), exponent)), names)
+            new = BracketedSum(product), exponent
+            return _conjugates(_with(factors, {left: Fraction(0), right: Fraction(0)}, new), names)
     return factors
 
 
