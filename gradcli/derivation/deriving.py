@@ -40,7 +40,17 @@ from gradcli.language.parser import parse
 from gradcli.language.source import Source, words
 from gradcli.language.syntax import Assign, FunctionDef, names_in
 from gradcli.lowering import NO_CLAIMS, lower
-from gradcli.lowering.shapes.ranks import PAIRS, Assumed, FixedShapes, assumed_shapes, declared, probes, symbols_of
+from gradcli.lowering.shapes.ranks import (
+    PAIRS,
+    Assumed,
+    FixedShapes,
+    assumed_shapes,
+    declared,
+    probes,
+    symbols_of,
+    unallocated,
+)
+from gradcli.lowering.unknown_names import unused_values
 from gradcli.primitives.axes import kept
 from gradcli.primitives.broadcasting import stretch
 from gradcli.primitives.positions import take_along
@@ -172,6 +182,9 @@ def subject_of(
             hint = "assign it in the script, as in n = 3; in LaTeX, \\sum_i runs over all entries"
             raise error(first.code, first.message, first.span, help=hint) from None
         raise
+    for name in known.keys() & names_in(script) - assumed.shapes.keys():
+        hint = "the free names are: " + (", ".join(assumed.shapes) or "none")
+        raise error("GC206", f"`{visible(name)}` is given a shape, and is no free name", help=hint)
     return ScalarScript(script, source, wrt, assumed, limits)
 
 
@@ -454,7 +467,7 @@ def derived(
         {name: list(ranks) for name, ranks in assumed.others.items()},
         missing,
         subject.rows is not None,
-        lowered.notes,
+        (*lowered.notes, *unused_values(lowered, shapes)),
     )
 
 
@@ -533,6 +546,7 @@ UNCONFIRMED = "the formula that was found could not be confirmed"
 def general_texts(subject: ScalarScript, reasons: dict[str, str]) -> dict[str, list[str]]:
     """Formulas for each leaf that are the same at every size."""
     general: dict[str, list[str]] = {}
+    subject = subject._replace(limits=unallocated(subject.limits))
     for pair in PAIRS if subject.assumed.symbols else ((0,),):
         try:
             first, *others = [derived_texts(subject, *subject.marked(place), reasons) for place in pair]

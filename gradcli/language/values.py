@@ -67,7 +67,7 @@ def parse_at(text: str, limits: Limits = DEFAULT_LIMITS) -> list[Binding]:
         match = NAME.match(text, at)
         if match is None:
             raise no_binding(source, at, split_array(text, name, start))
-        name, start = match[1], match.end()
+        name, start = leaf_named(match[1]), match.end()
         span = source.span(match.start(1), match.end(1))
         if name in RESERVED:
             raise error("GC701", f"`{name}` is a reserved word, not the name of a leaf", span, source=source)
@@ -164,6 +164,11 @@ def no_binding(source: Source, at: int, hint: str) -> GradcliError:
     return error("GC701", message, span, help=hint, source=source)
 
 
+def leaf_named(word: str) -> str:
+    """The leaf that a word of an option means: `lambda`, which is a word of Python, is λ, as in LaTeX."""
+    return "λ" if word == "lambda" else word
+
+
 def leaf_of(target: str) -> tuple[str, int]:
     """The leaf that a claim is about, and the order of the derivative: 2 for `hessian(x)`.
 
@@ -171,4 +176,4 @@ def leaf_of(target: str) -> tuple[str, int]:
     (('x', 1), ('x', 2))
     """
     inner = target.removeprefix("hessian(").removesuffix(")")
-    return (inner.strip(), 2) if target == f"hessian({inner})" else (target, 1)
+    return (leaf_named(inner.strip()), 2) if target == f"hessian({inner})" else (leaf_named(target), 1)

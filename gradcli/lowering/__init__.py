@@ -136,7 +136,9 @@ def _fix_positions(lowerer: ScriptPass) -> None:
     """A leaf that is read as positions or labels is data: it is never differentiated."""
     for node in reachable(lowerer.outputs):
         if node.primitive.name == "cast" and node.params["kind"] == "int" and node.args[0].primitive is LEAF:
-            lowerer.leaves[node.args[0].params["name"]].const = True
+            leaf = lowerer.leaves.get(node.args[0].params["name"])
+            if leaf is not None:  # it does not stand for entries that an array of another size would have
+                leaf.const = True
 
 
 def _wrt(lowerer: ScriptPass, wrt: Sequence[str] | None) -> tuple[str, ...]:

@@ -181,6 +181,15 @@ FORMULAS: list[tuple[str, str, str, str, str]] = [
     ("Cobb and Douglas (1928)", r"A \prod_{i=1}^n x_i^{a_i}", "x", "A, x 4 +, a 4", "A*prod(x**a)"),
     (f"{COOKBOOK}, 9.9", r"\prod_{i<j} (x_j - x_i)", "x", "x 4 apart", "prod([x[j] - x[i] for i in range(4) for j in range(i + 1, 4)])"),
     ("Bernoulli", r"\prod_{i=1}^n p_i^{y_i} (1 - p_i)^{1 - y_i}", "p", "p 4 +, y 4 01", "prod(p**y*(1 - p)**(1 - y))"),
+    ("Mikolov et al., word2vec (2013)", r"\frac1T \sum_{t=1}^T \log \frac{\exp(v_{o_t}^\top h_t)}{\sum_w \exp(v_w^\top h_t)}", "v", "o 4 01, h 4 2, v 3 2", "sum(h*v[o.astype(int)])/4 - sum(log(sum(exp(h@v.T), axis=1)))/4"),
+    ("Bishop (2006), 4.108 with labels", r"-\sum_{n=1}^N \log \frac{\exp(\mathbf{w}_{y_n}^\top \mathbf{x}_n)}{\sum_{k=1}^K \exp(\mathbf{w}_k^\top \mathbf{x}_n)}", "w", "y 5 01, x 5 2, w 3 2", "-sum(x*w[y.astype(int)]) + sum(log(sum(exp(x@w.T), axis=1)))"),
+    ("MacQueen (1967), assigned", r"\sum_i \|x_i - \mu_{z_i}\|^2", "mu", "x 5 2, z 5 01, mu 3 2", "sum((x - mu[z.astype(int)])**2)"),
+    ("Rabiner (1989), path of a chain", r"\sum_{t=1}^{T-1} \log A_{s_t s_{t+1}}", "A", "s 5 01, A 3 3 +", "sum(log(A[s[:-1].astype(int), s[1:].astype(int)]))"),
+    ("Koren, Bell and Volinsky (2009), ratings in a list", r"\sum_{l=1}^L (r_l - b_{u_l} - p_{u_l}^\top q_{i_l})^2", "p", "r 5, b 3, u 5 01, i 5 01, p 3 2, q 3 2", "sum((r - b[u.astype(int)] - sum(p[u.astype(int)]*q[i.astype(int)], axis=1))**2)"),
+    ("Harshman, PARAFAC (1970)", r"\sum_{ijk} (T_{ijk} - \sum_r a_{ir} b_{jr} c_{kr})^2", "a", "T 3 2 4, a 3 2, b 2 2, c 4 2", "sum((T - sum(a[:, None, None]*b[:, None]*c, axis=3))**2)"),
+    ("Qi, a cubic form (2005)", r"\sum_{i,j,k} T_{ijk} x_i x_j x_k", "x", "T 3 3 3, x 3", "sum(T*x[:, None, None]*x[:, None]*x)"),
+    ("Rasmussen and Williams (2006), 2.30", r"\log p(y|X) = -\frac12 y^\top K^{-1} y - \frac12 \log\det K - \frac n2 \log 2\pi", "K", "y 3, K 3 3 s, X 3 2, n", "-y@inv(K)@y/2 - log(det(K))/2"),
+    ("Huber and Ronchetti, log cosh (2009)", r"\frac1n \sum_{i=1}^n \log\cosh(y_i - \hat y_i)", "y_hat", "y 4, y_hat 4", "sum(log(cosh(y - y_hat)))/4"),
     ("MacQueen (1967), soft", r"\sum_{i,k} R_{ik} \|x_i - \mu_k\|^2", "mu", "R 4 3 +, x 4 2, mu 3 2", "sum(R*sum((x[:, None] - mu)**2, axis=2))"),
 ]
 

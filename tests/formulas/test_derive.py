@@ -671,6 +671,21 @@ def test_a_shape_that_cannot_be_read(shape: str, capsys: pytest.CaptureFixture[s
     assert "GC744" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("script", "status", "code", "part"),
+    [
+        ("sum(x**2)", 0, "GC211", "does not use `n`"),
+        ("n = 3; sum(x**n)", 2, "GC206", "free names are: x"),
+    ],
+)
+def test_a_shape_of_no_free_name(
+    script: str, status: int, code: str, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["derive", script, "--shape", "n=3"]) == status
+    error = capsys.readouterr().err
+    assert code in error and part in error
+
+
 DIRECTIONS = [  # script, leaf, the derivative along v, the Hessian times v
     ("logsumexp(x)", "x", "v @ softmax(x)", "softmax(x)*(v - v @ softmax(x))"),
     ("mean((A@x - b)**2)", "x", "2/m*((A @ v) @ (A @ x - b))", "2/m*A.T @ (A @ v)"),

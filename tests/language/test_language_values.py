@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from gradcli.base.diagnostics import GradcliError, Span
+from gradcli.interfaces.command_parts.check_inputs import boxes
+from gradcli.interfaces.commands.derive import shapes_of
+from gradcli.interfaces.options.shared_options import names
 from gradcli.language import (
     DEFAULT_LIMITS,
     FileReference,
@@ -22,6 +25,7 @@ from gradcli.language import (
     read_source,
     unparse,
 )
+from gradcli.language.values import leaf_of
 from gradcli.lowering import lower
 from gradcli.lowering.points import read_point
 
@@ -178,6 +182,14 @@ def test_spans_of_bindings() -> None:
     assert second.span == (1, 6, 1, 15)
     assert not isinstance(second.value, FileReference)
     assert second.value.span == (1, 9, 1, 15)
+
+
+def test_lambda_is_the_letter() -> None:
+    """As in LaTeX: it is a word of Python, so that no other leaf has this name."""
+    assert [binding.name for binding in parse_at("lambda=2, x=3")] == ["λ", "x"]
+    assert leaf_of("lambda") == ("λ", 1) and leaf_of("hessian(lambda)") == ("λ", 2)
+    assert boxes(("lambda=1:2",)) == {"λ": (1.0, 2.0)} and names("x,lambda") == ["x", "λ"]
+    assert shapes_of(("lambda=n",)) == {"λ": ("n",)}
 
 
 BAD_AT = {

@@ -181,6 +181,21 @@ def test_errors_have_spans_and_the_source() -> None:
     assert diagnostic.source.line(2) == "y = a + b"
 
 
+@pytest.mark.parametrize(
+    ("script", "gradient"),
+    [
+        ("sum(y[c[i]] for i in range(n))", [1, 0, 1]),
+        ("sum(y[c[i]]*h[i] for i in range(n))", [7, 0, 5]),
+        ("sum(y[c[i - 1]]*h[i - 1] for i in range(1, n + 1))", [7, 0, 5]),
+        ("sum(A[i, c[i]]*y[c[i]] for i in range(n))", [6, 0, 3]),
+    ],
+)
+def test_labels_are_read_by_a_range_without_a_size(script: str, gradient: list[float]) -> None:
+    point = {"y": [1, 2, 3], "c": [2, 0], "h": [5, 7], "A": [[1, 2, 3], [6, 5, 4]]}
+    found = gradcli.grad(script, at=point, wrt=["y"])
+    assert np.asarray(found.gradient["y"]).tolist() == gradient
+
+
 def test_a_static_leaf_becomes_const_with_a_note() -> None:
     found = gradcli.grad("n = 3\ns = 0\nfor i in range(n): s = s + x**i\ns", at={"x": 2})
     assert set(found.gradient) == {"x"}

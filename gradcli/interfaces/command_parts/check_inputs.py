@@ -10,7 +10,7 @@ from gradcli.base.diagnostics import GradcliError, did_you_mean, error, visible
 from gradcli.interfaces.commands import room
 from gradcli.interfaces.options.check_options import FILES, FUNCTION, KINDS, SECTIONS
 from gradcli.interfaces.options.shared_options import is_file, joined_point
-from gradcli.language.values import NAME, leaf_of, value_end
+from gradcli.language.values import NAME, leaf_named, leaf_of, value_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,18 +129,19 @@ def boxes(texts: tuple[str, ...]) -> dict[str, tuple[float, float]]:
     """`LEAF=LO:HI` texts by leaf; raises GC735 if one does not have that form or a leaf comes twice."""
     intervals: dict[str, tuple[float, float]] = {}
     for text in texts:
-        leaf, _, sides = text.partition("=")
+        name, _, sides = text.partition("=")
+        leaf = leaf_named(name.strip())
         low, _, high = sides.partition(":")
         try:
             interval = float(low), float(high)
         except ValueError:
             interval = (0.0, 0.0)
         width = interval[1] - interval[0]
-        if not leaf.strip().isidentifier() or not 0 < width < float("inf") or leaf.strip() in intervals:
-            what = "there are two boxes for" if leaf.strip() in intervals else "cannot read the box"
+        if not leaf.isidentifier() or not 0 < width < float("inf") or leaf in intervals:
+            what = "there are two boxes for" if leaf in intervals else "cannot read the box"
             hint = "write --box x=0.5:2, the lower end first, once for each leaf"
             raise error("GC735", f"{what} `{text}`", help=hint)
-        intervals[leaf.strip()] = interval
+        intervals[leaf] = interval
     return intervals
 
 

@@ -94,6 +94,7 @@ ROOMS: dict[str, str] = {
     "vector_plots": "gradcli.rendering.curves.vector_plots",
     "verdicts": "gradcli.rendering.documents.verdicts",
     "watching": "gradcli.why",
+    "values": "gradcli.language.values",
 }
 
 

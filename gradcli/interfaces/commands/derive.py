@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from gradcli.derivation import deriving
     from gradcli.interfaces.options.shared_options import CommandOutput
+    from gradcli.language import values
     from gradcli.rendering import code
 else:
-    code, deriving = room("code"), room("deriving")
+    code, deriving, values = room("code"), room("deriving"), room("values")
 
 SHAPE_TEXT = re.compile(r"\s*([^\W\d]\w*)\s*=\s*((?:\w+\s*(?:,\s*\w+\s*)*)?)")
 
@@ -119,7 +120,7 @@ def shapes_of(texts: tuple[str, ...]) -> dict[str, tuple[str | int, ...]]:
             raise error(
                 "GC744", f"--shape {visible(text)} is not a shape", help="a size is a name or a whole number from 1"
             )
-        shapes[match[1]] = tuple([int(size) if size.isdecimal() else size for size in sizes])
+        shapes[values.leaf_named(match[1])] = tuple([int(size) if size.isdecimal() else size for size in sizes])
     return shapes
 
 

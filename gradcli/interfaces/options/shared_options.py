@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradcli.batch import points as many
     from gradcli.derivation import deriving
     from gradcli.interfaces.command_parts.result_views import View
-    from gradcli.language import limits, source
+    from gradcli.language import limits, source, values
     from gradcli.language.limits import Limits
     from gradcli.language.source import Source
     from gradcli.rendering import matrix_files
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
             """The lines of a file, or of standard input for `-`, one at a time."""
 
 else:
-    limits, many, source = room("limits"), room("many"), room("source")
+    limits, many, source, values = room("limits"), room("many"), room("source"), room("values")
     deriving, matrix_files = room("deriving"), room("matrix_files")
 
 PATH = re.compile(r"[\w./-]+")  # characters of which a path can be made that is no expression with an operator
@@ -230,7 +230,7 @@ def joined_point(at: Iterable[str], operands: Iterable[str]) -> str | None:
 
 def names(wrt: str | None) -> list[str] | None:
     """The names of `--wrt x,y`; raises GradcliError GC209 for an empty one, as an unset variable of a shell gives."""
-    parts = None if wrt is None else [name.strip() for name in wrt.split(",")]
+    parts = None if wrt is None else [values.leaf_named(name.strip()) for name in wrt.split(",")]
     if parts is not None and not all(parts):
         hint = "write --wrt x,y, or leave --wrt out for every leaf that is not const"
         raise error("GC209", f"--wrt {visible(repr(wrt), 200)} has an empty name", help=hint)

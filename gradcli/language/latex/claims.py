@@ -17,7 +17,7 @@ from gradcli.language.values import leaf_of
 BY = re.compile(  # x in \frac{\partial L}{\partial x}, \nabla_x L
     r"\\[dt]?frac\s*\{.*\}\s*\{\s*(?:\\partial|\\mathrm\{d\}|d)\s*(.+)\}|\\nabla\s*_\s*(?:(\\?[A-Za-z]+)|\{(.+?)\}(?!\}|_)).*"
 )
-ENTRY = re.compile(r"(\w+)_([a-z]{1,2})")
+ENTRY = re.compile(r"(\w+)_([a-z]{1,2}|[i-np-t]{3,4})")
 SCRIPT = re.compile(r"[*@\[]|\w\w\(")  # what only scripts have
 PRODUCT = re.compile(r"[\w)] +[\w(]|\) *[\w(]|(?<!\w)[^\W\d]\(")  # factors beside each other
 

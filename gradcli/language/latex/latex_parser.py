@@ -98,13 +98,13 @@ def statements(t: LatexTokens) -> str:
     if t.token:
         raise t.unexpected()
     for name, (array, place) in t.entry_like.items():
+        indices = name.removeprefix(f"{array}_")
+        if indices in t.bound or (len(indices) > 1 and t.bound.issuperset(indices)):
+            hint = "write brackets around all that it runs over, as in \\sum_i (..), or another name"
+            raise t.error("GC139", f"`{name}` may be in the sum over `{indices}`, or a name", place - 1, place, hint)
         if array in t.entries:
             hint = f"write {array}[0] for the first entry, in a line without LaTeX"
             raise t.error("GC139", f"`{name}` may be an entry of `{array}`, or a name", place - 1, place, hint)
-        index = name.removeprefix(f"{array}_")
-        if index in t.bound:
-            hint = f"write \\sum_{index} (..) around all that it runs over, or another name"
-            raise t.error("GC139", f"`{name}` may be in the sum over `{index}`, or a name", place - 1, place, hint)
     return "; ".join(texts)
 
 
@@ -138,7 +138,7 @@ def statement(t: LatexTokens) -> str:
 
 
 def target(t: LatexTokens, equals: int) -> str:
-    """What stands on the left of an equals sign: a name, or a function with its parameters."""
+    """What stands on the left of an equals sign: a name, or a function with its parameters, or log p(..) of one."""
     if t.at < equals and re.fullmatch(r"[A-Za-z]\w+", t.written(t.at, equals)):
         word = t.written(t.at, equals)
         t.at = equals
@@ -146,13 +146,15 @@ def target(t: LatexTokens, equals: int) -> str:
     if t.at == equals:
         hint = "give each equation a left side; a chain a = b = c is two equations"
         raise t.error("GC138", "the equation has no left side", equals, help=hint)
+    logarithm = t.token in ("\\log", "\\ln") and "(" in t.names[t.at : equals]  # of a function
+    t.at += logarithm
     first = t.at
     command = t.names[first].removeprefix("\\")
     if not (t.is_letter(first) or t.names[first] in WITH_WORDS or command in RENAMED):
         hint = ELSEWHERE.get(command, SIDES)
         raise t.error("GC138", "the left side is not a name", first, equals - 1, hint)
     t.alone = True
-    text = symbol(t).text
+    text = "log_" * logarithm + symbol(t).text
     t.alone = False
     if t.take("^"):
         refuse_mark(t, first)
@@ -619,6 +621,8 @@ def slots(t: LatexTokens, array: str) -> list[str]:
             part = addition(t)
             shift = max((t.indices.get(letter(name), 0) for name in t.names[begin : t.at]), default=0)
             places.append(less(part.text, shift))
+        elif t.names[begin + 1] == "_":  # labels: w_{y_n}
+            places.append(symbol(t).text)
         else:
             t.at += 1
             places.append(slot(t, array, len(places), letter(t.names[begin])))

@@ -141,6 +141,11 @@ def probes(scripts: Iterable[Syntax], place: int) -> tuple[int, ...]:
     return tuple(sizes[place % 3 * PROBES :][:PROBES])
 
 
+def unallocated(limits: Limits) -> Limits:
+    """The limits for a program that is never run: its arrays may be larger."""
+    return Limits(**{**limits.as_dict(), "elements": MAX_ENTRIES})
+
+
 def numbers_of(scripts: Iterable[Syntax]) -> set[int]:
     """The whole numbers that stand in some scripts."""
     return {n for script in scripts for node in nodes_of(script) if isinstance(node, Number) for n in node.ratio}
@@ -167,7 +172,7 @@ class Convention(NamedTuple):
         if not self.arrays:
             return ((NUMBER, 0),)
         if name in self.positions:
-            return ENTRIES if self.positions[name] == 1 else ((MATRIX, 0),)
+            return ENTRIES if self.positions[name] == 1 else ((self.positions[name], 0),)
         stem = name.rstrip("0123456789_")
         if name[0].isupper() and self.positions and name not in self.whole:
             return COEFFICIENT  # beside entries
@@ -284,7 +289,7 @@ def assumed_shapes(
     names = divisors(script), positions, whole, distances(script)
     convention = Convention(bool(known) or reads_arrays(script), products, *names)
 
-    large = Limits(**{**limits.as_dict(), "elements": MAX_ENTRIES})  # nothing is allocated
+    large = unallocated(limits)
 
     def fits(ranks: Mapping[str, int]) -> tuple[Guess, Lowered | GradcliError]:
         shapes = Guess(ranks, known, convention)
