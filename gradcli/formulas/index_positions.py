@@ -124,13 +124,15 @@ def solution(zero: Position, bound: Sequence[Index], index_of: Callable[[int], I
         return None
     if steps > 1:
         return solution(affine(own.start // steps, [(i, step // steps) for i, step in own.parts]), bound, index_of)
-    for cut in range(1, len(own.parts)):  # n*i + k is 0 where i and k are, if k is less than n
+    for cut in range(1, len(own.parts)):  # n*i + k is 0 where i and k are, if k is less than n; (n + 1)*j - n*i - k too
         large = gcd(*[step for _, step in own.parts[:cut]])
-        for rest in (own.start % large, own.start % large - large):
-            small = affine(rest, own.parts[cut:])
-            if -large < span(small)[0] and span(small)[1] < large:
-                left = affine((own.start - rest) // large, [(i, step // large) for i, step in own.parts[:cut]])
-                return Solution({}, (left, small))
+        nearest = [(index, (2 * step + large) // (2 * large)) for index, step in own.parts]
+        for whole in ([(index, step // large) for index, step in own.parts[:cut]], nearest) if large > 1 else ():
+            left = affine(0, [*own.parts, *[(index, -large * count) for index, count in whole]])
+            for rest in (own.start % large, own.start % large - large):
+                small = affine(rest, [(left, 1)])
+                if -large < span(small)[0] and span(small)[1] < large:
+                    return Solution({}, (affine((own.start - rest) // large, whole), small))
     for index, step in own.parts:
         if index in bound and abs(step) == 1:
             value = affine(-step * own.start, [(i, -step * n) for i, n in own.parts if i != index])

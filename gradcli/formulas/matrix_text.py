@@ -469,7 +469,7 @@ class MatrixWriter:
     def size(self, size: int) -> Expression:
         """A size or a position by the names of sizes, where it is a sum of those."""
         known = self.sizes.get(size) or named_size(size, self.sizes)
-        return trees.number(size) if known is None else trees.name(known)
+        return trees.number(size) if known is None else trees.total(known)
 
     def shape(self, axes: Axes) -> list[Expression]:
         """The sizes of axes as arguments of a call."""

@@ -204,10 +204,8 @@ def _sum_of_exponentials(base: Any) -> tuple[Index, Sum] | None:
 
 def _index_in_place(inside: Sum, index: Index, other: Sum, names: FreshIndices) -> Index | None:
     """The index i with which other = inside[index -> i]."""
-    for candidate in free(other):
-        if candidate.size == index.size and key(names.put(inside, {index: candidate})) == key(other):
-            return candidate
-    return None
+    alike = (i for i in free(other) if i.size == index.size and key(names.put(inside, {index: i})) == key(other))
+    return next(alike, None)
 
 
 # --- the logistic function ------------------------------------------------------------------------------------------

@@ -165,6 +165,8 @@ class Lexer:
                         kinds.append(reserved(word, NAME))
                     elif group == IS_NUMBER:
                         kinds.append(NUMBER)
+                        if "_" in word and kinds[-2:-1] == ["^"]:
+                            self.index_behind_power(word, line, at - line_start + 1)
                         word = word.replace("−", "-")  # 1e−3
                     else:
                         kinds.append(word)
@@ -220,6 +222,12 @@ class Lexer:
         """Report an error of the characters; no other error of its line will be reported."""
         self.tokens.diagnostics.append(Diagnostic(code, message, span, (), help))
         self.tokens.broken.add(span.line)
+
+    def index_behind_power(self, word: str, line: int, column: int) -> None:
+        """Report `^2_2`, which is no power of 22 where papers write the square of norm 2."""
+        hint = f"write ^{word.replace('_', '')} for the number, or norm(x, p)^2 for the square of a norm"
+        span = Span(line, column - 1, line, column + len(word))
+        self.report("GC139", f"`^{word}` has more than one reading", span, hint)
 
     def indent(self, line: int, line_start: int, at: int) -> None:
         """Iteration the white space before a line's first token into INDENT and DEDENT tokens."""

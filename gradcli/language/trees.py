@@ -116,6 +116,20 @@ def chain(op: str, parts: Sequence[Expression]) -> Expression:
     return first
 
 
+def total(text: str) -> Expression:
+    """A sum of names and numbers, such as `n + 2*m - 1`."""
+    first, *rest = text.split()
+    tree = product_text(first)
+    for sign, part in zip(rest[::2], rest[1::2], strict=True):
+        tree = operation(sign, tree, product_text(part))
+    return tree
+
+
+def product_text(text: str) -> Expression:
+    """A product of names and numbers, such as `2*m`."""
+    return chain("*", [number(part) if part[0].isdigit() else name(part) for part in text.split("*")])
+
+
 def keyword(key: str, value: Item) -> Keyword:
     return Keyword(key, value, NOWHERE)
 

@@ -189,6 +189,9 @@ FORMULAS: list[tuple[str, str, str, str, str]] = [
     ("Harshman, PARAFAC (1970)", r"\sum_{ijk} (T_{ijk} - \sum_r a_{ir} b_{jr} c_{kr})^2", "a", "T 3 2 4, a 3 2, b 2 2, c 4 2", "sum((T - sum(a[:, None, None]*b[:, None]*c, axis=3))**2)"),
     ("Qi, a cubic form (2005)", r"\sum_{i,j,k} T_{ijk} x_i x_j x_k", "x", "T 3 3 3, x 3", "sum(T*x[:, None, None]*x[:, None]*x)"),
     ("Rasmussen and Williams (2006), 2.30", r"\log p(y|X) = -\frac12 y^\top K^{-1} y - \frac12 \log\det K - \frac n2 \log 2\pi", "K", "y 3, K 3 3 s, X 3 2, n", "-y@inv(K)@y/2 - log(det(K))/2"),
+    ("Bishop (2006), 2.118", r"-\frac{ND}{2} \ln(2\pi) - \frac{N}{2} \ln\det\Sigma - \frac12 \sum_{n=1}^N (x_n - \mu)^\top \Sigma^{-1} (x_n - \mu)", "Sigma", "x 4 2, mu 2, Sigma 2 2 s, D", "-2*log(det(Sigma)) - trace((x - mu)@inv(Sigma)@(x - mu).T)/2"),
+    ("Newton (1687), each pair twice", r"\sum_{i=1}^{N} \sum_{\substack{j=1 \\ j \ne i}}^{N} m_i m_j (x_i - x_j)^2", "x", "m 4, x 4", "sum(m[:, None]*m*(x[:, None] - x)**2)"),
+    ("Scaled columns", r"\|X - X\,\mathrm{diag}(s)\|_F^2", "s", "X 4 3, s 3", "sum((X - X*s)**2)"),
     ("Huber and Ronchetti, log cosh (2009)", r"\frac1n \sum_{i=1}^n \log\cosh(y_i - \hat y_i)", "y_hat", "y 4, y_hat 4", "sum(log(cosh(y - y_hat)))/4"),
     ("MacQueen (1967), soft", r"\sum_{i,k} R_{ik} \|x_i - \mu_k\|^2", "mu", "R 4 3 +, x 4 2, mu 3 2", "sum(R*sum((x[:, None] - mu)**2, axis=2))"),
 ]

@@ -82,6 +82,9 @@ ONES = re.compile(r"(?:1|\{ 1 \})(?: _ (?:([a-zA-Z])|\{ ([a-zA-Z]) \}))?(?! [_(\
 CALLED = re.compile(r"\b(?!exp|log|sqrt)[a-z]\w+\(")  # a function whose value may be a matrix
 REDUCED = r"(?:sum|prod|max|min)\("
 OF_NUMBERS = re.compile(rf"(?:{REDUCED})+(?!{REDUCED})[a-z_]\w*\(")  # sums of values of functions
+NUMBER = re.compile(
+    r"(?:(?:log|sqrt)\()*(?:(?:log)?det|trace|norm)\(|(?:log|sqrt)\((?:[\d.*/+() -]|pi)+$"
+)  # log(det(A)), log(2*pi)
 OWN_E = re.compile(r"^[ \t]*(?:const[ \t]+)?e[ \t]*(?:\[[^\]]*\][ \t]*)?(?:=(?!=)|in\b)", re.MULTILINE)  # e = 1.6e-19
 VECTOR_E = re.compile(  # e^\top P e, \dot{e}, \mathbf{e}
     r"(?<![A-Za-z\\])e\s*\^\s*\{?\s*\\(?:top|intercal)|\\(?:d?dot|mathbf|boldsymbol|bm|vec)\s*\{?\s*e(?![a-z])"
@@ -250,7 +253,7 @@ def product(t: LatexTokens) -> TranslatedPart:
                 left = TranslatedPart(f"outer({left.text}, {right.text.removesuffix('.T')})", matrix=True)
                 continue
             refuse_juxtaposition(t, left, right, start, at_sign)
-            scaled = left.column and not right.matrix  # a vector times a number
+            scaled = (left.column and not right.matrix) or NUMBER.match(right.text)  # an array times a number
             arrays = left.transposed or (
                 left.matrix and not (scaled or (left.capital and OF_NUMBERS.match(right.text)))
             )
@@ -522,7 +525,7 @@ def symbol(t: LatexTokens) -> TranslatedPart:
         text = "e_"  # beside the number
     elif name == "e" and not OWN_E.search(t.context):
         raise t.readings("`e` without an exponent", first, first, r"\exp(1)", r"\mathrm{q}")
-    capital = is_capital(text)
+    capital = is_capital(text) and text not in t.numbers
     column = matrix and text.islower()
     matrix = matrix or text in t.matrices or (capital and t.arrays)
     return TranslatedPart(text, matrix=matrix, capital=capital, column=column)

@@ -129,6 +129,12 @@ class LatexTokens:
                 self.names[k] = "\\partial"
                 self.stops[k] = self.stops[k + 3]
                 self.remove(k + 1, 3)
+        while "\\substack" in self.names:  # conditions below each other
+            k = self.names.index("\\substack")
+            end = self.end_of_group(k + 1)
+            self.names[k + 1 : end] = ["," if name == "\\\\" else name for name in self.names[k + 1 : end]]
+            self.remove(end - 1)
+            self.remove(k, 2)
         if self.names[:1] == ["{"] and self.end_of_group(0) == len(self.names):  # {\displaystyle ..}
             self.remove(len(self.names) - 1)
             self.remove(0)

@@ -271,6 +271,8 @@ def after_operand(kinds: list[str], texts: list[str], i: int, touching: bool, ca
         hint = "write `*` for a product"
         if texts[i] == "mod":
             return "GC114", f"missing operator between {left} and `mod`", f"write mod({shown(texts[i - 1])}, ...)"
+        if texts[i - 1] in ("|", "||") and touching and texts[i].startswith("_"):
+            return "GC114", f"{token} behind {left} is not supported", "write norm(x, p) for a norm, with p=1 or inf"
         if texts[i - 2 : i] == [".", "T"]:
             return "GC114", f"missing operator between `.T` and {token}", "write `@` for a product, as in x.T @ A"
         first = i == 1 or kinds[i - 2] in (NEWLINE, INDENT, DEDENT, ";")
