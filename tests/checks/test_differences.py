@@ -119,3 +119,18 @@ def test_edges_and_jumps() -> None:
     assert step.verdict == "DISCONTINUOUS"
     assert step.limits == pytest.approx((0, 2), abs=1e-9)
     assert step.value == 0
+
+
+def test_the_noise_of_many_outputs_is_that_of_each_alone() -> None:
+    """Of noise of three sizes, of none, and of an infinite output, which has none."""
+    sizes, shift = np.array([1e-4, 1e-8, 1e-12, 0.0, 0.0]), np.array([0, 0, 0, 0, np.inf])
+    x, d = np.array([0.7]), np.array([1.0])
+
+    def f(points: np.ndarray) -> np.ndarray:
+        return np.sin(3 * points + np.arange(5)) + sizes * np.modf(1e4 * np.sin(1e15 * points))[0] + shift
+
+    center = f(x[None])[0]
+    together = step_sequences.noise_of(f, x, d, center)
+    alone = [step_sequences.noise_of(lambda p, k=k: f(p)[:, [k]], x, d, center[[k]])[0] for k in range(5)]
+    assert together.tolist() == alone
+    assert (together > 0).tolist() == (sizes > 0).tolist()

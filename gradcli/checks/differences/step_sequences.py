@@ -230,11 +230,10 @@ def noise_of(f: Function, x: Floats, d: Floats, center: Floats) -> Floats:
     for power in range(5):
         spacing = max(scale * 2.0**-44 * 64.0**power, 4.0 * tiniest)
         rows = evaluated(f, x + spacing * np.arange(TABLE)[:, None] * d)
-        for k in np.flatnonzero(unknown):
-            level = _table(rows[:, k])
-            if level is not None:
-                unknown[k] = False
-                noise[k] = level
+        outputs = np.flatnonzero(unknown)
+        levels = _tables(np.ascontiguousarray(rows[:, outputs].T))
+        shown = ~np.isnan(levels)
+        noise[outputs[shown]], unknown[outputs[shown]] = levels[shown], False
         if not unknown.any():
             break
     return np.where(noise > 4.0 * EPSILON * np.abs(center), noise, 0.0)
@@ -453,24 +452,24 @@ def _even(h: Floats, values: Floats, center: float, noise: float) -> Estimate | 
     return Estimate(0.0, 2.0 * float(seen.min()))
 
 
-def _table(values: Floats) -> float | None:
-    """The noise that a difference table shows; None where the spacing is too small or too large to show it."""
-    if not np.isfinite(values).all():
-        return None
-    if int((np.diff(values) == 0).sum()) >= TABLE // 2 or np.ptp(values) > 0.1 * np.abs(values).max():
-        return None
+def _tables(values: Floats) -> Floats:
+    """The noise that the table of each row shows; NaN where the spacing is too small or too large to show it."""
+    noise = np.full(len(values), np.nan)
+    known = np.flatnonzero(np.isfinite(values).all(axis=1))
+    still = (np.diff(values[known]) == 0).sum(axis=1) >= TABLE // 2
+    known = known[~still & (np.ptp(values[known], axis=1) <= 0.1 * np.abs(values[known]).max(axis=1))]
     levels, signs, gamma = [], [], 1.0
-    table = values
+    table = values[known]
     for k in range(1, TABLE - 2):
         table = np.diff(table)
         gamma *= 0.5 * k / (2 * k - 1)
-        levels.append(float(np.sqrt(gamma * np.mean(table**2))))
-        signs.append(bool((table[1:] * table[:-1] < 0).any()))
-    for k in range(len(levels) - 3):
-        three = levels[k : k + 3]
-        if min(three) > 0 and max(three) <= 4.0 * min(three) and signs[k]:
-            return levels[k]
-    return None
+        levels.append(np.sqrt(gamma * np.mean(table**2, axis=1)))
+        signs.append((table[:, 1:] * table[:, :-1] < 0).any(axis=1))
+    for k in reversed(range(len(levels) - 3)):
+        low, high = np.min(levels[k : k + 3], axis=0), np.max(levels[k : k + 3], axis=0)
+        shown = (low > 0) & (high <= 4.0 * low) & signs[k]
+        noise[known[shown]] = levels[k][shown]
+    return noise
 
 
 # --- the steps and a claim ------------------------------------------------------------------------------------------
