@@ -36,6 +36,7 @@ STEP = 1e-3  # relative; central differences of it and of its half are extrapola
 CLOSE, COARSE = 1e-5, 1e-2  # beside the largest entry: agrees, as far as a first look shows; of float32
 ASYMMETRIC = 1e-3  # beside the largest entry of the Jacobian: no rounding makes that
 FACTORS = (-1.0, 2.0, 0.5, -2.0, -0.5, 180 / np.pi, np.pi / 180, 100.0, 0.01)
+COARSER = (np.dtype(np.float32), np.dtype(np.float16))  # formats with fewer digits than float64
 STATE = "self."  # before the name of an attribute that is moved
 MADE = "self()."  # before that of an argument of the object's class: the object is made anew
 AXES = (None, 0, -1, "T")  # along which an array of derivatives by several arguments is split; "T": its transpose
@@ -76,6 +77,7 @@ class PairedCall:
         self.pair, self.value, self.derivative, self.owner = pair, value, derivative, owner
         bound = inspect.signature(derivative).bind(*args, **options)
         self.at: Arguments = {}
+        self.zeros: dict[str, int] = {}  # defaults that are whole numbers, and need not stand for such
         for name, content in bound.arguments.items():
             kind = bound.signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
@@ -85,6 +87,10 @@ class PairedCall:
         left = {x.name: x.default for x in bound.signature.parameters.values() if x.name not in self.at}
         if not any(x.kind is x.VAR_POSITIONAL for x in bound.signature.parameters.values()):
             self.at.update({name: default for name, default in left.items() if isinstance(default, float)})
+            theirs = inspect.signature(value).parameters
+            both = [name for name, default in left.items() if name in theirs and default is theirs[name].default]
+            self.zeros = {name: 0 for name in both if type(left[name]) is int and left[name] == 0}
+            self.at |= self.zeros
         flag = bound.signature.parameters.get(pair["flag"])
         self.off = {} if flag is None else {pair["flag"]: False if flag.default is flag.empty else flag.default}
         self.ends = float("inf")
@@ -105,12 +111,12 @@ class PairedCall:
         if by.startswith(STATE) or moves(self.at.get(by)):
             yield [by]
             return
-        arguments = [name for name, content in self.at.items() if moves(content)]
+        arguments = [name for name, content in self.at.items() if moves(content) and name not in self.zeros]
         theta, attributes = (
             [STATE + x for x in names if not of_objects(content := getattr(self.owner, x, None)) and moves(content)]
             for names in (["theta"], getattr(self.owner, "__dict__", ()))
         )
-        for tried in (arguments, theta, None, attributes):
+        for tried in (arguments, [*self.zeros], theta, None, attributes):
             names = self.remade() if tried is None else tried  # objects may be costly: made where nothing agrees yet
             whole = {name: isinstance(self.content(name), int) for name in names}
             yield sorted(names, key=lambda name: whole[name])[:MOST_ARGUMENTS]
@@ -142,26 +148,26 @@ class PairedCall:
     def outputs(self, changed: Arguments) -> list[Floats]:
         """What the function returns, as arrays; with the derivatives before the last one, which may be theirs."""
         result = self.call(self.value, changed, self.off)
-        if self.pair["kind"] == "together" and isinstance(result, tuple):
-            return arrays(result)[:-1]
-        return arrays(result)
+        together = self.pair["kind"] == "together" and isinstance(result, tuple)
+        return [
+            y if is_stand_in(y) else y.astype(np.float64, copy=False)
+            for y in arrays(result)[: -1 if together else None]
+        ]
 
     def parts(self, changed: Arguments, axis: int | str | None = None) -> list[Floats]:
-        """What the derivative returns, as arrays, without the values beside it; the first one split along an axis."""
+        """What the derivative returns, as arrays, without the values beside it; each is split along an axis."""
         result = self.call(self.derivative, changed)
-        parts = arrays(result)
-        if self.pair["kind"] == "together":
-            parts = parts[1:]
-        elif isinstance(result, tuple) and len(parts) > 1:
+        together = self.pair["kind"] == "together" and isinstance(result, tuple)
+        parts = arrays(result[self.pair["values"] :] if together else result)
+        if isinstance(result, tuple) and len(parts) > 1 and not together:
             values = self.outputs(changed)
             others = [x for x in parts if not any(np.array_equal(x, y, equal_nan=True) for y in values)]
             parts = others if len(parts) == len(others) + len(values) else parts
         if axis == "T":
             return [part.T for part in parts if part.ndim == 2 and 1 not in part.shape][:MOST_PARTS]
         if isinstance(axis, int) and parts:
-            first = parts[0]
-            splits = first.ndim and 1 < first.shape[axis] <= MOST_PARTS
-            parts = list(np.moveaxis(first, axis, 0)) if splits else []
+            stacks = [part for part in parts if part.ndim and 1 < part.shape[axis] <= MOST_PARTS]
+            parts = [part for stack in stacks for part in np.moveaxis(stack, axis, 0)]
         return parts[:MOST_PARTS]
 
     def call(self, function: Any, changed: Arguments, fixed: Arguments | None = None) -> Any:
@@ -246,7 +252,14 @@ def arrays(result: Any) -> list[Floats]:
     if is_stand_in(result):
         return [result]
     array = np.asarray(array_of(result) if is_tensor(result) else result)
-    return [array.astype(np.float64)] if array.dtype.kind in "fiub" and array.size else []
+    if array.dtype.kind not in "fiub" or not array.size:
+        return []
+    return [array if array.dtype in COARSER else array.astype(np.float64)]
+
+
+def as_coarse(result: Any, array: Any) -> Any:
+    """What is computed of an array, with as few digits as that has: what judges it allows for them."""
+    return result.astype(array.dtype) if getattr(array, "dtype", None) in COARSER else result
 
 
 def is_stand_in(value: Any) -> bool:
@@ -343,9 +356,9 @@ def stripped(shape: Sequence[int]) -> tuple[int, ...]:
 def readings(call: PairedCall) -> list[list[DerivativePart]]:
     """For each part of the derivative the readings whose shape fits: what agrees, then by how far they are off."""
     best: list[list[DerivativePart]] = []
+    by: list[Slopes] = []
     problem: Exception | None = None
     for names in call.candidates():
-        by = []
         for argument in names:
             try:
                 by.append(slopes(call, argument))
@@ -386,7 +399,8 @@ def by_partitions(call: PairedCall, by: Sequence[Slopes]) -> list[list[Derivativ
             for measured in by:
                 argument = measured.argument
                 place = order.index(argument) - (p if len(parts) > 1 else 0) if argument in order else argument
-                for j, output in enumerate(outputs[: p + 1] if call.pair["kind"] == "together" else outputs):
+                together = call.pair["kind"] == "together"
+                for j, output in enumerate(outputs[: p + call.pair["values"]] if together else outputs):
                     for layout, claimed, right in layouts(part, output, measured, j):
                         factor, gap = compared(claimed * call.pair["sign"], right, measured.doubt, call)
                         flat = not claimed.any() and not right.any()
@@ -451,7 +465,8 @@ def subject(call: PairedCall, reading: DerivativePart) -> Subject:
 
     def vjp(x: Any, ct: Any) -> Any:
         weights = ct if reading.layout == "columns" else ct.reshape(S + (1,) * (x0.ndim - len(S)))
-        return weights * part(x).reshape(x0.shape)
+        array = part(x)
+        return as_coarse(weights * array.reshape(x0.shape), array)
 
     at = (float(x0) if not x0.shape else x0,)
     how: dict[str, Any] = {"vjp": vjp} if reading.layout in ("entrywise", "columns", "diagonal") else {"jac": jac}
@@ -474,10 +489,11 @@ def of_few(subject: Subject) -> Subject:
 
     def jac(few: Any) -> Any:
         array = derivative["jac"](whole(few))
-        return array.reshape(*array.shape[: array.ndim - x0.ndim], x0.size) @ basis
+        return as_coarse(array.reshape(*array.shape[: array.ndim - x0.ndim], x0.size) @ basis, array)
 
     def vjp(few: Any, ct: Any) -> Any:
-        return derivative["vjp"](whole(few), ct).reshape(-1) @ basis
+        array = derivative["vjp"](whole(few), ct)
+        return as_coarse(array.reshape(-1) @ basis, array)
 
     how: dict[str, Any] = {"jac": jac} if "jac" in derivative else {"vjp": vjp}
     return lambda few: f(whole(few)), {**derivative, **how}, at

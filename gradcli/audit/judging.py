@@ -50,7 +50,8 @@ SAMPLES = 2  # points beside the kept one
 LOOK = "LOOK"
 NO_GRADIENT = "; the derivative is the gradient of no function, since its own Jacobian is not symmetric"
 BY_VALUES = 1e-12  # a tolerance with which nothing is recorded
-SETTLED = ("PROVED", "CERTIFIED", "AGREES", "KINK", "BOUNDARY", "UNDEFINED")  # verdicts with nothing to be sorted
+RIGHT = ("PROVED", "CERTIFIED", "AGREES")
+SETTLED = (*RIGHT, "KINK", "BOUNDARY", "UNDEFINED")  # verdicts with nothing to be sorted
 
 
 class Draws:
@@ -117,6 +118,7 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
     call.ends = monotonic() + seconds
     checks, notes, code = [], [], (call.derivative, call.value)
     for fitting in conventions.readings(call):
+        rows = []
         for reading in conventions.chosen(fitting):
             subject = conventions.subject(call, reading)
             answer = judged(few := conventions.of_few(subject), seconds / 2, BY_VALUES, code, 0)
@@ -128,10 +130,13 @@ def judged_pair(call: PairedCall, seconds: float) -> dict[str, Any]:
                 answer = judged(subject, seconds / 2, 0.0 if first else BY_VALUES, code)
             if answer["checks"][0]["verdict"] == "DISAGREES" and conventions.is_gradient(call, reading) is False:
                 answer["checks"][0]["message"] += NO_GRADIENT
-            fits = {"agrees": reading.gap == 0, "convention": reading.convention}
+            right = answer["checks"][0]["verdict"] in RIGHT and reading.factor == 1 and not reading.whole
+            fits = {"agrees": reading.gap == 0 or right, "convention": reading.convention}
             fits |= {name: getattr(reading, name) for name in ("factor", "gap", "flat", "whole")}
-            checks.append({**answer["checks"][0], "reading": fits})
+            rows.append({**answer["checks"][0], "reading": fits})
             notes += answer["notes"]
+        # smaller steps than those of a first look may show which argument is meant
+        checks += sorted(rows, key=lambda row: not (row["reading"]["agrees"] and row["reading"]["factor"] == 1))
     wrong = [check for check in checks if check["reading"]["gap"] and check["verdict"] not in SETTLED]
     if wrong and conventions.without_settings(call):
         for check in wrong:

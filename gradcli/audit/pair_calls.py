@@ -177,10 +177,10 @@ def called(name: str, rows: list[Row]) -> None:
 
 
 def by_defaults(module: Any, row: Row) -> None:
-    """Call one derivative at a few points, with the first kind of arguments by which it is read as a derivative.
+    """Call one derivative at a few points, with the first kind of arguments by which all its parts are read.
 
-    Where none is, with the first kind that it and its function accept. An object for which both are 0 says nothing of
-    any arguments: the next one is taken.
+    Where none is, with the kind by which most of them are, of those that it and its function accept. An object for
+    which both are 0 says nothing of any arguments: the next one is taken.
     """
     path = row["derivative"].partition(":")[2].split(".")
     owner: Any = module
@@ -191,21 +191,23 @@ def by_defaults(module: Any, row: Row) -> None:
     is_method = is_class and not isinstance(content, (staticmethod, classmethod))
     ends = time.process_time() + PAIR
     accepted: list[Callable[[], object]] = []
+    most = agreement([])
     if (owner, is_method) not in OBJECTS:
         (OBJECTS[owner, is_method],) = tee(islice(holders(owner, is_method), MOST_OBJECTS), 1)
     useless = None
     for holder, shapes in ((holder, shapes) for holder in copy(OBJECTS[owner, is_method]) for shapes in SHAPES):
         if holder is useless:
             continue
-        agrees, says_nothing, calls = False, False, list[Any]()
+        best, says_nothing, calls = agreement([]), False, list[Any]()
         for seed in range(POINTS):
             with suppress(Exception, Late, SystemExit), within(CALL):
                 rows, call = tried(holder, path[-1], row, shapes, seed)
-                agrees = agrees or agreement(rows)[1] > 0
+                best = max(best, agreement(rows))
                 says_nothing = are_zero(rows)
                 calls.append(call)
-        accepted = calls if agrees else accepted or calls
-        if agrees or time.process_time() > ends:
+        if best > most or not accepted:
+            most, accepted = best, calls
+        if best[0] or time.process_time() > ends:
             break
         useless = holder if says_nothing else None
     for call in accepted:

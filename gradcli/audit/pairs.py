@@ -90,8 +90,8 @@ class Pair(NamedTuple):
 
     `kind` is "gradient", "entrywise" (a derivative for each entry), "flag" or "together".
     `flag` is the parameter by which `value` returns the derivative, too; without one, a function that is both returns
-    the two together. `sign` is that of the derivative, `by` the argument that it belongs to, where that is known.
-    A `confirmed` pair is no guess.
+    the two together, so many `values` before the derivatives. `sign` is that of the derivative, `by` the argument that
+    it belongs to, where that is known. A `confirmed` pair is no guess.
     """
 
     derivative: str
@@ -104,6 +104,7 @@ class Pair(NamedTuple):
     sure: str = "guess"
     confirmed: bool = False
     place: str = ""
+    values: int = 1
 
     @property
     def module(self) -> str:
@@ -148,7 +149,7 @@ def matches(name: str, in_class: bool) -> Iterator[Match]:
             if match is not None:
                 parts = match.groupdict()
                 names = [template.format(**{**dict.fromkeys("XYZ", ""), **parts}) for template in templates]
-                yield Match(names, sign, parts.get("Y", ""), rule)
+                yield Match(names, sign, parts.get("Z", parts.get("Y", "")), rule)
 
 
 # --- files of pairs ---------------------------------------------------------------------------------------------

@@ -191,8 +191,8 @@ def among(functions: dict[str, Function], own: set[str], prefix: str, file: str,
             yield Pair(derivative, prefix + named, *about, sure="guess" if missing else "likely", place=place)
             break
         else:
-            if name in own and is_together(function):
-                yield Pair(derivative, derivative, "value and derivative", "together", place=place)
+            if name in own and (values := values_together(function)):
+                yield Pair(derivative, derivative, "value and derivative", "together", place=place, values=values)
 
 
 def parameters(function: Function) -> dict[str, ast.expr | None]:
@@ -235,8 +235,11 @@ def returned(function: Function) -> Iterator[ast.expr]:
             nodes += ast.iter_child_nodes(node)
 
 
-def is_together(function: Function) -> bool:
-    """Whether a function returns a tuple of a value and what is called a derivative, which is no argument or table."""
+def values_together(function: Function) -> int:
+    """How many values stand in a tuple that a function returns before what is called a derivative; 0 where none is.
+
+    An argument or a table is none.
+    """
     tables = (x for x in ast.walk(function) if isinstance(x, ast.Assign) and isinstance(x.value, ast.Dict))
     known = {*parameters(function), *(name_of(x.targets[0]) for x in tables)}
     for values in (x.elts for x in returned(function) if isinstance(x, ast.Tuple) and len(x.elts) > 1):
@@ -244,10 +247,14 @@ def is_together(function: Function) -> bool:
         if (isinstance(values[0], ast.Call) and first[:1].isupper()) or all(x.startswith("d") for x in (first, *rest)):
             continue  # an object, or derivatives alone
         others = {*known, first, *rest}
-        named = any(RETURNED.fullmatch(x) or (x[:1] == "d" and x[1:] in others) for x in rest if x not in known)
+        named = [
+            at
+            for at, x in enumerate(rest, 1)
+            if x not in known and (RETURNED.fullmatch(x) or (x[:1] == "d" and x[1:] in others))
+        ]
         if (named or TOGETHER.search(function.name)) and not RETURNED.fullmatch(first):
-            return True
-    return False
+            return named[0] if named else 1
+    return 0
 
 
 def name_of(node: ast.expr) -> str:

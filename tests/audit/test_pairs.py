@@ -19,6 +19,7 @@ import pytest
 from gradcli.audit import command, guesses, judging, pair_calls, pairs
 from gradcli.audit.conventions import FEW, PairedCall, of_few
 from gradcli.audit.source_scan import scan
+from gradcli.audit.watching import recorder
 from gradcli.rendering.document import Facts
 from gradcli.rendering.documents import audits
 from tests.audit.test_audit import run
@@ -136,6 +137,39 @@ SOURCES = [  # of functions, and how many pairs they are
     ("def f(x): return x*x\ndef f_grad(x, exact):\n    if exact: return 2*x\n    return approx_fprime(x, f)", 1),
     ("def f(x): return x*x\ndef f_grad(x): return NotImplementedError", 0),
 ]
+
+
+TUPLES = [  # what a function returns, and how many values stand before the derivatives
+    ("y, grad", 1),
+    ("y, z, grad", 2),
+    ("F, L, Q, dF, dQ", 3),
+    ("y, grad, hess", 1),
+]
+
+
+@pytest.mark.parametrize(("returned", "values"), TUPLES)
+def test_values_that_stand_before_derivatives(tmp_path: Path, returned: str, values: int) -> None:
+    """The file of pairs says how many."""
+    (tmp_path / "some.py").write_text(
+        f"def f(x):\n    y = z = grad = hess = F = L = Q = dF = dQ = x\n    return {returned}"
+    )
+    ((pair,), _) = scan(str(tmp_path / "some.py"))
+    assert pair.values == values
+    (tmp_path / "pairs.toml").write_text(pairs.written([pair], "some"))
+    assert pairs.read(str(tmp_path / "pairs.toml")) == [pair._replace(place="")]
+
+
+VARIABLES = [
+    ("dK_dr", "K", "r"),
+    ("dlogpdf_df_dtheta", "dlogpdf_df", "theta"),
+    ("d2f_dxdy", "df_dx", "y"),
+]
+
+
+@pytest.mark.parametrize(("derivative", "function", "variable"), VARIABLES)
+def test_a_name_says_by_what_it_is(derivative: str, function: str, variable: str) -> None:
+    """A second derivative is by its last variable."""
+    assert next(x.by for x in pairs.matches(derivative, False) if function in x.names) == variable
 
 
 @pytest.mark.parametrize(("source", "count"), SOURCES)
@@ -378,6 +412,101 @@ def test_at_a_kink_the_argument_that_agrees_elsewhere_is_meant() -> None:
         answers = [{"checks": [accident, other], "call": 1}, {"checks": [R], "call": 2}]
         (row,) = guesses.settled({"a": {"pair": pair}}, {"a": answers})["a"][0]["checks"]
         assert row["verdict"] == word
+
+
+class States:
+    """A model with two parameters, and the derivatives of its matrices by them along the last axis."""
+
+    slip = 1.0
+
+    def __init__(self, rate: float, size: float) -> None:
+        self.rate, self.size = rate, size
+
+    def matrices(self) -> Any:
+        F, L = np.array([[-self.rate, 1.0], [0.0, -2 * self.rate]]), np.array([[1.0], [0.5]])
+        Q = np.array([[self.rate * self.size**2]])
+        dF = np.stack([np.array([[-1.0, 0.0], [0.0, -2.0]]), np.zeros((2, 2))], axis=-1)
+        dQ = np.array([[[self.size**2, self.slip * 2 * self.rate * self.size]]])
+        return F, L, Q, dF, dQ
+
+
+class Gaussian:
+    """Its derivatives are by arguments of the call and by what the object holds."""
+
+    slip = 1.0
+
+    def __init__(self, variance: float) -> None:
+        self.variance = variance
+
+    def expected(self, y: Any, m: Any) -> Any:
+        square = (y - m) ** 2
+        value = -0.5 * square / self.variance
+        return value, (y - m) / self.variance, (self.slip * 0.5 * square / self.variance**2)[None]
+
+
+@pytest.mark.parametrize("slip", [1.0, 1.1])
+@pytest.mark.parametrize(
+    ("kind", "name", "values", "made_of", "args", "parts"),
+    [
+        (States, "matrices", 3, (0.7, 1.3), (), 4),
+        (Gaussian, "expected", 1, (0.7,), (X, X[::-1] ** 2), 2),
+    ],
+)
+def test_each_stacked_part_is_read_by_what_it_belongs_to(
+    kind: Any, name: str, values: int, made_of: Any, args: Any, parts: int, slip: float
+) -> None:
+    """Values that stand before the derivatives are no parts of them."""
+    at = f"m:{kind.__name__}.{name}"
+    pair = pairs.Pair(at, at, "value and derivative", "together", values=values)._asdict() | {"guessed": True}
+    owner = type(kind.__name__, (kind,), {"slip": slip})(*made_of)
+    function = getattr(owner, name)
+    found = judging.answer(lambda: PairedCall(pair, function, function, owner, args, {}), {"timeout": 60.0})["checks"]
+    agreeing = {check["reading"]["convention"][0] for check in found if check["reading"]["agrees"]}
+    assert len(agreeing) == (parts if slip == 1.0 else parts - 1), found
+
+
+@pytest.mark.parametrize("slip", [1.0, 1.001])
+def test_smaller_steps_may_show_by_what_a_derivative_is(slip: float) -> None:
+    """Those of the first look are larger than a period."""
+    row = pairs.Pair("m:f_grad", "m:f", "X_grad -> X")._asdict() | {"guessed": True}
+
+    def value(a: float, w: float) -> Any:
+        return 0.1 * a + np.sin(3e4 * w)
+
+    def slope(a: float, w: float) -> Any:
+        return slip * 3e4 * np.cos(3e4 * w)
+
+    found = judging.answer(lambda: PairedCall(row, value, slope, None, (0.3, 0.7), {}), {"timeout": 60.0})["checks"]
+    assert (found[0]["leaf"], found[0]["reading"]["agrees"]) == (("w", True) if slip == 1.0 else ("a", False)), found
+
+
+@pytest.mark.parametrize(("count", "seed"), [(4, 2), (4, 8), (4, 11), (30, 3)])
+@pytest.mark.parametrize(("slip", "words"), [(1.0, ("AGREES", "IMPRECISE")), (1.001, ("DISAGREES",))])
+def test_a_derivative_in_float32_is_allowed_its_digits(count: int, seed: int, slip: float, words: Any) -> None:
+    row = pairs.Pair("m:f_grad", "m:f", "X_grad -> X")._asdict() | {"guessed": True}
+
+    def value(x: Any) -> Any:
+        return np.sqrt(np.sum((x - np.resize([0.5, 0.4, 0.8, 0.3], count)) ** 2))
+
+    def slope(x: Any) -> Any:
+        return (slip * (x - np.resize([0.5, 0.4, 0.8, 0.3], count)) / value(x)).astype(np.float32)
+
+    at = np.random.default_rng(seed).uniform(0.2, 0.9, count)
+    (check,) = judging.answer(lambda: PairedCall(row, value, slope, None, (at,), {}), {"timeout": 60.0})["checks"]
+    assert check["verdict"] in words, check
+
+
+@pytest.mark.parametrize(("name", "leaf"), [("phi", "phi"), ("tol", "y")])
+def test_a_default_of_0_may_be_the_argument(name: str, leaf: str) -> None:
+    """It may be where the function has it, too: of another one by that place nothing is known."""
+    row = pairs.Pair("m:f_grad", "m:f", "X_grad -> X")._asdict() | {"guessed": True}
+    space: dict[str, Any] = {"np": np}
+    exec(f"def value(y, {name}=0): return np.cos(y - {name if name == 'phi' else 0}) * 0.5", space)
+    exec("def slope(y, phi=0): return np.sin(y - phi) * 0.5", space)
+    call = PairedCall(row, space["value"], space["slope"], None, (0.7,), {})
+    check = judging.answer(lambda: call, {"timeout": 60.0})["checks"][0]
+    factor = 1.0 if leaf == "phi" else -1.0
+    assert (check["leaf"], check["reading"]["factor"], check["reading"]["agrees"]) == (leaf, factor, True)
 
 
 class Normal:
@@ -626,6 +755,25 @@ def test_objects_are_made_once_for_all_pairs_of_a_class(monkeypatch: pytest.Monk
         row |= {"rule": "", "kind": "gradient", "sign": 1, "flag": "", "by": ""}
         pair_calls.by_defaults(module, row)
     assert Costly.made == 1
+
+
+def test_arguments_are_those_by_which_all_parts_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a vector v the second derivative would be that of a sum over the rows of y."""
+    calls: list[tuple[int, ...]] = []
+    module = type(sys)("invented")
+
+    def normal_and_gradients(y: Any, m: Any, v: Any) -> Any:
+        if not recorder.state.inside:
+            calls.append(np.shape(v))
+        if np.ndim(y) < 2:
+            raise ValueError("y is no matrix")
+        return -0.5 * ((y - m) ** 2 + v), y - m, np.full_like(v, -0.5)
+
+    monkeypatch.setattr(pair_calls, "OBJECTS", {})
+    module.normal_and_gradients = normal_and_gradients  # type: ignore[attr-defined]
+    at = "invented:normal_and_gradients"
+    pair_calls.by_defaults(module, pairs.Pair(at, at, "value and derivative", "together")._asdict())
+    assert calls == [(4, 2)] * pair_calls.POINTS
 
 
 def test_what_is_called_inside_of_invented_calls_is_invented(package: Path) -> None:
