@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from contextlib import suppress
+from functools import cached_property
 from time import monotonic
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,6 +37,7 @@ STEP = 1e-3  # relative; central differences of it and of its half are extrapola
 CLOSE, COARSE = 1e-5, 1e-2  # beside the largest entry: agrees, as far as a first look shows; of float32
 ASYMMETRIC = 1e-3  # beside the largest entry of the Jacobian: no rounding makes that
 FACTORS = (-1.0, 2.0, 0.5, -2.0, -0.5, 180 / np.pi, np.pi / 180, 100.0, 0.01)
+SAME = 1e-12  # relative: what a derivative returns with it is a value up to this
 COARSER = (np.dtype(np.float32), np.dtype(np.float16))  # formats with fewer digits than float64
 STATE = "self."  # before the name of an attribute that is moved
 MADE = "self()."  # before that of an argument of the object's class: the object is made anew
@@ -159,16 +161,26 @@ class PairedCall:
         result = self.call(self.derivative, changed)
         together = self.pair["kind"] == "together" and isinstance(result, tuple)
         parts = arrays(result[self.pair["values"] :] if together else result)
-        if isinstance(result, tuple) and len(parts) > 1 and not together:
-            values = self.outputs(changed)
-            others = [x for x in parts if not any(np.array_equal(x, y, equal_nan=True) for y in values)]
-            parts = others if len(parts) == len(others) + len(values) else parts
+        if isinstance(result, tuple) and not together:
+            parts = [part for k, part in enumerate(parts) if k not in self.beside]
         if axis == "T":
             return [part.T for part in parts if part.ndim == 2 and 1 not in part.shape][:MOST_PARTS]
         if isinstance(axis, int) and parts:
             stacks = [part for part in parts if part.ndim and 1 < part.shape[axis] <= MOST_PARTS]
             parts = [part for stack in stacks for part in np.moveaxis(stack, axis, 0)]
         return parts[:MOST_PARTS]
+
+    @cached_property
+    def beside(self) -> set[int]:
+        """Which arrays of a tuple that the derivative returns are the function's values, which may be rounded apart."""
+        result, values = self.call(self.derivative, {}), self.outputs({})
+        parts = arrays(result) if isinstance(result, tuple) else []
+        same = {
+            k
+            for k, part in enumerate(parts)
+            if any(part.shape == y.shape and np.allclose(part, y, rtol=SAME, atol=0, equal_nan=True) for y in values)
+        }
+        return same if len(same) == len(values) < len(parts) else set()
 
     def call(self, function: Any, changed: Arguments, fixed: Arguments | None = None) -> Any:
         """The result of a call with some arguments or attributes replaced: by name, or in order where names differ."""

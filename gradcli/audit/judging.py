@@ -238,6 +238,7 @@ MOSTLY = 0.9  # of the outputs stand still at the larger step, where some may pa
 APPROXIMATE = 1e-4  # the largest relative error of a numerical derivative
 LONGEST = 1e-5  # relative to 1 + abs(x): a step of a one-sided difference
 UNSEEN = 1e-8  # a relative error that differences do not see
+LOUDEST = 1e-2  # a noise that a difference may have
 NOISY = 30  # times that scatter: a larger error than APPROXIMATE is noise up to this
 DRAWS = 32  # of random numbers
 STEP = 1e-4  # relative, of a slope that is compared with its scatter over draws
@@ -425,7 +426,7 @@ def approximate(box: BlackBox, check: Check, code: Sequence[object]) -> Sorted |
     if gap < UNSEEN:
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, as an iteration or a rounded constant makes it")
     scatter = scatter_of(box)
-    if scatter > NOISE and (gap <= APPROXIMATE or NOISY * scatter >= gap):
+    if scatter > NOISE and (gap <= APPROXIMATE or (scatter < LOUDEST and NOISY * scatter >= gap)):
         return Sorted("APPROXIMATE", f"off by {gap:.1g}, and it has a noise of {scatter:.0e}, like a finite difference")
     name = next((name for function in code for name in names_in(function) if NUMERICAL.search(name)), None)
     if name is not None and gap <= APPROXIMATE:

@@ -496,6 +496,64 @@ def test_a_derivative_in_float32_is_allowed_its_digits(count: int, seed: int, sl
     assert check["verdict"] in words, check
 
 
+@pytest.mark.parametrize("slip", [1.0, 1.1])
+def test_a_value_beside_its_derivative_may_be_rounded_apart(slip: float) -> None:
+    """It is no part of the derivative at any point, also where no digit differs."""
+    row = pairs.Pair("m:f_fprime", "m:f", "X_fprime -> X")._asdict() | {"guessed": True}
+
+    def value(x: Any, z: Any) -> Any:
+        return sum(z / (1 + x * k) for k in (0.3, 0.7, 1.9))
+
+    def both(x: Any, z: Any) -> Any:
+        inverse = [1 / (1 + x * k) for k in (0.3, 0.7, 1.9)]
+        slope = sum(-slip * z * k * y * y for k, y in zip((0.3, 0.7, 1.9), inverse, strict=True))
+        return sum(z * y for y in inverse), slope
+
+    call = PairedCall(row, value, both, None, (V, X[:, 1]), {})
+    assert not np.array_equal(value(V, X[:, 1]), both(V, X[:, 1])[0])
+    found = judging.answer(lambda: call, {"timeout": 60.0})["checks"]
+    assert {check["reading"]["convention"][0] for check in found} == {0}
+    assert (found[0]["leaf"], found[0]["verdict"] == "DISAGREES") == ("x", slip != 1.0), found
+
+
+def test_of_a_pair_that_takes_too_long_one_call_is_judged(tmp_path: Path) -> None:
+    judged: list[tuple[str, int]] = []
+
+    class Waiting:
+        def __init__(self, key: str, call: int, error: str) -> None:
+            self.key, self.call, self.error = key, call, error
+
+        def judge(self, seconds: float) -> command.JudgedCall:
+            judged.append((self.key, self.call))
+            return command.JudgedCall(self.key, self.call, {"error": self.error})
+
+        def end(self) -> None:
+            pass
+
+    limits = command.AuditLimits(timeout=1.0, budget=60.0, size=1, only="", jobs=1, callbacks=True)
+    judge = command.Judge(str(tmp_path), limits, lambda done, total, label: None)
+    rows = [("pair|slow", "time ran out"), ("pair|other", "ValueError: x"), ("NumPy|f", "time ran out")]
+    judge.copies += [Waiting(key, call, error) for key, error in rows for call in (1, 2)]  # type: ignore[misc]
+    answers = judge.decide([])
+    judge.close()
+    calls = {key: [call for other, call in judged if other == key] for key, _ in rows}
+    assert calls == {"pair|slow": [1], "pair|other": [1, 2], "NumPy|f": [1, 2]}
+    assert len(answers) == len(judged)
+
+
+@pytest.mark.parametrize(("noise", "word"), [(1e-8, "APPROXIMATE"), (0.2, None)])
+def test_noise_excuses_no_derivative_that_is_all_noise(noise: float, word: str | None) -> None:
+    def slope(x: Any) -> Any:
+        return (
+            1.5 * np.cos(x) * (1 + noise * np.modf(1e4 * np.sin(1e15 * x))[0])
+            if noise > 1e-2
+            else ((np.sin(x + 1e-8) - np.sin(x)) / 1e-8)
+        )
+
+    (check,) = judging.judged((np.sin, {"jac": slope}, (0.7,)), 20.0, 0.0)["checks"]
+    assert (check["verdict"] in ("APPROXIMATE", "IMPRECISE")) == (word is not None), check
+
+
 @pytest.mark.parametrize(("name", "leaf"), [("phi", "phi"), ("tol", "y")])
 def test_a_default_of_0_may_be_the_argument(name: str, leaf: str) -> None:
     """It may be where the function has it, too: of another one by that place nothing is known."""
