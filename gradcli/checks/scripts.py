@@ -33,7 +33,7 @@ from gradcli.graph.node import dependents, is_reader, reachable
 from gradcli.language.limits import limits_of
 from gradcli.language.parser import parse
 from gradcli.language.source import Source
-from gradcli.lowering import LoweringMode, lower, missing_values, unused_values
+from gradcli.lowering import LoweringMode, lower, missing_values, refuse_numbers, unused_values
 from gradcli.lowering.lowered import Lowered
 from gradcli.lowering.points import array_of, dtype_at, read_point
 
@@ -274,6 +274,7 @@ def prepared(
         lowering["shapes"] = shapes
         try:
             lowered = lower(parse(source, limits), **lowering)
+            refuse_numbers(lowered, point, claims)
         except GradcliError as problem:
             ranks = import_module("gradcli.lowering.shapes.ranks")
             source = ranks.with_shapes(source, point, limits, problem, claims) if claims else source
@@ -327,7 +328,6 @@ def check_names(
 def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats]:
     """A value for every leaf: given, default, inside its box, or sampled."""
     leaves = lowered.program.leaves
-    shapes = {name: leaf.node.type.shape for name, leaf in leaves.items()}
     values: dict[str, Floats] = {}
     for name in filter(lowered.values.__contains__, leaves):
         value = np.asarray(array_of(lowered.values[name]))
@@ -335,7 +335,7 @@ def place(lowered: Lowered, settings: Settings, box: Box) -> dict[str, Floats]:
             raise error("GC333", f"the value of `{visible(name)}` is complex: use --dtype complex128")
         values[name] = np.array(value, dtype=settings.doubles)
     if box:
-        values |= room("decide.boxes").point_inside(box, values, shapes)
+        values |= room("decide.boxes").point_inside(box, values, leaves)
     sides = [side for claim in lowered.claims for side in (claim.left, claim.right, *(claim.derivative or ()))]
     outputs = [*lowered.program.outputs, *sides]
     return values | chosen_points.sampled(leaves, values, outputs, settings.seed or 0, settings.doubles)

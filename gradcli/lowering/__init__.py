@@ -25,7 +25,7 @@ from gradcli.lowering.names import NO_CLAIMS, USUAL, LoweringMode
 from gradcli.lowering.operands import ScriptList
 from gradcli.lowering.script_pass import ScriptPass
 from gradcli.lowering.shapes.open_shapes import OpenCount
-from gradcli.lowering.unknown_names import missing_values, unknown_leaf, unused_values
+from gradcli.lowering.unknown_names import missing_values, refuse_numbers, unknown_leaf, unused_values
 from gradcli.primitives import catalogue, functions
 
 TYPE_CHECKING = False
@@ -37,7 +37,17 @@ if TYPE_CHECKING:
     from gradcli.language.syntax import Script
     from gradcli.lowering.shapes.open_shapes import OpenShapes
 
-__all__ = ["NO_CLAIMS", "Claim", "HandRule", "Lowered", "LoweringMode", "lower", "missing_values", "unused_values"]
+__all__ = [
+    "NO_CLAIMS",
+    "Claim",
+    "HandRule",
+    "Lowered",
+    "LoweringMode",
+    "lower",
+    "missing_values",
+    "refuse_numbers",
+    "unused_values",
+]
 
 
 def lower(

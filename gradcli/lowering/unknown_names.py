@@ -1,10 +1,13 @@
-"""What is said of names that are no leaves, have no value, or are not used."""
+"""What is said of names that are no leaves, have no value or no shape, or are not used."""
 
 from __future__ import annotations
 
 import re
 
 from gradcli.base.diagnostics import Diagnostic, GradcliError, did_you_mean, error, visible
+from gradcli.graph.node import reachable
+from gradcli.language.syntax import Call, Comprehension, List, Subscript, names_in, nodes_of
+from gradcli.primitives import functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +17,10 @@ if TYPE_CHECKING:
     from gradcli.graph.types import Shape
     from gradcli.lowering.lowered import Lowered
     from gradcli.lowering.script_pass import ScriptPass
+
+
+AXES = frozenset(("axis", "reduction"))  # parameters of functions of whole arrays
+ARRAYS = (List, Subscript, Comprehension)  # what is no number where its names are
 
 
 def unknown_leaf(lowerer: ScriptPass, name: str) -> GradcliError:
@@ -63,6 +70,32 @@ def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnosti
                 )
             )
     return problems
+
+
+def refuse_numbers(lowered: Lowered, point: Mapping[str, Any], claims: Mapping[str, str] | None) -> None:
+    """Raise GradcliError GC307 where a function along an axis takes a number that free names make, and has claims.
+
+    A free name counts as a number, but who claims a gradient of `mean(x**2)` means that of an array.
+    """
+    program, known = lowered.program, functions()
+    leaves = {name: leaf for name, leaf in program.leaves.items() if not (leaf.node.shape or leaf.declared)}
+    free = leaves.keys() - lowered.values.keys() - point.keys() - program.statics.keys()
+    computed = {name: node for node, name in lowered.names.items() if not node.shape}
+    for node in nodes_of(lowered.script) if free and claims else ():
+        function = known.get(node.function.id) if isinstance(node, Call) else None
+        if not isinstance(node, Call) or function is None or AXES.isdisjoint(function.static):
+            continue
+        parts = [part for arg in node.args for part in nodes_of(arg)]
+        called = [known.get(part.function.id) for part in parts if isinstance(part, Call)]
+        used = {name for arg in node.args for name in names_in(arg)}
+        whole = any(isinstance(part, ARRAYS) for part in parts) or not all(one and one.pointwise for one in called)
+        if whole or not used <= leaves.keys() | computed.keys() or (function.chooses and len(node.args) > 1):
+            continue
+        below = {leaf.params.get("name") for leaf in reachable([computed[name] for name in used & computed.keys()])}
+        for name in sorted(free & (used | below)):
+            message = f"{node.function.id} takes an array, and `{visible(name)}` is free, so it counts as a number"
+            hint = f"declare its shape, as in `{visible(name)}[n] in real`, or give it a value"
+            raise error("GC307", message, node.span, help=hint, source=lowered.source)
 
 
 def _missing_help(name: str, known: Sequence[str], shape: Shape, text: str) -> str:

@@ -89,7 +89,7 @@ def checked_box(box: Box, leaves: Mapping[str, Any]) -> Box:
     return box
 
 
-def point_inside(box: Box, values: Values, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+def point_inside(box: Box, values: Values, leaves: Mapping[str, Any]) -> dict[str, Any]:
     """Values for the leaves of a box: their own, or in the middle of the box, of few digits.
 
     Raises GradcliError (GC735) where a value lies outside the box.
@@ -98,7 +98,7 @@ def point_inside(box: Box, values: Values, shapes: Mapping[str, tuple[int, ...]]
     for name, (low, high) in box.items():
         middle = (low + high) / 2
         short = next((x for x in (float(f"{middle:.{n}g}") for n in (1, 2, 3)) if low < x < high), middle)
-        chosen[name] = value = values.get(name, np.full(shapes[name], short))
+        chosen[name] = value = values.get(name, np.full(leaves[name].node.shape, short))
         if not ((value >= low) & (value <= high)).all():
             message = f"the point {name} = {value.tolist()} lies outside the box [{low:g}, {high:g}]"
             raise error("GC735", message, help=f"give a point inside it, --at {name}=..., or another --box")
