@@ -274,7 +274,7 @@ def prepared(
         lowering["shapes"] = shapes
         try:
             lowered = lower(parse(source, limits), **lowering)
-            refuse_numbers(lowered, point, claims)
+            refuse_numbers(lowered, claims)
         except GradcliError as problem:
             ranks = import_module("gradcli.lowering.shapes.ranks")
             source = ranks.with_shapes(source, point, limits, problem, claims) if claims else source

@@ -25,7 +25,7 @@ from gradcli.lowering.names import NO_CLAIMS, USUAL, LoweringMode
 from gradcli.lowering.operands import ScriptList
 from gradcli.lowering.script_pass import ScriptPass
 from gradcli.lowering.shapes.open_shapes import OpenCount
-from gradcli.lowering.unknown_names import missing_values, refuse_numbers, unknown_leaf, unused_values
+from gradcli.lowering.unknown_names import missing_values, number_for_array, refuse_numbers, unknown_leaf, unused_values
 from gradcli.primitives import catalogue, functions
 
 TYPE_CHECKING = False
@@ -112,7 +112,7 @@ def _lowered(lowerer: ScriptPass, wrt: Sequence[str] | None, claims: Mapping[str
     program = Program(builder, lowerer.leaves, lowerer.outputs, lowerer.statics, builder.other_spans)
     builder.other_spans = {}
     builder.close()
-    return Lowered(
+    lowered = Lowered(
         script=script,
         program=program,
         values=dict(lowerer.values),
@@ -130,6 +130,8 @@ def _lowered(lowerer: ScriptPass, wrt: Sequence[str] | None, claims: Mapping[str
         random_arrays=lowerer.random_arrays,
         derived=lowerer.derived,
     )
+    note = number_for_array(lowered) if lowered.claims and not claims else None
+    return lowered if note is None else lowered._replace(notes=(*lowered.notes, note))
 
 
 def _intermediates(lowerer: ScriptPass) -> dict[Node, str]:

@@ -72,30 +72,35 @@ def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnosti
     return problems
 
 
-def refuse_numbers(lowered: Lowered, point: Mapping[str, Any], claims: Mapping[str, str] | None) -> None:
-    """Raise GradcliError GC307 where a function along an axis takes a number that free names make, and has claims.
-
-    A free name counts as a number, but who claims a gradient of `mean(x**2)` means that of an array.
-    """
+def number_for_array(lowered: Lowered) -> Diagnostic | None:
+    """A note where a function along an axis takes a number that free names make: `mean(x**2)` is written of arrays."""
     program, known = lowered.program, functions()
     leaves = {name: leaf for name, leaf in program.leaves.items() if not (leaf.node.shape or leaf.declared)}
-    free = leaves.keys() - lowered.values.keys() - point.keys() - program.statics.keys()
+    free = leaves.keys() - lowered.values.keys() - program.statics.keys()
     computed = {name: node for node, name in lowered.names.items() if not node.shape}
-    for node in nodes_of(lowered.script) if free and claims else ():
+    for node in nodes_of(lowered.script) if free else ():
         function = known.get(node.function.id) if isinstance(node, Call) else None
         if not isinstance(node, Call) or function is None or AXES.isdisjoint(function.static):
             continue
         parts = [part for arg in node.args for part in nodes_of(arg)]
         called = [known.get(part.function.id) for part in parts if isinstance(part, Call)]
         used = {name for arg in node.args for name in names_in(arg)}
-        whole = any(isinstance(part, ARRAYS) for part in parts) or not all(one and one.pointwise for one in called)
+        whole = any(isinstance(part, ARRAYS) for part in parts) or not all(call and call.pointwise for call in called)
         if whole or not used <= leaves.keys() | computed.keys() or (function.chooses and len(node.args) > 1):
             continue
         below = {leaf.params.get("name") for leaf in reachable([computed[name] for name in used & computed.keys()])}
         for name in sorted(free & (used | below)):
             message = f"{node.function.id} takes an array, and `{visible(name)}` is free, so it counts as a number"
             hint = f"declare its shape, as in `{visible(name)}[n] in real`, or give it a value"
-            raise error("GC307", message, node.span, help=hint, source=lowered.source)
+            return Diagnostic("GC307", message, node.span, help=hint, severity="note", source=lowered.source)
+    return None
+
+
+def refuse_numbers(lowered: Lowered, claims: Mapping[str, str] | None) -> None:
+    """Raise GradcliError GC307 for claims about a script that takes a number for an array."""
+    note = number_for_array(lowered) if claims else None
+    if note is not None:
+        raise GradcliError(note._replace(severity="error"))
 
 
 def _missing_help(name: str, known: Sequence[str], shape: Shape, text: str) -> str:

@@ -377,6 +377,22 @@ def test_shapes_of_a_pasted_formula_are_those_that_derive_assumes(
 
 
 @pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("y = mean(x**2)\nassert grad(y, x) == 2*x", True),
+        ("y = mean(x**2)\nassert y == x**2", True),
+        ("x[n] in real\ny = mean(x**2)\nassert grad(y, x) == 2*x/len(x)", False),
+        ("y = mean([x, z])\nassert grad(y, x) == 1/2", False),
+        ("x = 3\ny = mean(x**2)\nassert grad(y, x) == 2*x", False),
+    ],
+)
+def test_a_claim_in_a_script_is_told_that_a_free_name_is_a_number(text: str, told: bool) -> None:
+    """There a free name counts as a number: `mean(x**2)` is x**2."""
+    notes = [note for note in check_script(text).diagnostics if note.code == "GC307"]
+    assert bool(notes) == told and all("counts as a number" in note.message for note in notes)
+
+
+@pytest.mark.parametrize(
     ("text", "claims"), [("sin(A@x)", {"x": "cos(A@x)"}), ("x**2", {"x": "2*y@x"}), ("x[2] + y @ x", {"q": "1"})]
 )
 def test_a_problem_that_no_shapes_cure_stays(text: str, claims: dict[str, str]) -> None:
