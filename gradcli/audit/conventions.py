@@ -34,6 +34,7 @@ MOST_ENTRIES, FEW = 16, 4  # of an argument that are moved one by one: in trying
 MOST_PARTS, MOST_ARGUMENTS = 12, 16
 MOST_READINGS = 3  # judged of a part that agrees with nothing
 STEP = 1e-3  # relative; central differences of it and of its half are extrapolated
+ROUNDING = 8.0  # units in the last place of values: differences of no more are 0
 CLOSE, COARSE = 1e-5, 1e-2  # beside the largest entry: agrees, as far as a first look shows; of float32
 ASYMMETRIC = 1e-3  # beside the largest entry of the Jacobian: no rounding makes that
 FACTORS = (-1.0, 2.0, 0.5, -2.0, -0.5, 180 / np.pi, np.pi / 180, 100.0, 0.01)
@@ -303,6 +304,8 @@ def slopes(call: PairedCall, argument: str) -> Slopes:
     x = np.array(numbers(content), dtype=np.float64)
     entries = entries_of(x)
     size = float(np.abs(x).max()) or 1.0
+    outputs = call.outputs({})
+    rounding = ROUNDING * np.finfo(float).eps * np.abs(np.concatenate([y.reshape(-1) for y in outputs]))
 
     def moved(k: int, h: float) -> Floats:
         there = x.reshape(-1).copy()
@@ -314,9 +317,10 @@ def slopes(call: PairedCall, argument: str) -> Slopes:
         for k in entries:
             h = STEP * (abs(x.reshape(-1)[k]) or 0.1 * size)
             rough, fine = ((moved(k, step) - moved(k, -step)) / (2 * step) for step in (h, h / 2))
-            columns.append((4 * fine - rough) / 3)
+            column = (4 * fine - rough) / 3
+            columns.append(np.where(np.abs(column) <= rounding / h, 0.0, column))
             doubts.append(np.abs(fine - rough))
-    ends = np.cumsum([y.size for y in call.outputs({})])
+    ends = np.cumsum([y.size for y in outputs])
     doubt = float(np.max(doubts)) / 10 if doubts else 0.0
     return Slopes(argument, x, entries, np.split(np.stack(columns, axis=-1), ends[:-1]), doubt)
 

@@ -516,6 +516,20 @@ def test_a_value_beside_its_derivative_may_be_rounded_apart(slip: float) -> None
     assert (found[0]["leaf"], found[0]["verdict"] == "DISAGREES") == ("x", slip != 1.0), found
 
 
+@pytest.mark.parametrize(("claim", "agrees"), [(0.0, True), (0.1, False)])
+def test_differences_that_rounding_makes_are_0(claim: float, agrees: bool) -> None:
+    """So a function does not depend on an argument, and a derivative that is 0 is that by it."""
+    row = pairs.Pair("m:f_torque", "m:f", "by hand")._asdict() | {"guessed": True}
+
+    def value(z: float, phi: float) -> Any:
+        return 3.7 * z**2 * (np.cos(phi) ** 2 + np.sin(phi) ** 2)
+
+    call = PairedCall(row, value, lambda z, phi: claim, None, (0.83, 0.31), {})
+    check = judging.answer(lambda: call, {"timeout": 60.0})["checks"][0]
+    assert (check["reading"]["agrees"], check["leaf"] == "phi") == (agrees, agrees)
+    assert not agrees or check["verdict"] in ("AGREES", "PROVED"), check
+
+
 def test_of_a_pair_that_takes_too_long_one_call_is_judged(tmp_path: Path) -> None:
     judged: list[tuple[str, int]] = []
 
