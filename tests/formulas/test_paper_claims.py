@@ -107,6 +107,9 @@ CLAIMS: list[tuple[str, str, str, list[str], list[str]]] = [  # field, loss, lea
     ("statistics", r"\log \det(\Sigma)", r"\frac{\partial f}{\partial \Sigma_{kl}}", [r"(\Sigma^{-1})_{lk}"], [r"(\Sigma^{-1})_{kl}"]),
     ("optimisation", r"\mathbf{1}^\top X w", "w", [r"X^\top \mathbf{1}"], [r"2 X^\top \mathbf{1}"]),
     ("statistics", r"\sum_{i=1}^n \log \mathcal{N}(x_i \mid \mu, \sigma^2)", r"\mu", [r"\frac{1}{\sigma^2} \sum_{i=1}^n (x_i - \mu)"], [r"\frac{1}{\sigma} \sum_{i=1}^n (x_i - \mu)"]),
+    ("statistics", r"\sum_i \log \sum_k \pi_k N_{ik}", r"\frac{\partial L}{\partial \pi_k}", [r"\sum_i \frac{N_{ik}}{\sum_j \pi_j N_{ij}}"], [r"\sum_i \frac{\pi_k N_{ik}}{\sum_j \pi_j N_{ij}}"]),
+    ("tensors", r"\sum_{ijk} (T_{ijk} - a_i b_j c_k)^2", r"\frac{\partial L}{\partial a_i}", [r"-2 \sum_{jk} (T_{ijk} - a_i b_j c_k) b_j c_k"], [r"-2 \sum_{jk} (T_{ijk} - a_i b_j c_k) b_j", r"-\sum_{jk} (T_{ijk} - a_i b_j c_k) b_j c_k"]),
+    ("tensors", r"\sum_{ijk} T_{ijk} x_i x_j x_k", r"\frac{\partial f}{\partial T_{ijk}}", [r"x_i x_j x_k"], [r"2 x_i x_j x_k"]),
 ]
 REFUSED: list[tuple[str, str, str, str, str]] = [  # loss, leaf, a gradient, code, a part of what is said
     (r"I = \log_2(1 + S)", "S", r"\frac{1}{\ln 2 (1 + S)}", "GC139", r"\ln(2) (1 + S)"),

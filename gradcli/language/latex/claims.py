@@ -34,14 +34,18 @@ def claims_beside(source: Source, claims: Mapping[str, str]) -> dict[str, str]:
     """
     script = translated(source)
     names, texts = words(script.text), dict[str, str]()
+
+    def as_there(name: str) -> str:
+        return f"{name}_" if name not in names and f"{name}_" in names else name  # e_, pi_
+
     for target, text in claims.items():
         target, order = leaf_of(target)
         leaf = target if target.isidentifier() else name_of(target)
-        leaf = f"{leaf}_" if leaf not in names and f"{leaf}_" in names else leaf  # e_, pi_
+        leaf = as_there(leaf)
         entry = ENTRY.fullmatch(leaf)
         ranges = {}
-        if entry and leaf not in names and entry[1] in names:
-            leaf = entry[1]
+        if entry and leaf not in names and as_there(entry[1]) in names:
+            leaf = as_there(entry[1])
             ranges = {
                 index: f"shape({leaf})[{axis}]" if axis else f"len({leaf})" for axis, index in enumerate(entry[2])
             }
