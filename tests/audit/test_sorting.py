@@ -73,6 +73,18 @@ CASES: dict[str, tuple[Any, Any, Any, str]] = {
     "straight through": (np.round, {"vjp": lambda x, ct: ct}, X, "SURROGATE"),
     "step": (lambda x: (x > 0) * 1.0, {"vjp": lambda x, ct: ct * (1 - np.tanh(x) ** 2)}, X, "SURROGATE"),
     "reversal": (np.copy, {"vjp": lambda x, ct: -ct}, X, "SURROGATE"),
+    "reversal beside a number": (
+        lambda x: np.append(x, 0.7),
+        {"vjp": lambda x, ct: -2 * ct[:-1]},
+        X,
+        "SURROGATE",
+    ),
+    "reversal beside a sum": (
+        lambda x: np.append(x, np.sum(x)),
+        {"vjp": lambda x, ct: -2 * ct[:-1]},
+        X,
+        "DISAGREES",
+    ),
     "identity at this point only": (lambda x: x**2, {"vjp": lambda x, ct: ct}, np.ones(3), "DISAGREES"),
     "flat, with a gradient of 0": (np.round, {"vjp": lambda x, ct: 0 * ct}, X, "PROVED"),
     "symmetric": (lambda a: np.sum(B * a), {"jac": lambda a: (B + B.T) / 2}, S, "SYMMETRIC"),
