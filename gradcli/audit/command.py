@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 INJECTED = str(Path(__file__).resolve().parent / "injected")  # a watched process has it first on its path
 GRACE = 10.0  # beyond the time of a check: imports, and the sorting of what does not agree
 WAITING = 24  # copies that may wait while the command runs; older ones are judged then
-SLOW = ("time ran out", "a call did not return")  # how an answer begins that took too long
 HELLO = 30.0  # seconds in which a copy that has called says who it is
 
 
@@ -167,7 +166,6 @@ class Judge:
         self.lock = Lock()
         self.closing = Event()
         self.spent = 0.0
-        self.slow: set[str] = set()  # pairs of which a call took too long: no other one is judged
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(os.path.join(folder, SOCKET))
         self.server.listen(256)
@@ -195,9 +193,6 @@ class Judge:
 
     def _judge(self, copy: Copy | Exported) -> None:
         started = monotonic()
-        if copy.key in self.slow:
-            copy.end()
-            return
         if self.spent > self.limits.budget:
             copy.end()
             reason = f"the time for all checks ({self.limits.budget:g} s) ran out: raise --budget"
@@ -206,8 +201,6 @@ class Judge:
         judged = copy.judge(self.limits.timeout)
         with self.lock:
             self.judged.append(judged)
-            if copy.key.startswith("pair|") and str(judged.answer.get("error")).startswith(SLOW):
-                self.slow.add(copy.key)
             self.spent += (monotonic() - started) / self.limits.jobs
 
     def decide(self, jobs: Sequence[Record]) -> list[JudgedCall]:

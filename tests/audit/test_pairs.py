@@ -530,31 +530,6 @@ def test_differences_that_rounding_makes_are_0(claim: float, agrees: bool) -> No
     assert not agrees or check["verdict"] in ("AGREES", "PROVED"), check
 
 
-def test_of_a_pair_that_takes_too_long_one_call_is_judged(tmp_path: Path) -> None:
-    judged: list[tuple[str, int]] = []
-
-    class Waiting:
-        def __init__(self, key: str, call: int, error: str) -> None:
-            self.key, self.call, self.error = key, call, error
-
-        def judge(self, seconds: float) -> command.JudgedCall:
-            judged.append((self.key, self.call))
-            return command.JudgedCall(self.key, self.call, {"error": self.error})
-
-        def end(self) -> None:
-            pass
-
-    limits = command.AuditLimits(timeout=1.0, budget=60.0, size=1, only="", jobs=1, callbacks=True)
-    judge = command.Judge(str(tmp_path), limits, lambda done, total, label: None)
-    rows = [("pair|slow", "time ran out"), ("pair|other", "ValueError: x"), ("NumPy|f", "time ran out")]
-    judge.copies += [Waiting(key, call, error) for key, error in rows for call in (1, 2)]  # type: ignore[misc]
-    answers = judge.decide([])
-    judge.close()
-    calls = {key: [call for other, call in judged if other == key] for key, _ in rows}
-    assert calls == {"pair|slow": [1], "pair|other": [1, 2], "NumPy|f": [1, 2]}
-    assert len(answers) == len(judged)
-
-
 @pytest.mark.parametrize(("noise", "word"), [(1e-8, "APPROXIMATE"), (0.2, None)])
 def test_noise_excuses_no_derivative_that_is_all_noise(noise: float, word: str | None) -> None:
     def slope(x: Any) -> Any:
