@@ -75,7 +75,7 @@ def missing_values(lowered: Lowered, point: Mapping[str, Any]) -> list[Diagnosti
 def number_for_array(lowered: Lowered) -> Diagnostic | None:
     """A note where a function along an axis takes a number that free names make: `mean(x**2)` is written of arrays."""
     program, known = lowered.program, functions()
-    leaves = {name: leaf for name, leaf in program.leaves.items() if not (leaf.node.shape or leaf.declared)}
+    leaves = {name: leaf for name, leaf in program.leaves.items() if not (leaf.node.shape or leaf.domain)}
     free = leaves.keys() - lowered.values.keys() - program.statics.keys()
     computed = {name: node for node, name in lowered.names.items() if not node.shape}
     for node in nodes_of(lowered.script) if free else ():

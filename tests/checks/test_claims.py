@@ -345,6 +345,10 @@ PASTED = [  # a formula without a point, a claim, the verdict on it, and a shape
     ("mse_loss(x, y)", {"x": "2*(x - y)"}, "DISAGREES", "x[n] in real"),
     ("y = a*x; mean(y**2)", {"x": "2*a**2*x"}, "DISAGREES", "x[n] in real"),
     ("f(x) = mean(x**2)", {"x": "2*x"}, "DISAGREES", "x[n] in real"),
+    ("x - mean(x)", {"x": "0"}, "DISAGREES", "x[n] in real"),
+    ("x/norm(x)", {"x": "0"}, "DISAGREES", "x[n] in real"),
+    ("log(softmax(x))", {"x": "0"}, "DISAGREES", "x[n] in real"),
+    ("log(softmax(x))", {"x": "eye(len(x)) - softmax(x)"}, "PROVED", "x[n] in real"),
     # numbers are meant
     ("mean([x, y])", {"x": "1/2"}, "PROVED", ""),
     ("norm([x, y])", {"x": "x/norm([x, y])"}, "PROVED", ""),

@@ -30,7 +30,7 @@ from gradcli.language.syntax import (
     names_in,
     nodes_of,
 )
-from gradcli.lowering import NO_CLAIMS, lower
+from gradcli.lowering import NO_CLAIMS, lower, refuse_numbers
 from gradcli.lowering.shapes.open_shapes import OpenShapes
 from gradcli.lowering.shapes.open_sizes import OpenSizes, factors, in_names, share_text, value_of
 from gradcli.primitives import functions
@@ -260,7 +260,7 @@ def with_shapes(
                 shapes={name: axes for name, axes in assumed.shapes.items() if name not in point}
             )
             declaring = declared(source, script, assumed)
-            lower(parse(declaring, limits), at=point, limits=limits)
+            refuse_numbers(lower(parse(declaring, limits), at=point, limits=limits), claims)
             fitting = fitting or declaring
             lower(parse(declaring, limits), at=point, limits=limits, claims=claims)
             return declaring
