@@ -124,9 +124,10 @@ def _undone(story: Story, line: SourceLine, *names: str) -> Fix:
     edits = [tree.replaced(call, tree.inlined(call, inner))]
     keeping = next(tree.around(call, ast.Call), None)
     if keeping is not None and called(keeping) == "append" and isinstance(keeping.func, ast.Attribute):
-        name = dotted(keeping.func.value)
-        makers = [c for c in tree.calls("tensor", "FloatTensor", "as_tensor") if c.args and dotted(c.args[0]) == name]
-        edits += [tree.replaced(maker.func, "torch.stack") for maker in makers if len(maker.args) == 1]
+        name = dotted(keeping.func.value).rpartition(".")[2]  # of `self`, or of the object elsewhere
+        makers = [c for c in tree.calls("tensor", "FloatTensor", "as_tensor") if len(c.args) == 1]
+        makers = [maker for maker in makers if dotted(maker.args[0]).rpartition(".")[2] == name]
+        edits += [tree.replaced(maker.func, "torch.stack") for maker in makers]
     others = earlier_uses(story, line, call)
     if not others:
         return Fix("", (tree.patch(*edits),))

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+V = TypeVar("V")
 TARGETS = re.compile(r"\b(target|tgt|goal|teacher|label|true|truth|gt|next|nxt|best|expected|y\b)|_(target|next)")
 NUMBERS = ("numpy", "item", "tolist")
 ONLY_COPIES = ("detach()", ".data", "stop_gradient()")
@@ -67,6 +68,14 @@ def walk(starts: Iterable[T], onward: Callable[[T], Iterable[T]]) -> Iterator[T]
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)
+
+
+def grouped(pairs: Iterable[tuple[T, V]]) -> dict[T, list[V]]:
+    """The second of each pair under the first."""
+    groups: dict[T, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 class Story:
@@ -171,14 +180,12 @@ class Story:
 
     def timeline(self, mark: int) -> list[Event]:
         """What happened to a tensor and its `.grad`, in order."""
-        return self._timelines.get(mark, [])
+        return self.timelines.get(mark, [])
 
     @cached_property
-    def _timelines(self) -> dict[int, list[Event]]:
-        timelines: dict[int, list[Event]] = {}
-        for event in self.watch.events:
-            timelines.setdefault(event.mark, []).append(event)
-        return timelines
+    def timelines(self) -> dict[int, list[Event]]:
+        """For each tensor what happened to it and its `.grad`, in order."""
+        return grouped((event.mark, event) for event in self.watch.events)
 
     @cached_property
     def latest(self) -> dict[int, SeenTensor]:
@@ -196,12 +203,7 @@ class Story:
     @cached_property
     def users(self) -> dict[int, list[Entry]]:
         """For each value what was computed from it."""
-        users: dict[int, list[Entry]] = {}
-        for entry in self.entries.values():
-            if not entry.inside:
-                for mark in entry.inputs:
-                    users.setdefault(mark, []).append(entry)
-        return users
+        return grouped((mark, entry) for entry in self.entries.values() if not entry.inside for mark in entry.inputs)
 
     def result(self, seq: int | None) -> Entry | None:
         """A value that a node made."""
@@ -294,8 +296,6 @@ class Story:
                 end = self.end_at(entry) if entry.mark in leading else None
                 if end is not None:
                     ends.setdefault((end.reason, end.line), end)
-        if len(ends) < 2:
-            return list(ends.values())
         last = [end for end in ends.values() if any(mark in roots for mark in walk([end.entry.mark], onward))]
         return [*last, *[end for end in ends.values() if end not in last]]
 
@@ -386,20 +386,12 @@ class Story:
     @cached_property
     def arrivals(self) -> dict[int, list[tuple[BackwardRecord, Reached]]]:
         """For each leaf the gradients that came to it, in order."""
-        arrivals: dict[int, list[tuple[BackwardRecord, Reached]]] = {}
-        for sweep in self.watch.sweeps:
-            for arrival in sweep.reached:
-                arrivals.setdefault(arrival.leaf, []).append((sweep, arrival))
-        return arrivals
+        return grouped((arrival.leaf, (sweep, arrival)) for sweep in self.watch.sweeps for arrival in sweep.reached)
 
     @cached_property
     def walked(self) -> dict[int | None, list[int]]:
         """For each node the backwards that went through it, by their position."""
-        walked: dict[int | None, list[int]] = {}
-        for at, sweep in enumerate(self.watch.sweeps):
-            for seq in sweep.seqs:
-                walked.setdefault(seq, []).append(at)
-        return walked
+        return grouped((seq, at) for at, sweep in enumerate(self.watch.sweeps) for seq in sweep.seqs)
 
     def scaling(self, sweep: BackwardRecord) -> Entry | None:
         """The loss times the scale of a GradScaler that a backward began with."""
@@ -421,8 +413,6 @@ class Story:
         """Which nodes sent something to a node or leaf, and the norms of it."""
         known = self._sent.get(id(sweep))
         if known is None:
-            known = self._sent[id(sweep)] = {}
-            for step in sweep.steps:
-                for sent in step.sent:
-                    known.setdefault(sent.to, []).append((step, sent.size.norm))
+            pairs = ((sent.to, (step, sent.size.norm)) for step in sweep.steps for sent in step.sent)
+            known = self._sent[id(sweep)] = grouped(pairs)
         return known.get(target, [])

@@ -307,7 +307,7 @@ class SourceTree:
             if isinstance(statement, ast.Return):
                 scope = self.scope(statement)
                 carried.add(getattr(scope, "name", ""))
-            carried |= targets(statement)
+            carried |= targets(statement) | {name.removeprefix("self.") for name in targets(statement)}
             for other in self._statements:
                 if other not in done and not isinstance(other, SCOPES) and reads(other) & carried:
                     if any(self.within(number, other) for number in lines):

@@ -224,7 +224,8 @@ ADVICE = {  # for errors that say the cause themselves: the reason, or what to d
     "with it in forward: torch.nn.functional.linear(x, other.weight.t())",
     r"Target -?\d+ is out of bounds": "classes are numbered from 0: subtract 1 from labels that begin at 1",
     r"No inf checks were recorded prior to update": "call the scaler's step(optimizer) before its update()",
-    r"step\(\) has already been called since": "call the scaler's update() after each step(optimizer)",
+    r"\(\) has already been called (on|since)": "call the scaler's update() after each step(), unscale_() once before",
+    r"method'? object is not (iterable|subscriptable)": "it is a method: call it, as in net.parameters()",
     r"support the deepcopy|deepcopy protocol": "copy x.detach().clone(), or the module that holds the parameters",
     r"change requires_grad flags of leaf|changed only on leaf": "use its .detach(), which does not require grad",
     r"all elements of input should be between 0 and 1|unsafe to autocast": "use binary_cross_entropy_with_logits "

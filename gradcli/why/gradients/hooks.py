@@ -106,7 +106,7 @@ def spoilt(story: Story) -> Iterator[tuple[int | None, Finding]]:
             where = "" if hook is None else f" registered at {story.at(hook.line)}"
             effect = "set it to zero" if what == "zero" else "made it non-finite"
             message = f"$it.grad is {what}: a hook{where} {effect}, before {node} at {story.at(line)}"
-            yield mark, story.find("hook", story.called(mark), line, message)
+            yield mark, story.find("hook", story.called(mark), hook.line if hook else line, message)
 
 
 def changed_between(

@@ -11,6 +11,7 @@ from gradcli.base.results.findings import AtNode, GradientPath, NodeNorm
 from gradcli.recording.runs.source_lines import whole_line
 from gradcli.recording.runs.source_tree import dotted
 from gradcli.why import edits
+from gradcli.why.gradients.not_finite import operation
 from gradcli.why.gradients.zeros import single
 from gradcli.why.readings import flat_reason, kind_of, reads
 from gradcli.why.story import walk
@@ -61,7 +62,12 @@ def constant(story: Story) -> Iterator[tuple[None, Finding]]:
     if len(places) < len(sweeps) or any(value is None for value in values) or (entry is not None and single(entry)):
         return
     if max(values) - min(values) <= ROUNDING * max(map(abs, [*values, 1.0])):
-        line, largest = story.entries[sweeps[-1].roots[0][0]].line, max(map(max, norms))
+        root, largest = story.entries[sweeps[-1].roots[0][0]], max(map(max, norms))
+        line, above = root.line, map(story.entries.__getitem__, sorted(story.ancestors_of(root.mark)))
+        lost = (e for e in above if e.dtype == "float16" and e.calm and e.inputs and not e.finite)
+        if (first := next((e for e in lost if not reads(e.name, "masks")), None)) is not None:
+            yield None, operation(story, first, root.mark, f"$it is {float(values[-1]):.4g} in each step")
+            return
         message = f"the loss of {story.at(line)} is {float(values[-1]):.4g} in each of {len(sweeps)} steps: "
         message += f"the gradients of all weights cancel (norm {largest:.1g}) in {story.doing_step(places[-1])}"
         yield None, story.find("constant-loss", None, line, message, AtNode(places[-1].name))
@@ -88,7 +94,9 @@ def of_equal(story: Story, entry: Entry, below: list[Entry], count: int) -> Find
     fix, patch, line = "give one of them parameters of its own: copy.deepcopy(model)", None, entry.line
     models = {story.called(mark).partition(".")[0] for mark in story.held}
     names = [n for n in ast.walk(story.main.root) if isinstance(n, ast.Assign) and dotted(n.value) in models]
-    if all(each.requires for each in below):
+    if below[0] is below[1]:
+        fix = "compare the output with its target: give them different names"
+    elif all(each.requires for each in below):
         fix = f"detach() the one that is to stay as it was: `{second.strip('`')}.detach()`"
         patch = edits.operand_patch(story, line, second, ".detach()")
     elif names:

@@ -86,15 +86,12 @@ def zeroing(story: Story, mark: int, line: SourceLine | None) -> tuple[str, Patc
 
 def discarded(story: Story) -> Iterator[tuple[int | None, Finding]]:
     """Backwards all of whose gradients were zeroed before a step or the file used them."""
-    owner: dict[int, list[Event]] = {}
-    for event in story.watch.events:
-        owner.setdefault(event.mark, []).append(event)
     sweeps = [s for s in story.watch.sweeps if s.accumulate and s.ended and s.reached and not s.closure]
     held = [s for s in sweeps if any(grad.leaf in story.held for grad in s.reached)]
-    wasted = [sweep for sweep in held if all(grad.finite for grad in sweep.reached) and lost(sweep, owner)]
+    wasted = [sweep for sweep in held if all(grad.finite for grad in sweep.reached) and lost(sweep, story.timelines)]
     if len(wasted) < LEAST or 4 * len(wasted) < len(held):
         return
-    last = lost(wasted[-1], owner)
+    last = lost(wasted[-1], story.timelines)
     assert last is not None
     used = len(held) - len(wasted)
     when = "before any step uses them" if not used else "before the step that comes later"

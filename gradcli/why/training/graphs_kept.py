@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ast
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gradcli.base.results.findings import Histories, Retained
 from gradcli.why import edits
-from gradcli.why.story import walk
+from gradcli.why.story import grouped, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gradcli.base.results.findings import Finding, Patch
     from gradcli.recording.runs.source_tree import SourceTree
-    from gradcli.recording.runs.tensors import BackwardRecord, Entry
+    from gradcli.recording.runs.tensors import Entry
     from gradcli.why.story import Story
 
 LOOP = 3  # backwards at one line that make a loop
@@ -24,10 +24,8 @@ OUTPUTS = 5  # graphs that no backward walks and a name keeps
 
 def retained(story: Story) -> Iterator[tuple[None, Finding]]:
     """retain_graph=True in a loop, where nothing needs the graph again, or where it grows."""
-    groups: dict[Any, list[BackwardRecord]] = {}
-    for sweep in story.watch.sweeps:
-        if sweep.retain and sweep.accumulate and not sweep.create:
-            groups.setdefault(sweep.line, []).append(sweep)
+    retaining = (each for each in story.watch.sweeps if each.retain and each.accumulate and not each.create)
+    groups = grouped((sweep.line, sweep) for sweep in retaining)
     for line, sweeps in groups.items():
         sizes = [len(sweep.seqs) for sweep in sweeps]
         roots = {tuple(sweep.roots) for sweep in sweeps}

@@ -13,6 +13,7 @@ from gradcli.recording.runs.source_lines import whole_line
 from gradcli.recording.runs.source_tree import called, dotted
 from gradcli.why import edits
 from gradcli.why.readings import kind_of, reads
+from gradcli.why.story import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -344,8 +345,15 @@ def small(story: Story, optimizer: OptimizerRecord) -> Iterator[tuple[int | None
         line = still[-1].line and still[-1].line._replace(number=scheduler.lineno, text="", span=None)
         message += f"; it began at {max(first):.3g}, and the scheduler's step() at line {scheduler.lineno} made it so"
         fix = "call the scheduler's step() once an epoch, after the loop over batches, or let the rate fall more slowly"
-        loop = next(tree.around(scheduler, ast.For, ast.While), None)
-        if loop is not None and next(tree.around(loop, ast.For, ast.While), None) is not None:
+        loop, maker = next(tree.around(scheduler, ast.For, ast.While), None), next(iter(names.values()))
+        if "ReduceLROnPlateau" in tree.source(maker):
+            fix = "let it wait longer before it lowers the rate (patience=), or lower it less (factor=, min_lr=)"
+            mode = next((n for n in ast.walk(maker) if isinstance(n, ast.expr) and ast.unparse(n) == "'max'"), None)
+            if mode is not None and "loss" in tree.source(scheduler):
+                line = line and line._replace(number=maker.lineno)
+                fix = "write mode='min': a loss is to become smaller, and this waits for it to grow"
+                patch = tree.patch(tree.replaced(mode, "'min'"))
+        elif loop is not None and next(tree.around(loop, ast.For, ast.While), None) is not None:
             patch = tree.patch(tree.removed(scheduler), tree.inserted(loop, tree.source(scheduler), after=True))
     elif max(last) == 0 and (scheduled := next(iter(names.values()), None)):
         line = still[-1].line and still[-1].line._replace(number=scheduled.lineno, text="", span=None)
@@ -484,10 +492,7 @@ def ascending(story: Story) -> list[SourceLine]:
 
 def remade(story: Story) -> Iterator[tuple[None, Finding]]:
     """Lines that make a new optimizer for each step, which knows nothing of the steps before."""
-    lines: dict[SourceLine, list[OptimizerRecord]] = {}
-    for optimizer in story.watch.optimizers:
-        if optimizer.line is not None and optimizer.updates:
-            lines.setdefault(optimizer.line, []).append(optimizer)
+    lines = grouped((each.line, each) for each in story.watch.optimizers if each.line is not None and each.updates)
     closures = any(sweep.closure for sweep in story.watch.sweeps)  # one step of LBFGS is many
     for line, same in lines.items():
         held = set(same[0].held)
