@@ -253,3 +253,25 @@ BACKWARD_PASSES = [  # as engineers write them, and what is said of the mistake
 def test_backward_passes_as_engineers_write_them_are_read(script: str, sentence: str) -> None:
     causes = diagnosed(script)
     assert causes is not None and causes[0]["text"].endswith(sentence), causes
+
+
+@pytest.mark.parametrize(
+    ("output", "claim", "at", "words"),
+    [
+        (
+            "where(x < 2, tanh(x), 0)",
+            "where(x < 2, 1 + tanh(x)**2, 0)",
+            0.8,
+            ("one of its branches", "not 1 + tanh**2"),
+        ),
+        ("where(x > 0, exp(-x), x**2)", "where(x > 0, exp(-x), 2*x)", 0.8, ("one of its branches", "wrong sign")),
+        ("where(x > 0, sin(x)*x, 0)", "where(x > 0, cos(x)*x, 0)", 0.8, ("one of its branches", "product rule")),
+        ("x*abs(x)", "2*x", -0.8, ("a forgotten branch", "wrong where x < 0")),
+    ],
+)
+def test_a_branch_that_the_claim_has_is_not_called_forgotten(
+    output: str, claim: str, at: float, words: tuple[str, str]
+) -> None:
+    readings = diagnosed(f"x = {at}\ny = {output}\nassert grad(y, x) == {claim}")
+    assert readings is not None
+    assert all(word in readings[0]["text"] for word in words), readings

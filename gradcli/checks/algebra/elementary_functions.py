@@ -451,11 +451,6 @@ class TowerDerivation:
         return slopes[-1] * rule(itself, generator.unit, *generator.args)
 
 
-def _beta_density(a: Form, b: Form, x: Form) -> Form:
-    scale = gamma(a + b) / (gamma(a) * gamma(b))
-    return general_power(x, a - 1) * general_power(1 - x, b - 1) * scale
-
-
 def _order(n: Form) -> int:
     number = n.rational()
     assert number is not None
@@ -473,7 +468,9 @@ PARTIALS: dict[str, Callable[..., Form]] = {
     "erfinv": lambda g, unit, x: exp(g * g) * power(x.tower.pi, HALF) / 2,
     "lowergamma": lambda g, unit, a, x: general_power(x, a - 1) * exp(-x),
     "uppergamma": lambda g, unit, a, x: -general_power(x, a - 1) * exp(-x),
-    "betainc_regularized": lambda g, unit, a, b, start, x: _beta_density(a, b, x),
+    "betainc_regularized": lambda g, unit, a, b, start, x: (
+        general_power(x, a - 1) * general_power(1 - x, b - 1) * gamma(a + b) / (gamma(a) * gamma(b))
+    ),
     "gamma": lambda g, unit, x: g * polygamma(0, x),
     "polygamma": lambda g, unit, n, x: polygamma(_order(n) + 1, x),
     **{kind: partial(_bessel_slope, kind=kind) for kind in BESSEL},

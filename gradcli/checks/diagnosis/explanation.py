@@ -25,6 +25,7 @@ from gradcli.checks.diagnosis.formula_text import as_typed, correction, readable
 from gradcli.checks.diagnosis.ratios import MOST, Comparison, ErrorReading, span_of
 from gradcli.checks.diagnosis.source_edits import edits, other_variables, outputs, special_arrays, symmetric_convention
 from gradcli.checks.formatting import called, node_text
+from gradcli.checks.subjects import surfaces_of
 from gradcli.graph.node import DATA, LEAF, Node, reachable
 from gradcli.language.parser import parse
 from gradcli.language.syntax import List
@@ -103,7 +104,9 @@ def _explained(judged: RefutedClaim, pairs: Comparison, sizes: Sequence[int], fa
     leaves = {node: node for node in reachable(sides) if node.primitive is LEAF}
     turned = any(reading.name == "wrong sign" for reading in cheap)
     if branch := by_branch(judged, surfaces | leaves if turned else surfaces):
-        return branch
+        causes = [] if "a forgotten branch" in branch[0].text else single_mistakes(judged)[:1]
+        behind = "".join(f"; {cause.text.removeprefix('consistent with ')}" for cause in causes)
+        return [reading._replace(text=reading.text + behind) for reading in branch]
     factors = [reading for reading in cheap if reading.name == "constant factor"]
     held = [reading for reading in factors if not judged.holds_elsewhere(Fraction(reading.factor or 1))]
     cheap = [reading for reading in cheap if reading not in held]
@@ -209,15 +212,13 @@ def by_branch(judged: RefutedClaim, zeros: Mapping[Node, Node]) -> list[ErrorRea
     """The node on one side of whose zero the claim is right, and on the other wrong: at most one reading."""
     case, sides = judged.case, [judged.right, judged.claimed]
     zeros = dict(islice(zeros.items(), MOST_SURFACES))
-    if not zeros:
-        return []
     names = [node.params["name"] for node in reachable(sides) if node.primitive is LEAF]
     inside = [name for name in names if chosen_points.inside(case.domains.get(name), -case.values[name]).all()]
     mirrored = {**case.values, **{name: -case.values[name] for name in inside}}
     ways = ((case.values, 1.0), (case.values, AROUND), (mirrored, 1.0))  # two leaves may have to change their signs
     clouds = [scattered(center, names, case.domains, width, case.seed) for center, width in ways]
     places = [place for cloud in clouds for place in islice(cloud, DRAWN)]
-    values = judged.values([*sides, *zeros], places)
+    values = judged.values([*sides, *zeros], places) if zeros else None
     if values is None:
         return []
     right, claimed = values[judged.right], values[judged.claimed]
@@ -234,7 +235,9 @@ def by_branch(judged: RefutedClaim, zeros: Mapping[Node, Node]) -> list[ErrorRea
         for ours, theirs, words in ((above, below, "><"), (below, above, "<>")):
             if min(ours.size, theirs.size) >= ENOUGH and ours.all() and not theirs.any():
                 text = node_text(zero)
-                sentence = f"consistent with a forgotten branch: the claim is right where {text} {words[0]} 0, "
+                both = all(any(surface.zero is zero for surface in surfaces_of(each)) for each in sides)
+                what = "a mistake on one of its branches" if both else "a forgotten branch"
+                sentence = f"consistent with {what}: the claim is right where {text} {words[0]} 0, "
                 sentence += f"and wrong where {text} {words[1]} 0"
                 return [ErrorReading(ONE_BRANCH, sentence, node=text, span=span_of(node))]
     return []
