@@ -302,13 +302,13 @@ class ByDifferences:
             return None
         worst = max(where.joint, key=lambda finding: finding.ratio)
         place = f"where entries of {self.name} are equal or 0" if where.lacks else "at the given point"
-        text = f"(numerical) it is right {place} only: near it, "
+        close = relative_gap(worst) <= SINGLE  # a constant of float32 in f, which some numbers hide
+        text = f"(numerical) it {'agrees' if close else 'is right'} {place} only: near it, "
         text += self.both_numbers(worst, " along a direction")
         if self.box is not None and (outcome := of_differences(self.box, relative_gap(worst), text)):
             return outcome._replace(evidence=self.worst(where.joint))
         counterexample = {**self.both_at(where, worst), "bound": worst.bound}
         evidence = {"counterexample": counterexample, "ladder": worst.seen.convergence("", worst.claimed).evidence()}
-        close = relative_gap(worst) <= SINGLE  # a constant of float32 in f, which some numbers hide
         return Outcome("INCONCLUSIVE" if self.doubt or close else "DISAGREES", text, evidence)
 
     def both_at(self, other: Survey, finding: SlopeFinding) -> Evidence:
