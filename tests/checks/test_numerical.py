@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
+import gradcli
 from gradcli.calculator import questions
 from gradcli.checks import check_script
 from gradcli.checks.decide.floats import moving
@@ -97,3 +99,13 @@ def test_differences_alone_agree_and_refute_nothing(monkeypatch: pytest.MonkeyPa
     assert right.verdict == "AGREES" and right.evidence["points"] == 4
     assert wrong.verdict == "INCONCLUSIVE" and wrong.message.startswith("x[1]: the claim gives")
     assert wrong.evidence["wrong"] == "2 of 2 entries that were checked"
+
+
+@pytest.mark.parametrize(("factor", "words"), [(1.1283791, "it agrees at the given point only"), (1.13, "df gives")])
+def test_a_constant_of_few_digits_is_not_called_right_at_the_point(factor: float, words: str) -> None:
+    report = gradcli.check(
+        lambda x: math.erf(float(x)), lambda x: factor * math.exp(-(float(x) ** 2)), at={"x": np.array(0.5)}
+    )
+    assert not report.ok
+    assert "it is right" not in str(report)
+    assert words.removeprefix("df ") in str(report)
