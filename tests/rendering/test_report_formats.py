@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
@@ -352,6 +352,9 @@ def hostile_reports(draw: Callable[..., Any]) -> list[Any]:
 
 @settings(max_examples=60, deadline=None)
 @given(hostile_reports())
+@example(
+    [handmade.report(handmade.check("DISAGREES", False, evidence={"claim": "\n ::error::", "suppressed": "\n::x::"}))]
+)
 def test_no_text_of_a_user_breaks_a_format(reports: list[Any]) -> None:
     failed = sum(not one.passed for report in reports for one in report.checks)
     for name, reader in READERS.items():

@@ -89,8 +89,9 @@ def time(checks: Sequence[Any]) -> str:
 
 
 def content(text: str) -> str:
-    """A line for XML 1.0: forbidden characters become escapes, special ones references."""
-    return visible(text).translate(REFERENCES)
+    """A line for XML 1.0: forbidden characters become escapes, special ones references, as does what a log obeys."""
+    line = visible(text).translate(REFERENCES)
+    return line.replace(":", "&#58;", 1) if line.lstrip().startswith("::") else line
 
 
 def attribute(text: str) -> str:
