@@ -182,7 +182,7 @@ def subject_of(
             hint = "assign it in the script, as in n = 3; in LaTeX, \\sum_i runs over all entries"
             raise error(first.code, first.message, first.span, help=hint) from None
         raise
-    for name in known.keys() & names_in(script) - assumed.shapes.keys():
+    for name in sorted(known.keys() & names_in(script) - assumed.shapes.keys()):
         hint = "the free names are: " + (", ".join(assumed.shapes) or "none")
         raise error("GC206", f"`{visible(name)}` is given a shape, and is no free name", help=hint)
     return ScalarScript(script, source, wrt, assumed, limits)
@@ -695,6 +695,8 @@ def judged(subject: ScalarScript, claims: Mapping[str, str], sizes: Mapping[str,
     A formula that loses digits where reverse mode loses them as well has the verdict of one that loses none.
     """
     checks: dict[str, Check] = {}
+    if not claims:
+        return checks
     waiting = dict(claims)
     poor: set[str] = set()  # formulas that have lost digits at a point
     for place in islice(places(subject.lowered(sizes), seed), MOST_POINTS):

@@ -39,7 +39,7 @@ from gradcli.graph.node_text import SIGNS
 from gradcli.language import syntax, trees
 from gradcli.language.syntax import Binary, Name, NewAxis, Transpose, is_whole, whole_number
 from gradcli.primitives import functions
-from gradcli.primitives.size_arguments import named_size
+from gradcli.primitives.size_arguments import named_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -468,8 +468,8 @@ class MatrixWriter:
 
     def size(self, size: int) -> Expression:
         """A size or a position by the names of sizes, where it is a sum of those."""
-        known = self.sizes.get(size) or named_size(size, self.sizes)
-        return trees.number(size) if known is None else trees.total(known)
+        parts = ([self.sizes[size]], 0) if size in self.sizes else named_parts(size, self.sizes)
+        return trees.number(size) if parts is None else trees.total(*parts)
 
     def shape(self, axes: Axes) -> list[Expression]:
         """The sizes of axes as arguments of a call."""

@@ -116,18 +116,11 @@ def chain(op: str, parts: Sequence[Expression]) -> Expression:
     return first
 
 
-def total(text: str) -> Expression:
-    """A sum of names and numbers, such as `n + 2*m - 1`."""
-    first, *rest = text.split()
-    tree = product_text(first)
-    for sign, part in zip(rest[::2], rest[1::2], strict=True):
-        tree = operation(sign, tree, product_text(part))
-    return tree
-
-
-def product_text(text: str) -> Expression:
-    """A product of names and numbers, such as `2*m`."""
-    return chain("*", [number(part) if part[0].isdigit() else name(part) for part in text.split("*")])
+def total(names: Sequence[str], more: int) -> Expression:
+    """A sum of names and a number: `n + 2*m - 1` of n, m, m and -1."""
+    counts = {own: names.count(own) for own in names}
+    tree = chain("+", [name(own) if n == 1 else operation("*", number(n), name(own)) for own, n in counts.items()])
+    return operation("+" if more > 0 else "-", tree, number(abs(more))) if more else tree
 
 
 def keyword(key: str, value: Item) -> Keyword:

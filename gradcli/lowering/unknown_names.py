@@ -77,8 +77,10 @@ def number_for_array(lowered: Lowered) -> Diagnostic | None:
     program, known = lowered.program, functions()
     leaves = {name: leaf for name, leaf in program.leaves.items() if not (leaf.node.shape or leaf.domain)}
     free = leaves.keys() - lowered.values.keys() - program.statics.keys()
+    if not free:
+        return None
     computed = {name: node for node, name in lowered.names.items() if not node.shape}
-    for node in nodes_of(lowered.script) if free else ():
+    for node in nodes_of(lowered.script):
         function = known.get(node.function.id) if isinstance(node, Call) else None
         if not isinstance(node, Call) or function is None or AXES.isdisjoint(function.static):
             continue

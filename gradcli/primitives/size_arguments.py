@@ -125,9 +125,15 @@ def sum_text(names: Sequence[str], more: int) -> str:
     return f"{text} {'+' if more > 0 else '-'} {abs(more)}" if more else text
 
 
-def named_size(size: int, names: Mapping[int, str]) -> str | None:
-    """A size as a sum of few named ones and a small number, in their names; None if it is not one."""
+def named_parts(size: int, names: Mapping[int, str]) -> tuple[list[str], int] | None:
+    """A size as few named ones, each as often as it is added, and a small number; None if it is no such sum."""
     if not names or size < min(names) - MOST_MORE:
         return None
     total = sum_of_sizes(size, names)
-    return None if total is None else sum_text([names[part] for part in total[0]], total[1])
+    return None if total is None else ([names[part] for part in total[0]], total[1])
+
+
+def named_size(size: int, names: Mapping[int, str]) -> str | None:
+    """A size as a sum of few named ones and a small number, in their names; None if it is not one."""
+    parts = named_parts(size, names)
+    return None if parts is None else sum_text(*parts)
